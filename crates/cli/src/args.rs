@@ -1,0 +1,93 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Find, test, call, serve and script MCP tools.
+#[derive(Debug, Parser)]
+#[command(version, about, propagate_version = true, max_term_width = 110, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+
+    /// What to log on standard error, such as `info` or `toolyard_hub=debug`.
+    #[arg(long, global = true, env = "TOOLYARD_LOG", value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+}
+
+const EXAMPLES: &str = "Examples:
+  toolyard serve                              the demo yard on http://127.0.0.1:8080, with a fresh token
+  toolyard serve --listen 127.0.0.1:0 --json  on a free port; the address and token as JSON
+  toolyard serve --auth none                  without a token, on this machine only
+  toolyard stdio                              for a client that starts its servers itself";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Serve the yard over HTTP.
+    Serve(ServeArgs),
+    /// Serve the yard to the client that started this process, over standard input and output.
+    Stdio(StdioArgs),
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct ServeArgs {
+    /// The configuration. Without one, the embedded demo yard is served.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The address to listen on; port 0 picks a free one [default: 127.0.0.1:8080].
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// Who may come in: whoever has the token, or everybody on this machine [default: token].
+    #[arg(long)]
+    pub(crate) auth: Option<AuthMode>,
+
+    /// The token that clients must send; made afresh at every start if there is none.
+    #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+
+    /// Print the address and the token as JSON on standard output once they are known.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct StdioArgs {
+    /// The configuration. Without one, the embedded demo yard is served.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AuthMode {
+    Token,
+    None,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Args;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn help_helps() {
+        let mut command = Args::command().term_width(100);
+        command.build();
+        let mut text = command.render_long_help().to_string();
+        for verb in ["serve", "stdio"] {
+            text.push_str("\n----\n");
+            text.push_str(&command.find_subcommand_mut(verb).unwrap().render_long_help().to_string());
+        }
+        insta::assert_snapshot!(text);
+    }
+}

@@ -1,0 +1,1 @@
+//! The demo as callers find it.

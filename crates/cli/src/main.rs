@@ -1,0 +1,74 @@
+//! The `toolyard` command: arguments, configuration, wiring, and words for humans. What the product does is in
+//! the other crates; nothing below this one reads the environment, prints or exits.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "talking to people is this crate's job")]
+#![allow(clippy::disallowed_methods, reason = "only this crate reads the environment")]
+
+mod args;
+mod config;
+mod demo;
+mod serve;
+mod signals;
+mod stdio;
+mod token;
+mod yard;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Verb};
+
+/// What the process says to whoever started it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    Fine,
+    /// Something failed that is not the caller's doing.
+    Failed,
+    /// The arguments or the configuration are wrong.
+    Usage,
+    /// Stopped by a second Ctrl-C, before calls in flight were done.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Fine => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    start_log(&args);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("toolyard: cannot start: {error}");
+            return Exit::Failed.into();
+        }
+    };
+    let exit = runtime.block_on(async {
+        match args.verb {
+            Verb::Serve(args) => serve::run(args).await,
+            Verb::Stdio(args) => stdio::run(args).await,
+        }
+    });
+    // A read of standard input that nobody will answer must not keep the process alive.
+    runtime.shutdown_background();
+    exit.unwrap_or_else(|error| {
+        eprintln!("toolyard: {error:#}");
+        Exit::Failed
+    })
+    .into()
+}
+
+fn start_log(args: &Args) {
+    use std::io::IsTerminal;
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let filter = tracing_subscriber::EnvFilter::new(args.log.as_deref().unwrap_or("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour).init();
+}

@@ -1,0 +1,247 @@
+//! The catalog: an immutable snapshot of everything that the yard offers, with all names resolved. Whatever
+//! can be worked out once per definition is worked out here.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::sync::Arc;
+
+use self::entry::Unchanged;
+use self::read::{Names, Part};
+use crate::events::Change;
+use crate::json;
+use crate::name::{FullName, SourceName};
+use crate::source::Source;
+
+mod entry;
+mod read;
+
+pub use self::entry::{Bare, Prompt, Resource, Template, Tool};
+
+/// Everything offered at one moment.
+#[derive(Default)]
+pub struct Catalog {
+    tools: Vec<Arc<Tool>>,
+    resources: Vec<Arc<Resource>>,
+    templates: Vec<Arc<Template>>,
+    prompts: Vec<Arc<Prompt>>,
+    tool_by_name: HashMap<FullName, Arc<Tool>>,
+    tool_by_raw: HashMap<String, Vec<Arc<Tool>>>,
+    prompt_by_name: HashMap<FullName, Arc<Prompt>>,
+    prompt_by_raw: HashMap<String, Vec<Arc<Prompt>>>,
+    resource_by_uri: HashMap<String, Arc<Resource>>,
+    hidden_resources: Vec<Arc<Resource>>,
+    sources: HashMap<SourceName, Arc<dyn Source>>,
+    parts: HashMap<SourceName, Part>,
+    warnings: Vec<(SourceName, String)>,
+    completes: bool,
+}
+
+/// What a name leads to.
+#[derive(Debug)]
+pub enum Lookup<T> {
+    Found(Arc<T>),
+    /// The bare name stands for several; these are their full names.
+    Ambiguous(Vec<FullName>),
+    Unknown,
+}
+
+impl Catalog {
+    /// Names everything in the order of the sources, so that the same sources always give the same names.
+    pub fn build(sources: &[Arc<dyn Source>]) -> Self {
+        Self::default().rebuilt(sources)
+    }
+
+    /// The catalog of these sources, for which only what is new since this one is read.
+    pub(crate) fn rebuilt(&self, sources: &[Arc<dyn Source>]) -> Self {
+        let mut catalog = Self::default();
+        let mut names = Names::default();
+        for source in sources {
+            let part = Part::of(source, self.parts.get(source.name()), &mut names);
+            catalog.add(source, part);
+        }
+        catalog
+    }
+
+    pub fn tools(&self) -> &[Arc<Tool>] {
+        &self.tools
+    }
+
+    pub fn resources(&self) -> &[Arc<Resource>] {
+        &self.resources
+    }
+
+    pub fn templates(&self) -> &[Arc<Template>] {
+        &self.templates
+    }
+
+    pub fn prompts(&self) -> &[Arc<Prompt>] {
+        &self.prompts
+    }
+
+    /// Whether anything offered needs a permission, so that not everybody sees the same lists.
+    pub fn has_permissions(&self) -> bool {
+        self.tools.iter().any(|tool| !tool.permissions.is_empty())
+            || self.prompts.iter().any(|prompt| !prompt.permissions.is_empty())
+            || self.resources.iter().any(|resource| !resource.permissions.is_empty())
+            || self.templates.iter().any(|template| !template.permissions.is_empty())
+    }
+
+    /// Whether any source completes arguments.
+    pub fn completes(&self) -> bool {
+        self.completes
+    }
+
+    /// What was wrong with what sources said, by source.
+    pub fn warnings(&self) -> &[(SourceName, String)] {
+        &self.warnings
+    }
+
+    /// By full name, else by bare name where that is unique.
+    pub fn tool(&self, name: &str) -> Lookup<Tool> {
+        lookup(&self.tool_by_name, &self.tool_by_raw, name)
+    }
+
+    pub fn prompt(&self, name: &str) -> Lookup<Prompt> {
+        lookup(&self.prompt_by_name, &self.prompt_by_raw, name)
+    }
+
+    /// By the raw name that one source gave it.
+    pub fn tool_of(&self, source: &SourceName, raw: &str) -> Option<Arc<Tool>> {
+        of_source(&self.tool_by_raw, source, raw)
+    }
+
+    pub fn prompt_of(&self, source: &SourceName, raw: &str) -> Option<Arc<Prompt>> {
+        of_source(&self.prompt_by_raw, source, raw)
+    }
+
+    pub fn resource(&self, uri: &str) -> Option<&Arc<Resource>> {
+        self.resource_by_uri.get(uri)
+    }
+
+    /// By URI, of one source: also one that another source answers for in the yard as a whole.
+    pub fn resource_of(&self, source: &SourceName, uri: &str) -> Option<&Arc<Resource>> {
+        let ours = |resource: &&Arc<Resource>| resource.source == *source;
+        self.resource(uri)
+            .filter(ours)
+            .or_else(|| self.hidden_resources.iter().filter(ours).find(|resource| resource.uri == uri))
+    }
+
+    /// The template of this very text, else the first that this URI comes from.
+    pub fn template_for(&self, uri: &str) -> Option<&Arc<Template>> {
+        find_template(&self.templates, uri)
+    }
+
+    /// The same among the templates of one source.
+    pub fn template_of(&self, source: &SourceName, uri: &str) -> Option<&Arc<Template>> {
+        find_template(&self.parts.get(source)?.templates, uri)
+    }
+
+    /// Resources that are shown only where their source is served alone: another one offers the same URI.
+    pub(crate) fn hidden_resources(&self) -> &[Arc<Resource>] {
+        &self.hidden_resources
+    }
+
+    pub(crate) fn source(&self, name: &SourceName) -> Option<&Arc<dyn Source>> {
+        self.sources.get(name)
+    }
+
+    /// What somebody who knows `before` must be told.
+    pub(crate) fn change_since(&self, before: &Self) -> Change {
+        let resources = unchanged(&self.resources, &before.resources)
+            && unchanged(&self.hidden_resources, &before.hidden_resources)
+            && unchanged(&self.templates, &before.templates);
+        Change {
+            tools: !unchanged(&self.tools, &before.tools),
+            resources: !resources,
+            prompts: !unchanged(&self.prompts, &before.prompts),
+        }
+    }
+
+    fn add(&mut self, source: &Arc<dyn Source>, part: Part) {
+        let name = source.name();
+        for tool in &part.tools {
+            self.tool_by_name.insert(tool.full_name.clone(), Arc::clone(tool));
+            self.tool_by_raw.entry(tool.raw_name.clone()).or_default().push(Arc::clone(tool));
+        }
+        for prompt in &part.prompts {
+            self.prompt_by_name.insert(prompt.full_name.clone(), Arc::clone(prompt));
+            self.prompt_by_raw.entry(prompt.raw_name.clone()).or_default().push(Arc::clone(prompt));
+        }
+        self.tools.extend_from_slice(&part.tools);
+        self.prompts.extend_from_slice(&part.prompts);
+        self.templates.extend_from_slice(&part.templates);
+        self.warnings.extend(part.warnings.iter().map(|text| (name.clone(), text.clone())));
+        for resource in &part.resources {
+            self.add_resource(resource);
+        }
+        self.completes |= part.completes();
+        self.sources.insert(name.clone(), Arc::clone(source));
+        self.parts.insert(name.clone(), part);
+    }
+
+    /// Resources keep their URIs. Where two sources offer the same one, the first source answers for it.
+    fn add_resource(&mut self, resource: &Arc<Resource>) {
+        match self.resource_by_uri.entry(resource.uri.clone()) {
+            Entry::Vacant(free) => {
+                free.insert(Arc::clone(resource));
+                self.resources.push(Arc::clone(resource));
+            }
+            Entry::Occupied(first) => {
+                let first = &first.get().source;
+                let text = format!("resource {} is already offered by {first}", json::short(&resource.uri));
+                self.warnings.push((resource.source.clone(), text));
+                if *first != resource.source {
+                    self.hidden_resources.push(Arc::clone(resource));
+                }
+            }
+        }
+    }
+}
+
+fn lookup<T: Bare>(
+    by_name: &HashMap<FullName, Arc<T>>,
+    by_raw: &HashMap<String, Vec<Arc<T>>>,
+    name: &str,
+) -> Lookup<T> {
+    if let Some(found) = by_name.get(name) {
+        return Lookup::Found(Arc::clone(found));
+    }
+    match by_raw.get(name).map(Vec::as_slice) {
+        Some([only]) => Lookup::Found(Arc::clone(only)),
+        Some([]) | None => Lookup::Unknown,
+        Some(several) => Lookup::Ambiguous(several.iter().map(|t| t.full_name().clone()).collect()),
+    }
+}
+
+fn of_source<T: Bare>(
+    by_raw: &HashMap<String, Vec<Arc<T>>>,
+    source: &SourceName,
+    raw: &str,
+) -> Option<Arc<T>> {
+    by_raw.get(raw)?.iter().find(|thing| thing.source() == source).cloned()
+}
+
+fn find_template<'a>(templates: &'a [Arc<Template>], uri: &str) -> Option<&'a Arc<Template>> {
+    let exact = templates.iter().find(|template| template.template == uri);
+    exact.or_else(|| templates.iter().find(|template| template.matcher.values(uri).is_some()))
+}
+
+fn unchanged<T: Unchanged>(now: &[Arc<T>], before: &[Arc<T>]) -> bool {
+    let same = |(a, b): (&Arc<T>, &Arc<T>)| Arc::ptr_eq(a, b) || a.unchanged(b);
+    now.len() == before.len() && now.iter().zip(before).all(same)
+}
+
+impl fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Catalog")
+            .field("tools", &self.tools.len())
+            .field("resources", &self.resources.len())
+            .field("templates", &self.templates.len())
+            .field("prompts", &self.prompts.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

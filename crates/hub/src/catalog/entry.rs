@@ -1,0 +1,135 @@
+//! One thing of the catalog: a tool, a resource, a template or a prompt, with its names. How they are read out
+//! of what a source said is next door.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::hooks::Hooks;
+use crate::json::Raw;
+use crate::name::{FullName, SourceName};
+use crate::schema::Compiled;
+use crate::uri_template::UriTemplate;
+
+/// A tool of the yard.
+pub struct Tool {
+    pub full_name: FullName,
+    pub raw_name: String,
+    pub source: SourceName,
+    /// As the source advertised it, byte for byte.
+    pub definition: Raw,
+    /// The same under its full name.
+    pub shown: Raw,
+    pub input_schema: Raw,
+    pub output_schema: Option<Raw>,
+    /// Whether the output schema is of an object, as versions before the modern era demand.
+    pub output_is_object: bool,
+    /// `title`, else `annotations.title`, else the raw name.
+    pub title: String,
+    pub description: Option<String>,
+    pub permissions: Vec<String>,
+    pub metadata: Map<String, Value>,
+    pub(crate) hooks: Vec<Arc<dyn Hooks>>,
+    /// Shared with the tool of the same name and schema in later catalogs, so that it is compiled once.
+    pub(super) compiled: Arc<Compiled>,
+}
+
+pub struct Resource {
+    pub uri: String,
+    pub source: SourceName,
+    pub definition: Raw,
+    pub permissions: Vec<String>,
+}
+
+pub struct Template {
+    pub template: String,
+    pub source: SourceName,
+    pub definition: Raw,
+    pub permissions: Vec<String>,
+    pub(super) matcher: UriTemplate,
+}
+
+pub struct Prompt {
+    pub full_name: FullName,
+    pub raw_name: String,
+    pub source: SourceName,
+    pub definition: Raw,
+    pub shown: Raw,
+    pub permissions: Vec<String>,
+}
+
+impl Tool {
+    /// Checks arguments against the input schema; a schema that cannot be compiled lets everything pass.
+    pub fn check(&self, arguments: &RawValue) -> Result<(), Error> {
+        self.compiled.check(self.full_name.as_str(), &self.input_schema, arguments)
+    }
+
+    /// Why the input schema cannot be used, if it cannot.
+    pub fn schema_problem(&self) -> Option<&str> {
+        self.compiled.problem(&self.input_schema)
+    }
+}
+
+/// Anything with a full name and a bare one.
+pub trait Bare {
+    fn full_name(&self) -> &FullName;
+    fn raw_name(&self) -> &str;
+    fn source(&self) -> &SourceName;
+    /// All of these are needed to see and to use it.
+    fn permissions(&self) -> &[String];
+}
+
+macro_rules! bare {
+    ($($kind:ty),*) => {$(
+        impl Bare for $kind {
+            fn full_name(&self) -> &FullName {
+                &self.full_name
+            }
+            fn raw_name(&self) -> &str {
+                &self.raw_name
+            }
+            fn source(&self) -> &SourceName {
+                &self.source
+            }
+            fn permissions(&self) -> &[String] {
+                &self.permissions
+            }
+        }
+    )*};
+}
+bare!(Tool, Prompt);
+
+/// Whether a list that shows the one can go on showing the other: to everybody, on every front.
+pub(super) trait Unchanged {
+    fn unchanged(&self, before: &Self) -> bool;
+}
+
+macro_rules! unchanged {
+    ($($kind:ty => $($field:ident),*;)*) => {$(
+        impl Unchanged for $kind {
+            fn unchanged(&self, before: &Self) -> bool {
+                self.definition.get() == before.definition.get() $(&& self.$field == before.$field)*
+            }
+        }
+    )*};
+}
+unchanged! {
+    Tool => full_name, source, permissions, metadata;
+    Prompt => full_name, source, permissions;
+    Resource => source, permissions;
+    Template => source, permissions;
+}
+
+macro_rules! debug_by {
+    ($($kind:ty => $field:ident),*) => {$(
+        impl fmt::Debug for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($kind), "({:?} of {})"), self.$field, self.source)
+            }
+        }
+    )*};
+}
+debug_by!(Tool => full_name, Resource => uri, Template => template, Prompt => full_name);

@@ -1,0 +1,288 @@
+//! From what one source said to entries of the catalog. A definition that cannot be read is left out with a
+//! warning; it never costs the others their place.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::entry::{Prompt, Resource, Template, Tool};
+use crate::json::{self, Object, Raw};
+use crate::name::{FullName, Namer, Prefix, SourceName};
+use crate::schema::Compiled;
+use crate::source::{Offer, PromptOffer, Source, ToolOffer};
+use crate::uri_template::UriTemplate;
+
+/// Everything that one source offers, read and named.
+pub(super) struct Part {
+    pub(super) tools: Vec<Arc<Tool>>,
+    pub(super) prompts: Vec<Arc<Prompt>>,
+    pub(super) resources: Vec<Arc<Resource>>,
+    pub(super) templates: Vec<Arc<Template>>,
+    pub(super) warnings: Vec<String>,
+    offer: Arc<Offer>,
+    prefix: Prefix,
+}
+
+/// Which names are given away so far.
+#[derive(Default)]
+pub(super) struct Names {
+    tools: Namer,
+    prompts: Namer,
+}
+
+impl Part {
+    /// Reads what the source offers now. What it offered `before` is not read again where it is the same.
+    pub(super) fn of(source: &Arc<dyn Source>, before: Option<&Self>, names: &mut Names) -> Self {
+        let Ok((offer, prefix)) = catch_unwind(AssertUnwindSafe(|| (source.offer(), source.prefix()))) else {
+            // A source that crashes here offers nothing; the others go on.
+            return Self {
+                warnings: vec!["it crashed when it was asked what it offers".to_owned()],
+                ..Self::empty(Arc::default(), Prefix::Source)
+            };
+        };
+        match before {
+            Some(known) if Arc::ptr_eq(&known.offer, &offer) && known.prefix == prefix => {
+                known.named_again(names)
+            }
+            _ => Self::read(source.name(), &offer, prefix, before, names),
+        }
+    }
+
+    pub(super) fn completes(&self) -> bool {
+        self.offer.completes
+    }
+
+    fn empty(offer: Arc<Offer>, prefix: Prefix) -> Self {
+        Self {
+            tools: Vec::new(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
+            templates: Vec::new(),
+            warnings: Vec::new(),
+            offer,
+            prefix,
+        }
+    }
+
+    /// The same things. Their names may differ, if another source has come to hold the old ones.
+    fn named_again(&self, names: &mut Names) -> Self {
+        let tool = |tool: &Arc<Tool>| {
+            let name = names.tools.name(self.prefix, &tool.source, &tool.raw_name);
+            if name == tool.full_name { Arc::clone(tool) } else { Arc::new(tool.renamed(name)) }
+        };
+        let tools = self.tools.iter().map(tool).collect();
+        let prompt = |prompt: &Arc<Prompt>| {
+            let name = names.prompts.name(self.prefix, &prompt.source, &prompt.raw_name);
+            if name == prompt.full_name { Arc::clone(prompt) } else { Arc::new(prompt.renamed(name)) }
+        };
+        Self {
+            tools,
+            prompts: self.prompts.iter().map(prompt).collect(),
+            resources: self.resources.clone(),
+            templates: self.templates.clone(),
+            warnings: self.warnings.clone(),
+            offer: Arc::clone(&self.offer),
+            prefix: self.prefix,
+        }
+    }
+
+    fn read(
+        source: &SourceName,
+        offer: &Arc<Offer>,
+        prefix: Prefix,
+        before: Option<&Self>,
+        names: &mut Names,
+    ) -> Self {
+        let mut part = Self::empty(Arc::clone(offer), prefix);
+        let known = before.into_iter().flat_map(|part| &part.tools);
+        let known: HashMap<&str, &Arc<Tool>> = known.map(|tool| (tool.raw_name.as_str(), tool)).collect();
+        let mut seen = HashSet::new();
+        for tool in &offer.tools {
+            match named(&tool.definition, &mut seen) {
+                Ok((members, raw_name)) => {
+                    let full_name = names.tools.name(prefix, source, &raw_name);
+                    let known = known.get(raw_name.as_str()).copied();
+                    part.add_tool(source, tool, &members, raw_name, full_name, known);
+                }
+                Err(problem) => part.leave_out("a tool", &problem),
+            }
+        }
+        let mut seen = HashSet::new();
+        for prompt in &offer.prompts {
+            match named(&prompt.definition, &mut seen) {
+                Ok((members, raw_name)) => {
+                    let full_name = names.prompts.name(prefix, source, &raw_name);
+                    part.prompts.push(Arc::new(Prompt::new(source, prompt, members, raw_name, full_name)));
+                }
+                Err(problem) => part.leave_out("a prompt", &problem),
+            }
+        }
+        for resource in &offer.resources {
+            match member(&resource.definition, "uri") {
+                Ok(uri) => part.resources.push(Arc::new(Resource {
+                    uri,
+                    source: source.clone(),
+                    definition: resource.definition.clone(),
+                    permissions: resource.permissions.clone(),
+                })),
+                Err(problem) => part.leave_out("a resource", &problem),
+            }
+        }
+        for template in &offer.templates {
+            match member(&template.definition, "uriTemplate") {
+                Ok(uri_template) => {
+                    let matcher = UriTemplate::parse(&uri_template);
+                    let warning =
+                        |problem| format!("resource template {}: {problem}", json::short(&uri_template));
+                    part.warnings.extend(matcher.problem().map(warning));
+                    part.templates.push(Arc::new(Template {
+                        matcher,
+                        template: uri_template,
+                        source: source.clone(),
+                        definition: template.definition.clone(),
+                        permissions: template.permissions.clone(),
+                    }));
+                }
+                Err(problem) => part.leave_out("a resource template", &problem),
+            }
+        }
+        part
+    }
+
+    fn add_tool(
+        &mut self,
+        source: &SourceName,
+        offer: &ToolOffer,
+        members: &Object,
+        raw_name: String,
+        full_name: FullName,
+        known: Option<&Arc<Tool>>,
+    ) {
+        let annotated = |raw: &RawValue| text(&Object::parse(raw).ok()?, "title");
+        let title = text(members, "title")
+            .or_else(|| members.get("annotations").and_then(annotated))
+            .unwrap_or_else(|| raw_name.clone());
+        let input_schema = match members.get("inputSchema") {
+            Some(schema) if is_object_schema(schema) => schema.to_owned(),
+            _ => {
+                let name = json::short(&raw_name);
+                self.warnings.push(format!("tool {name} has an input schema that is no object schema"));
+                json::from_text(r#"{"type":"object"}"#.to_owned())
+            }
+        };
+        let compiled = match known {
+            Some(known) if known.input_schema.get() == input_schema.get() => Arc::clone(&known.compiled),
+            _ => Arc::new(Compiled::default()),
+        };
+        self.tools.push(Arc::new(Tool {
+            source: source.clone(),
+            definition: offer.definition.clone(),
+            shown: shown_as(members.clone(), &full_name, Some(&input_schema)),
+            input_schema,
+            output_schema: members.get("outputSchema").map(ToOwned::to_owned),
+            output_is_object: members.get("outputSchema").is_some_and(is_object_schema),
+            title,
+            description: text(members, "description"),
+            permissions: offer.permissions.clone(),
+            metadata: offer.metadata.clone(),
+            hooks: offer.hooks.clone(),
+            compiled,
+            raw_name,
+            full_name,
+        }));
+    }
+
+    fn leave_out(&mut self, what: &str, problem: &str) {
+        self.warnings.push(format!("{what} was left out: {problem}"));
+    }
+}
+
+impl Tool {
+    fn renamed(&self, full_name: FullName) -> Self {
+        let members = Object::parse(&self.definition).unwrap_or_default();
+        Self {
+            shown: shown_as(members, &full_name, Some(&self.input_schema)),
+            full_name,
+            raw_name: self.raw_name.clone(),
+            source: self.source.clone(),
+            definition: self.definition.clone(),
+            input_schema: self.input_schema.clone(),
+            output_schema: self.output_schema.clone(),
+            output_is_object: self.output_is_object,
+            title: self.title.clone(),
+            description: self.description.clone(),
+            permissions: self.permissions.clone(),
+            metadata: self.metadata.clone(),
+            hooks: self.hooks.clone(),
+            compiled: Arc::clone(&self.compiled),
+        }
+    }
+}
+
+impl Prompt {
+    fn new(
+        source: &SourceName,
+        offer: &PromptOffer,
+        members: Object,
+        raw_name: String,
+        full_name: FullName,
+    ) -> Self {
+        Self {
+            source: source.clone(),
+            definition: offer.definition.clone(),
+            shown: shown_as(members, &full_name, None),
+            permissions: offer.permissions.clone(),
+            raw_name,
+            full_name,
+        }
+    }
+
+    fn renamed(&self, full_name: FullName) -> Self {
+        let members = Object::parse(&self.definition).unwrap_or_default();
+        Self {
+            shown: shown_as(members, &full_name, None),
+            full_name,
+            raw_name: self.raw_name.clone(),
+            source: self.source.clone(),
+            definition: self.definition.clone(),
+            permissions: self.permissions.clone(),
+        }
+    }
+}
+
+/// A definition as the yard shows it: under its full name, with a schema that clients accept.
+fn shown_as(mut members: Object, full_name: &FullName, input_schema: Option<&Raw>) -> Raw {
+    members.set("name", json::to_raw(full_name.as_str()));
+    if let Some(schema) = input_schema {
+        members.set("inputSchema", schema.clone());
+    }
+    members.to_raw()
+}
+
+/// Whether clients accept it as a tool's input schema: an object whose `type` is `object`.
+fn is_object_schema(schema: &RawValue) -> bool {
+    let kind = Object::parse(schema).ok().and_then(|members| text(&members, "type"));
+    kind.is_some_and(|kind| kind == "object")
+}
+
+/// The members and the name of a definition. A name that the source said before leads to the same thing there,
+/// and clients refuse a list in which a name appears twice.
+fn named(definition: &RawValue, seen: &mut HashSet<String>) -> Result<(Object, String), String> {
+    let members = Object::parse(definition).map_err(|error| error.to_string())?;
+    let name = text(&members, "name").ok_or("it has no name")?;
+    if !seen.insert(name.clone()) {
+        return Err(format!("the source offers {} more than once", json::short(&name)));
+    }
+    Ok((members, name))
+}
+
+fn member(definition: &RawValue, key: &str) -> Result<String, String> {
+    let members = Object::parse(definition).map_err(|error| error.to_string())?;
+    text(&members, key).ok_or_else(|| format!("it has no {key}"))
+}
+
+fn text(members: &Object, key: &str) -> Option<String> {
+    serde_json::from_str(members.get(key)?.get()).ok()
+}

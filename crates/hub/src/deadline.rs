@@ -1,0 +1,190 @@
+//! When a call must be over. The clock stands still while a person is asked something, because how long they
+//! think is not the tool's fault.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Longer than any process runs: where a sum of times would overflow, this stands in for it.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
+/// When a call must be over; clones share one clock.
+#[derive(Debug, Clone)]
+pub struct Deadline {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    clock: Mutex<Clock>,
+    moved: Notify,
+}
+
+#[derive(Debug)]
+struct Clock {
+    at: Instant,
+    /// Since when the clock stands still, and for how many that must all let go before it runs again.
+    paused: Option<(Instant, usize)>,
+}
+
+impl Clock {
+    /// The time on this clock, which is the real time unless it stands still.
+    fn now(&self) -> Instant {
+        self.paused.map_or_else(Instant::now, |(since, _)| since)
+    }
+
+    fn remaining(&self) -> Duration {
+        self.at.saturating_duration_since(self.now())
+    }
+}
+
+impl Deadline {
+    pub fn after(time: Duration) -> Self {
+        let clock = Mutex::new(Clock { at: later(Instant::now(), time), paused: None });
+        Self { shared: Arc::new(Shared { clock, moved: Notify::new() }) }
+    }
+
+    /// Brings the deadline forward to at most `time` from now.
+    pub fn no_later_than(&self, time: Duration) {
+        let mut clock = self.lock();
+        let limit = later(clock.now(), time);
+        if limit < clock.at {
+            clock.at = limit;
+            drop(clock);
+            self.shared.moved.notify_waiters();
+        }
+    }
+
+    pub fn remaining(&self) -> Duration {
+        self.lock().remaining()
+    }
+
+    /// Completes when the time is used up, however often it was paused on the way.
+    pub async fn passed(&self) {
+        loop {
+            // Listening begins before the clock is read, so that no move in between is missed.
+            let moved = self.shared.moved.notified();
+            let (remaining, paused) = {
+                let clock = self.lock();
+                (clock.remaining(), clock.paused.is_some())
+            };
+            if paused {
+                moved.await;
+            } else if remaining.is_zero() {
+                return;
+            } else {
+                tokio::select! {
+                    () = tokio::time::sleep(remaining) => {}
+                    () = moved => {}
+                }
+            }
+        }
+    }
+
+    /// Stops the clock until the guard is dropped; where several guards overlap, until the last one is.
+    pub(crate) fn pause(&self) -> Paused {
+        let mut clock = self.lock();
+        let (since, holders) = clock.paused.unwrap_or_else(|| (Instant::now(), 0));
+        clock.paused = Some((since, holders + 1));
+        Paused { deadline: self.clone() }
+    }
+
+    fn resume(&self) {
+        let mut clock = self.lock();
+        let Some((since, holders)) = clock.paused else { return };
+        if holders > 1 {
+            clock.paused = Some((since, holders - 1));
+            return;
+        }
+        clock.paused = None;
+        clock.at = later(clock.at, since.elapsed());
+        drop(clock);
+        self.shared.moved.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Clock> {
+        self.shared.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn later(at: Instant, time: Duration) -> Instant {
+    at.checked_add(time.min(FOREVER)).unwrap_or(at)
+}
+
+#[derive(Debug)]
+pub(crate) struct Paused {
+    deadline: Deadline,
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        self.deadline.resume();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::Deadline;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn time_spent_waiting_for_a_person_does_not_count() {
+        let deadline = Deadline::after(10 * SECOND);
+        let pause = deadline.pause();
+        sleep(60 * SECOND).await;
+        assert_eq!(deadline.remaining(), 10 * SECOND);
+        drop(pause);
+        let before = Instant::now();
+        deadline.passed().await;
+        assert_eq!(before.elapsed(), 10 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn overlapping_pauses_last_until_the_last_one_ends() {
+        let deadline = Deadline::after(10 * SECOND);
+        let first = deadline.pause();
+        sleep(5 * SECOND).await;
+        let second = deadline.pause();
+        sleep(5 * SECOND).await;
+        drop(first);
+        sleep(5 * SECOND).await;
+        assert_eq!(deadline.remaining(), 10 * SECOND);
+        drop(second);
+        sleep(4 * SECOND).await;
+        assert_eq!(deadline.remaining(), 6 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_notices_a_pause_and_a_nearer_deadline() {
+        let deadline = Deadline::after(10 * SECOND);
+        let waiting = tokio::spawn({
+            let deadline = deadline.clone();
+            async move { deadline.passed().await }
+        });
+        sleep(SECOND).await;
+        let pause = deadline.pause();
+        sleep(60 * SECOND).await;
+        assert!(!waiting.is_finished());
+        deadline.no_later_than(3 * SECOND);
+        drop(pause);
+        let before = Instant::now();
+        waiting.await.unwrap();
+        assert_eq!(before.elapsed(), 3 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_time_is_no_overflow() {
+        let deadline = Deadline::after(Duration::MAX);
+        deadline.no_later_than(Duration::MAX);
+        assert!(deadline.remaining() > Duration::from_secs(1_000_000_000 / 2));
+        deadline.no_later_than(Duration::ZERO);
+        deadline.passed().await;
+    }
+}

@@ -1,0 +1,142 @@
+//! The one list of what can go wrong with a call. Each front has its own words for every kind, in one
+//! exhaustive table of its own; none of those words belong here.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// What went wrong, in the words that all fronts share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    UnknownTool,
+    UnknownResource,
+    UnknownPrompt,
+    InvalidArguments,
+    Unauthenticated,
+    Forbidden,
+    RateLimited,
+    TooLarge,
+    TimedOut,
+    Cancelled,
+    NotConnected,
+    CannotConnect,
+    ConnectionLost,
+    ToolFailed,
+    /// The call needs an answer from the caller's side that this caller said it cannot give.
+    ClientCannot,
+    Bug,
+}
+
+impl Kind {
+    /// Every kind, for tables that are checked whole.
+    pub const ALL: [Self; 16] = [
+        Self::UnknownTool,
+        Self::UnknownResource,
+        Self::UnknownPrompt,
+        Self::InvalidArguments,
+        Self::Unauthenticated,
+        Self::Forbidden,
+        Self::RateLimited,
+        Self::TooLarge,
+        Self::TimedOut,
+        Self::Cancelled,
+        Self::NotConnected,
+        Self::CannotConnect,
+        Self::ConnectionLost,
+        Self::ToolFailed,
+        Self::ClientCannot,
+        Self::Bug,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownTool => "unknown tool",
+            Self::UnknownResource => "unknown resource",
+            Self::UnknownPrompt => "unknown prompt",
+            Self::InvalidArguments => "invalid arguments",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Forbidden => "forbidden",
+            Self::RateLimited => "rate limited",
+            Self::TooLarge => "too large",
+            Self::TimedOut => "timed out",
+            Self::Cancelled => "cancelled",
+            Self::NotConnected => "not connected",
+            Self::CannotConnect => "cannot connect",
+            Self::ConnectionLost => "connection lost",
+            Self::ToolFailed => "the tool failed",
+            Self::ClientCannot => "the client cannot answer",
+            Self::Bug => "internal error",
+        }
+    }
+}
+
+/// Why a call has no outcome: what failed, for which named thing, and what to do next where we know.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}", self.report.message)]
+pub struct Error {
+    // Boxed, because every result on the call path carries room for one.
+    report: Box<Report>,
+}
+
+#[derive(Debug, Clone)]
+struct Report {
+    kind: Kind,
+    message: String,
+    suggestion: Option<String>,
+    details: Option<Value>,
+    retry_after: Option<Duration>,
+}
+
+impl Error {
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        let report =
+            Report { kind, message: message.into(), suggestion: None, details: None, retry_after: None };
+        Self { report: Box::new(report) }
+    }
+
+    #[must_use]
+    pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+        self.report.suggestion = Some(suggestion.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_details(mut self, details: Value) -> Self {
+        self.report.details = Some(details);
+        self
+    }
+
+    #[must_use]
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.report.retry_after = Some(wait);
+        self
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.report.kind
+    }
+
+    pub fn message(&self) -> &str {
+        &self.report.message
+    }
+
+    pub fn suggestion(&self) -> Option<&str> {
+        self.report.suggestion.as_deref()
+    }
+
+    pub fn details(&self) -> Option<&Value> {
+        self.report.details.as_ref()
+    }
+
+    pub fn wait(&self) -> Option<Duration> {
+        self.report.retry_after
+    }
+
+    /// The message and, where there is one, the suggestion: for fronts with room for one text only.
+    pub fn sentence(&self) -> String {
+        match &self.report.suggestion {
+            Some(suggestion) => format!("{}; {suggestion}", self.report.message),
+            None => self.report.message.clone(),
+        }
+    }
+}

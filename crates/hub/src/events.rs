@@ -1,0 +1,93 @@
+//! What happens in the yard, in order, for whoever watches. Watchers that fall behind lose the oldest events
+//! and are told so; the yard never waits for them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+
+use crate::error::Kind;
+use crate::name::SourceName;
+
+const KEPT: usize = 1024;
+
+/// One call, told apart from every other in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CallId(pub u64);
+
+#[derive(Debug, Clone)]
+pub enum Event {
+    CallStarted {
+        id: CallId,
+        subject: String,
+        source: SourceName,
+        principal: String,
+    },
+    CallEnded {
+        id: CallId,
+        ended: Ended,
+        duration: Duration,
+    },
+    /// What the yard offers is not what it was.
+    Changed(Change),
+    ResourceUpdated {
+        source: SourceName,
+        uri: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Answered,
+    /// The tool answered that it failed.
+    Failed,
+    Error(Kind),
+    /// Whoever called went away before there was an answer.
+    Dropped,
+}
+
+/// Which lists of the catalog changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Change {
+    pub tools: bool,
+    /// Resources and templates.
+    pub resources: bool,
+    pub prompts: bool,
+}
+
+impl Change {
+    pub fn any(self) -> bool {
+        self.tools || self.resources || self.prompts
+    }
+}
+
+/// The stream that watchers read.
+#[derive(Debug)]
+pub struct Events {
+    sender: broadcast::Sender<Arc<Event>>,
+    next_call: AtomicU64,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self { sender: broadcast::channel(KEPT).0, next_call: AtomicU64::new(1) }
+    }
+}
+
+impl Events {
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.sender.subscribe()
+    }
+
+    pub(crate) fn next_call(&self) -> CallId {
+        CallId(self.next_call.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Builds the event only if somebody watches.
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+        if self.sender.receiver_count() > 0 {
+            let _ = self.sender.send(Arc::new(event()));
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The yard: every source in one catalog, and the one path that every call takes.
+//!
+//! This crate knows no protocol, no socket and no screen. Fronts hand it a [`Request`]; sources implement
+//! [`Source`]; payloads travel through it as the JSON text they arrived as.
+
+mod call;
+mod catalog;
+mod client;
+mod deadline;
+mod error;
+mod events;
+mod hooks;
+pub mod json;
+mod limits;
+mod name;
+mod outcome;
+mod principal;
+mod request;
+mod schema;
+mod source;
+mod uri_template;
+mod view;
+mod yard;
+
+pub use catalog::{Bare, Catalog, Lookup, Prompt, Resource, Template, Tool};
+pub use client::{Abilities, Answers, Ask, Client, Level, LogLine, Progress, Question, QuestionKind, Update};
+pub use deadline::Deadline;
+pub use error::{Error, Kind};
+pub use events::{CallId, Change, Ended, Event, Events};
+pub use hooks::{HookCall, Hooks};
+pub use json::Raw;
+pub use limits::{Limits, Rate};
+pub use name::{FullName, Prefix, SourceName};
+pub use outcome::Outcome;
+pub use principal::{Permissions, Principal};
+pub use request::{CallContext, Priority, Reference, Request, What};
+pub use source::{Call, Feed, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer};
+pub use uri_template::UriTemplate;
+pub use view::View;
+pub use yard::{Yard, YardSettings};
+
+/// A future that owns what it needs, for the object-safe seams of this house.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

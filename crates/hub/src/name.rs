@@ -1,0 +1,161 @@
+//! Names: what a source called a thing (raw) and what the yard calls it (full). The rules for shortening and
+//! for clashes are here and nowhere else.
+
+use std::borrow::Borrow;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+/// The longest full name: clients refuse longer ones, and one such name can break a whole client.
+pub(crate) const LONGEST: usize = 64;
+const HASH_DIGITS: usize = 8;
+
+/// The name of a source in this yard, as the configuration says it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceName(Arc<str>);
+
+impl SourceName {
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name under which the yard shows a tool or a prompt: at most 64 of `[A-Za-z0-9_-]`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FullName(Arc<str>);
+
+impl FullName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for FullName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for FullName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How a source's things are named in the yard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefix {
+    /// `mcp__{source}__{name}`.
+    Source,
+    /// The plain name: native tools are the yard's own.
+    Plain,
+}
+
+/// Hands out full names, each once. Feed it sources and tools in a fixed order and the names are the same in
+/// every process that has the same sources.
+#[derive(Debug, Default)]
+pub(crate) struct Namer {
+    taken: HashSet<Arc<str>>,
+}
+
+impl Namer {
+    pub(crate) fn name(&mut self, prefix: Prefix, source: &SourceName, raw: &str) -> FullName {
+        let wanted = match prefix {
+            Prefix::Source => format!("mcp__{}__{}", safe(source.as_str()), safe(raw)),
+            Prefix::Plain => safe(raw),
+        };
+        // The hash is over the names as they were said, so that two names that look the same once made safe
+        // still get different suffixes, whichever comes first.
+        let mut name =
+            if wanted.len() > LONGEST { with_hash(&wanted, source, raw, 0) } else { wanted.clone() };
+        let mut round = 0;
+        while self.taken.contains(name.as_str()) {
+            name = with_hash(&wanted, source, raw, round);
+            round += 1;
+        }
+        let name: Arc<str> = name.into();
+        self.taken.insert(Arc::clone(&name));
+        FullName(name)
+    }
+}
+
+/// Characters outside `[A-Za-z0-9_-]` become `_`.
+fn safe(name: &str) -> String {
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let name: String = name.chars().map(|c| if fine(c) { c } else { '_' }).collect();
+    if name.is_empty() { "_".to_owned() } else { name }
+}
+
+fn with_hash(wanted: &str, source: &SourceName, raw: &str, round: u32) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(source.as_str().as_bytes());
+    hasher.update([0]);
+    hasher.update(raw.as_bytes());
+    hasher.update([0]);
+    hasher.update(round.to_be_bytes());
+    let digest = hasher.finalize();
+    let hash: String = digest.iter().take(HASH_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
+    let keep = wanted.len().min(LONGEST - HASH_DIGITS - 1);
+    format!("{}_{hash}", &wanted[..keep])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, proptest};
+
+    use super::{LONGEST, Namer, Prefix, SourceName};
+
+    fn names(tools: &[&str]) -> Vec<String> {
+        let mut namer = Namer::default();
+        let source = SourceName::new("git hub");
+        tools.iter().map(|raw| namer.name(Prefix::Source, &source, raw).to_string()).collect()
+    }
+
+    #[test]
+    fn shows_source_and_tool_in_safe_characters() {
+        assert_eq!(names(&["query", "read.file/v2"]), ["mcp__git_hub__query", "mcp__git_hub__read_file_v2"]);
+    }
+
+    #[test]
+    fn names_that_become_the_same_are_told_apart_by_a_hash() {
+        let both = names(&["a.b", "a/b"]);
+        assert_eq!(both[0], "mcp__git_hub__a_b");
+        assert!(both[1].starts_with("mcp__git_hub__a_b_") && both[1].len() == "mcp__git_hub__a_b_".len() + 8);
+        assert_eq!(both, names(&["a.b", "a/b"]));
+    }
+
+    #[test]
+    fn a_long_name_is_cut_to_64_the_same_way_every_time() {
+        let long = "x".repeat(200);
+        let first = names(&[&long]);
+        assert_eq!(first[0].len(), LONGEST);
+        assert_eq!(first, names(&[&long]));
+        assert_ne!(first, names(&[&format!("{long}y")]));
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_is_safe_short_and_unique(raw in proptest::collection::vec(any::<String>(), 0..20)) {
+            let mut namer = Namer::default();
+            let mut seen = std::collections::HashSet::new();
+            for name in &raw {
+                let full = namer.name(Prefix::Source, &SourceName::new("s"), name).to_string();
+                assert!(full.len() <= LONGEST);
+                assert!(full.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'));
+                assert!(seen.insert(full));
+            }
+        }
+    }
+}

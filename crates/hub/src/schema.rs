@@ -1,0 +1,187 @@
+//! JSON Schemas of tools, compiled once each and only when first needed.
+
+use std::sync::OnceLock;
+
+use jsonschema::Validator;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Kind};
+use crate::json;
+
+/// How many violations one error tells about.
+const TOLD: usize = 10;
+/// Longer arguments are not repeated in errors: every violation would carry a copy of them.
+const REPEATED: usize = 4096;
+
+/// A tool's input schema, compiled at the first call.
+#[derive(Debug, Default)]
+pub(crate) struct Compiled {
+    validator: OnceLock<Result<Validator, String>>,
+}
+
+impl Compiled {
+    /// Why the schema cannot be used, if it cannot. Such a schema blocks nothing.
+    pub(crate) fn problem(&self, schema: &RawValue) -> Option<&str> {
+        self.get(schema).as_ref().err().map(String::as_str)
+    }
+
+    /// Checks arguments against the declared dialect, else 2020-12.
+    pub(crate) fn check(&self, tool: &str, schema: &RawValue, arguments: &RawValue) -> Result<(), Error> {
+        let invalid = |message| Error::new(Kind::InvalidArguments, message);
+        let value: Value = serde_json::from_str(arguments.get())
+            .map_err(|error| invalid(format!("arguments of {tool} cannot be read: {error}")))?;
+        if !value.is_object() {
+            return Err(invalid(format!("arguments of {tool} must be an object")));
+        }
+        let Ok(validator) = self.get(schema) else { return Ok(()) };
+        if validator.is_valid(&value) {
+            return Ok(());
+        }
+        let repeat = if arguments.get().len() > REPEATED { Repeat::Nothing } else { Repeat::Arguments };
+        let violations: Vec<Violation> =
+            validator.iter_errors(&value).take(TOLD).map(|error| Violation::of(&error, repeat)).collect();
+        let Some(first) = violations.first() else { return Ok(()) };
+        let told = violations.iter().map(Violation::sentence).collect::<Vec<_>>().join("; ");
+        let mut details =
+            serde_json::json!({"field": first.field, "reason": first.reason, "provided": first.provided});
+        if violations.len() > 1 {
+            let all = violations
+                .iter()
+                .map(|v| serde_json::json!({"field": v.field, "reason": v.reason}))
+                .collect();
+            details["errors"] = Value::Array(all);
+        }
+        Err(invalid(format!("invalid arguments for {tool}: {told}")).with_details(details))
+    }
+
+    fn get(&self, schema: &RawValue) -> &Result<Validator, String> {
+        self.validator.get_or_init(|| {
+            let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
+            jsonschema::options().build(&schema).map_err(|error| error.to_string())
+        })
+    }
+}
+
+struct Violation {
+    field: String,
+    reason: String,
+    provided: Value,
+}
+
+impl Violation {
+    fn sentence(&self) -> String {
+        if self.field.is_empty() { self.reason.clone() } else { format!("{}: {}", self.field, self.reason) }
+    }
+}
+
+/// Whether a violation repeats what was given.
+#[derive(Clone, Copy)]
+enum Repeat {
+    Arguments,
+    Nothing,
+}
+
+impl Violation {
+    fn of(error: &jsonschema::ValidationError<'_>, repeat: Repeat) -> Self {
+        use jsonschema::error::ValidationErrorKind;
+        let path = error.instance_path().as_str().trim_start_matches('/').replace('/', ".");
+        let inside = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        match (error.kind(), repeat) {
+            (ValidationErrorKind::Required { property }, _) => Self {
+                field: inside(property.as_str().unwrap_or_default()),
+                reason: "is required".to_owned(),
+                provided: Value::Null,
+            },
+            (_, Repeat::Arguments) => {
+                Self { reason: error.to_string(), provided: error.instance().as_ref().clone(), field: path }
+            }
+            (_, Repeat::Nothing) => Self {
+                reason: json::short(&error.masked().to_string()).into_owned(),
+                provided: Value::Null,
+                field: path,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Compiled;
+    use crate::json::from_text;
+
+    fn check(schema: &str, arguments: &str) -> Result<(), (String, serde_json::Value)> {
+        Compiled::default()
+            .check("t", &from_text(schema.to_owned()), &from_text(arguments.to_owned()))
+            .map_err(|error| (error.message().to_owned(), error.details().cloned().unwrap_or_default()))
+    }
+
+    #[test]
+    fn tells_which_field_why_and_what_was_given() {
+        let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+        assert_eq!(check(schema, r#"{"n":1}"#), Ok(()));
+        assert_eq!(
+            check(schema, r#"{"n":"x"}"#),
+            Err((
+                "invalid arguments for t: n: \"x\" is not of type \"integer\"".to_owned(),
+                json!({"field": "n", "reason": "\"x\" is not of type \"integer\"", "provided": "x"}),
+            ))
+        );
+        assert_eq!(
+            check(schema, "{}"),
+            Err((
+                "invalid arguments for t: n: is required".to_owned(),
+                json!({"field": "n", "reason": "is required", "provided": null}),
+            ))
+        );
+    }
+
+    #[test]
+    fn obeys_the_declared_dialect() {
+        let tuple = r#"{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"items":[{"type":"string"}]}}}"#;
+        assert!(check(tuple, r#"{"a":[1]}"#).is_err());
+        let prefix = r#"{"properties":{"a":{"prefixItems":[{"type":"string"}]}}}"#;
+        assert!(check(prefix, r#"{"a":[1]}"#).is_err());
+    }
+
+    #[test]
+    fn a_schema_that_does_not_compile_blocks_nothing_and_says_why() {
+        let broken = from_text(r#"{"type":"object","properties":{"a":{"type":7}}}"#.to_owned());
+        let compiled = Compiled::default();
+        assert!(compiled.problem(&broken).is_some());
+        assert!(compiled.check("t", &broken, &from_text(r#"{"a":1}"#.to_owned())).is_ok());
+        let remote = from_text(r#"{"$ref":"https://example.com/schema.json"}"#.to_owned());
+        assert!(Compiled::default().problem(&remote).is_some());
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_refused() {
+        assert_eq!(check("{}", "[1]").unwrap_err().0, "arguments of t must be an object");
+    }
+
+    #[test]
+    fn long_arguments_are_not_repeated_in_the_error() {
+        let long = format!(r#"{{"n":"{}"}}"#, "x".repeat(100_000));
+        let (message, details) = check(r#"{"properties":{"n":{"type":"integer"}}}"#, &long).unwrap_err();
+        assert_eq!(message, "invalid arguments for t: n: value is not of type \"integer\"");
+        assert_eq!(
+            details,
+            json!({"field": "n", "reason": "value is not of type \"integer\"", "provided": null})
+        );
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_without_end_does_no_harm() {
+        for schema in [
+            r##"{"$ref":"#"}"##,
+            r##"{"allOf":[{"$ref":"#"}]}"##,
+            r##"{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##,
+            r##"{"not":{"$ref":"#"}}"##,
+            r##"{"$dynamicRef":"#x","$dynamicAnchor":"x"}"##,
+        ] {
+            let _ = check(schema, r#"{"a":1}"#);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What anything that offers tools, resources or prompts must be able to do.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::BoxFuture;
+use crate::client::Client;
+use crate::deadline::Deadline;
+use crate::error::Error;
+use crate::events::Event;
+use crate::hooks::Hooks;
+use crate::json::Raw;
+use crate::name::{Prefix, SourceName};
+use crate::outcome::Outcome;
+use crate::principal::Principal;
+use crate::request::CallContext;
+use crate::yard::Yard;
+
+/// Anything that offers tools, resources or prompts.
+pub trait Source: Send + Sync {
+    fn name(&self) -> &SourceName;
+
+    /// How the yard names what this source offers. Native tools keep their plain name.
+    fn prefix(&self) -> Prefix {
+        Prefix::Source
+    }
+
+    /// What is offered just now. As long as that is the same, hand out the same `Arc`: the yard then has nothing
+    /// to read. It asks while it holds its list of sources, so do not tell the [`Feed`] anything from in here.
+    fn offer(&self) -> Arc<Offer>;
+
+    /// Called once, when the yard takes the source in.
+    fn attach(&self, _feed: Feed) {}
+
+    /// Carries the call out. Dropping the future cancels it.
+    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>>;
+}
+
+/// A call on its way to the source, in the source's own names.
+#[derive(Debug)]
+pub struct Call {
+    pub target: Target,
+    pub principal: Principal,
+    pub context: CallContext,
+    pub deadline: Deadline,
+    /// Cancelled when the caller cancels, goes away, or the time is up.
+    pub cancel: CancellationToken,
+    pub meta: Option<Raw>,
+    pub client: Client,
+}
+
+/// What is asked of the source.
+#[derive(Debug)]
+pub enum Target {
+    Tool { name: String, arguments: Raw },
+    Resource { uri: String },
+    Prompt { name: String, arguments: Raw },
+    PromptCompletion { name: String, argument: String, value: String, context: Option<Raw> },
+    TemplateCompletion { uri: String, argument: String, value: String, context: Option<Raw> },
+}
+
+/// Everything that a source offers at one moment.
+#[derive(Default)]
+pub struct Offer {
+    pub tools: Vec<ToolOffer>,
+    pub resources: Vec<ResourceOffer>,
+    pub templates: Vec<TemplateOffer>,
+    pub prompts: Vec<PromptOffer>,
+    /// Whether the source completes arguments.
+    pub completes: bool,
+}
+
+/// A tool as the source advertised it, and what the yard adds.
+#[derive(Clone)]
+pub struct ToolOffer {
+    pub definition: Raw,
+    /// All of these are needed to see and to call it.
+    pub permissions: Vec<String>,
+    /// Version, author, category, tags and whatever else the author wrote down.
+    pub metadata: Map<String, Value>,
+    pub hooks: Vec<Arc<dyn Hooks>>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ResourceOffer {
+    pub definition: Raw,
+    pub permissions: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct TemplateOffer {
+    pub definition: Raw,
+    pub permissions: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct PromptOffer {
+    pub definition: Raw,
+    pub permissions: Vec<String>,
+}
+
+impl std::fmt::Debug for Offer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Offer")
+            .field("tools", &self.tools.len())
+            .field("resources", &self.resources.len())
+            .field("templates", &self.templates.len())
+            .field("prompts", &self.prompts.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for ToolOffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolOffer")
+            .field("definition", &self.definition.get())
+            .field("permissions", &self.permissions)
+            .field("metadata", &self.metadata)
+            .field("hooks", &self.hooks.len())
+            .finish()
+    }
+}
+
+/// A source's way to tell the yard that something changed.
+#[derive(Debug, Clone)]
+pub struct Feed {
+    pub(crate) yard: std::sync::Weak<Yard>,
+    pub(crate) source: SourceName,
+}
+
+impl Feed {
+    /// The offer is not what it was: the yard reads it again.
+    pub fn offer_changed(&self) {
+        if let Some(yard) = self.yard.upgrade() {
+            yard.refresh();
+        }
+    }
+
+    /// The contents of a resource are not what they were.
+    pub fn resource_updated(&self, uri: &str) {
+        if let Some(yard) = self.yard.upgrade() {
+            let event = || Event::ResourceUpdated { source: self.source.clone(), uri: uri.to_owned() };
+            yard.events().tell(event);
+        }
+    }
+}

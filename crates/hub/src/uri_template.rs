@@ -1,0 +1,310 @@
+//! URI templates (RFC 6570) read backwards: does this URI come from that template, and with which values?
+
+/// Templates and URIs come from strangers: longer ones match nothing.
+const LONGEST: usize = 4096;
+/// No more variables than anybody writes by hand.
+const MOST_VALUES: usize = 64;
+
+/// A template cut into pieces once.
+#[derive(Debug, Clone)]
+pub struct UriTemplate {
+    pieces: Result<Vec<Piece>, &'static str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Literal(String),
+    Value {
+        name: String,
+        span: Span,
+    },
+    /// `{?a,b}` and `{&a,b}`: any of the names, in any order, or none.
+    Query(Vec<String>),
+}
+
+/// How far one value may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Span {
+    Segment,
+    /// `{+v}` and `{#v}` may span path segments.
+    Anything,
+}
+
+impl UriTemplate {
+    /// Cuts a template into pieces. One that is too long to be meant matches nothing: see [`Self::problem`].
+    pub fn parse(template: &str) -> Self {
+        if template.len() > LONGEST {
+            return Self { pieces: Err("it is too long to be matched") };
+        }
+        let pieces = cut(template);
+        let values = pieces.iter().map(|piece| piece.names().len()).sum::<usize>();
+        let pieces =
+            if values > MOST_VALUES { Err("it has too many variables to be matched") } else { Ok(pieces) };
+        Self { pieces }
+    }
+
+    /// Why no URI comes from this template, if that is so.
+    pub fn problem(&self) -> Option<&'static str> {
+        self.pieces.as_ref().err().copied()
+    }
+
+    /// The values that make this URI out of the template, percent-decoded; `None` if nothing does.
+    pub fn values(&self, uri: &str) -> Option<Vec<(String, String)>> {
+        if uri.len() > LONGEST {
+            return None;
+        }
+        matched(self.pieces.as_ref().ok()?, uri)
+    }
+
+    /// The names of the template's variables, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().flatten().flat_map(Piece::names).map(String::as_str)
+    }
+}
+
+impl Piece {
+    fn names(&self) -> &[String] {
+        match self {
+            Self::Literal(_) => &[],
+            Self::Value { name, .. } => std::slice::from_ref(name),
+            Self::Query(names) => names,
+        }
+    }
+}
+
+fn cut(template: &str) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((expression, behind)) = after.split_once('}') else { break };
+        if !before.is_empty() {
+            pieces.push(Piece::Literal(before.to_owned()));
+        }
+        for piece in expand(expression) {
+            // `{?a}{&b}` is one query.
+            match (pieces.last_mut(), piece) {
+                (Some(Piece::Query(known)), Piece::Query(more)) => known.extend(more),
+                (_, piece) => pieces.push(piece),
+            }
+        }
+        rest = behind;
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Literal(rest.to_owned()));
+    }
+    pieces
+}
+
+fn expand(expression: &str) -> Vec<Piece> {
+    let (operator, list) = match expression.chars().next() {
+        Some(c @ ('+' | '#' | '.' | '/' | ';' | '?' | '&')) => (Some(c), &expression[1..]),
+        _ => (None, expression),
+    };
+    let plain = |name: &str| {
+        let name = name.trim_end_matches('*');
+        name.split_once(':').map_or(name, |(name, _)| name).to_owned()
+    };
+    let names: Vec<String> = list.split(',').map(plain).collect();
+    if matches!(operator, Some('?' | '&')) {
+        return vec![Piece::Query(names)];
+    }
+    let span = if matches!(operator, Some('+' | '#')) { Span::Anything } else { Span::Segment };
+    let (first, between) = match operator {
+        Some('#') => (Some("#"), ","),
+        Some('.') => (Some("."), "."),
+        Some('/') => (Some("/"), "/"),
+        Some(';') => (Some(";"), ";"),
+        _ => (None, ","),
+    };
+    let mut pieces = Vec::new();
+    for (at, name) in names.into_iter().enumerate() {
+        match (at, first) {
+            (0, Some(first)) => pieces.push(Piece::Literal(first.to_owned())),
+            (0, None) => {}
+            _ => pieces.push(Piece::Literal(between.to_owned())),
+        }
+        if operator == Some(';') {
+            pieces.push(Piece::Literal(format!("{name}=")));
+        }
+        pieces.push(Piece::Value { name, span });
+    }
+    pieces
+}
+
+/// Every value is the shortest that lets the rest fit. Which places let it fit is worked out from the end, once
+/// per piece and place, so that no template and no URI takes more than the product of their lengths.
+fn matched(pieces: &[Piece], uri: &str) -> Option<Vec<(String, String)>> {
+    let mut steps: Vec<Vec<Option<usize>>> = Vec::with_capacity(pieces.len());
+    let mut fits: Vec<bool> = (0..=uri.len()).map(|at| at == uri.len()).collect();
+    for (behind, piece) in pieces.iter().rev().enumerate() {
+        let step = match piece {
+            Piece::Literal(text) => after_literal(text, uri, &fits),
+            Piece::Value { span, .. } => after_value(*span, uri, &fits),
+            Piece::Query(names) if behind == 0 => after_query(names, uri),
+            Piece::Query(_) => fits.iter().enumerate().map(|(at, fits)| fits.then_some(at)).collect(),
+        };
+        fits = step.iter().map(Option::is_some).collect();
+        steps.push(step);
+    }
+    let (mut values, mut at) = (Vec::new(), 0);
+    for (piece, step) in pieces.iter().zip(steps.iter().rev()) {
+        let next = step[at]?;
+        let text = &uri[at..next];
+        match piece {
+            Piece::Literal(_) => {}
+            Piece::Value { name, .. } => values.push((name.clone(), decode(text))),
+            Piece::Query(_) => {
+                values.extend(pairs(text).map(|(name, value)| (name.to_owned(), decode(value))))
+            }
+        }
+        at = next;
+    }
+    (at == uri.len()).then_some(values)
+}
+
+/// For every place in the URI: where the piece ends if it begins there, provided that the rest fits behind it.
+fn after_literal(text: &str, uri: &str, fits: &[bool]) -> Vec<Option<usize>> {
+    let end = |at: usize| (uri.as_bytes()[at..].starts_with(text.as_bytes())).then_some(at + text.len());
+    (0..=uri.len()).map(|at| end(at).filter(|end| fits[*end])).collect()
+}
+
+fn after_value(span: Span, uri: &str, fits: &[bool]) -> Vec<Option<usize>> {
+    let mut ends = vec![None; uri.len() + 1];
+    let mut nearest = None;
+    for at in (0..uri.len()).rev() {
+        if fits[at + 1] && uri.is_char_boundary(at + 1) {
+            nearest = Some(at + 1);
+        }
+        if span == Span::Segment && matches!(uri.as_bytes()[at], b'/' | b'?' | b'#') {
+            nearest = None;
+        }
+        ends[at] = nearest;
+    }
+    ends
+}
+
+/// The query is the last piece: its pairs reach to the end of the URI, or there are none.
+fn after_query(names: &[String], uri: &str) -> Vec<Option<usize>> {
+    let mut ends = vec![None; uri.len() + 1];
+    ends[uri.len()] = Some(uri.len());
+    let mut next_pair = uri.len();
+    for at in (0..uri.len()).rev() {
+        let byte = uri.as_bytes()[at];
+        if matches!(byte, b'?' | b'&') {
+            let known = pairs(&uri[at..next_pair]).all(|(name, _)| names.iter().any(|known| known == name));
+            ends[at] = ends[next_pair].filter(|_| known);
+        }
+        if byte == b'&' {
+            next_pair = at;
+        }
+    }
+    ends
+}
+
+/// The pairs of a query with its leading `?` or `&`.
+fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    let list = query.strip_prefix(['?', '&']).map(|list| list.split('&'));
+    list.into_iter().flatten().map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
+fn decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        match (bytes[at], digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            (byte, ..) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, proptest};
+
+    use super::UriTemplate;
+
+    fn check(template: &str, uri: &str, expect: Option<&[(&str, &str)]>) {
+        let own =
+            |list: &[(&str, &str)]| list.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let expect: Option<Vec<(String, String)>> = expect.map(own);
+        assert_eq!(UriTemplate::parse(template).values(uri), expect, "{template} {uri}");
+    }
+
+    #[test]
+    fn reads_values_back_out_of_a_uri() {
+        check("demo://squares/{n}", "demo://squares/12", Some(&[("n", "12")]));
+        check("demo://squares/{n}", "demo://squares/12/3", None);
+        check("demo://squares/{n}", "demo://squares/", None);
+        check("t://{id}/data", "t://a%20b/data", Some(&[("id", "a b")]));
+        check("file:///{+path}", "file:///a/b.txt", Some(&[("path", "a/b.txt")]));
+        check("x://{a}-{b}", "x://1-2-3", Some(&[("a", "1"), ("b", "2-3")]));
+        check("s://find{?q,page}", "s://find?page=2&q=x%26y", Some(&[("page", "2"), ("q", "x&y")]));
+        check("s://find{?q,page}", "s://find", Some(&[]));
+        check("s://find{?q}", "s://find?other=1", None);
+        check("s://p{/a,b}", "s://p/1/2", Some(&[("a", "1"), ("b", "2")]));
+        check("broken://{open", "broken://{open", Some(&[]));
+    }
+
+    #[test]
+    fn reads_odd_but_legal_templates() {
+        check("s://find{?q}{&page}", "s://find?q=1&page=2", Some(&[("q", "1"), ("page", "2")]));
+        check("s://find?fixed=1{&q}", "s://find?fixed=1&q=a?b", Some(&[("q", "a?b")]));
+        check("s://{a}{b}", "s://xyz", Some(&[("a", "x"), ("b", "yz")]));
+        check("s://{?q}/more", "s:///more", Some(&[]));
+        check("s://{a}", "s://né/", None);
+        check("s://{a}é", "s://né", Some(&[("a", "n")]));
+        check("s://{a}", "s://%+1%4", Some(&[("a", "%+1%4")]));
+        check("s://{}", "s://x", Some(&[("", "x")]));
+        check("", "", Some(&[]));
+        check("", "x", None);
+        assert_eq!(UriTemplate::parse("a{b}{?c,d}").names().collect::<Vec<_>>(), ["b", "c", "d"]);
+    }
+
+    #[test]
+    fn no_template_takes_longer_than_its_length_allows() {
+        let began = std::time::Instant::now();
+        let many = format!("s://{}!", "{a}".repeat(super::MOST_VALUES));
+        check(&many, &format!("s://{}", "x".repeat(4000)), None);
+        let greedy = format!("{}!", "{+a}aaaaaaaaaaaaaaaaaaaaaaaaaaaa".repeat(60));
+        check(&greedy, &"a".repeat(4000), None);
+        let query = format!("s://{{+x}}{{?{}}}", "a,".repeat(60));
+        let found = UriTemplate::parse(&query).values(&format!("s://x{}", "&a".repeat(2000)));
+        assert_eq!(found.map(|values| values.len()), Some(2001));
+        // Backtracking would need longer than the universe has; the bound only has to tell the two apart.
+        assert!(began.elapsed() < std::time::Duration::from_secs(5));
+    }
+
+    #[test]
+    fn what_is_too_long_to_be_meant_matches_nothing_and_says_why() {
+        let deep = UriTemplate::parse(&"{a}".repeat(super::MOST_VALUES + 1));
+        assert_eq!(deep.problem(), Some("it has too many variables to be matched"));
+        let long = UriTemplate::parse(&"a".repeat(super::LONGEST + 1));
+        assert_eq!(long.problem(), Some("it is too long to be matched"));
+        assert_eq!(long.values(&"a".repeat(super::LONGEST + 1)), None);
+        let any = UriTemplate::parse("{+a}");
+        assert_eq!((any.problem(), any.values(&"a".repeat(super::LONGEST + 1))), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn any_template_and_any_uri_can_be_compared(template in any::<String>(), uri in any::<String>()) {
+            let _ = UriTemplate::parse(&template).values(&uri);
+        }
+
+        #[test]
+        fn values_put_into_a_template_are_read_back(a in "[a-z]{1,9}", b in "[a-z0-9]{1,9}") {
+            let values = UriTemplate::parse("s://{a}/x-{b}").values(&format!("s://{a}/x-{b}"));
+            assert_eq!(values, Some(vec![("a".to_owned(), a), ("b".to_owned(), b)]));
+        }
+    }
+}

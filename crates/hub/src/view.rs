@@ -1,0 +1,60 @@
+//! What of the catalog one caller sees. Lists are made from a view, never from the catalog itself.
+
+use std::sync::Arc;
+
+use crate::catalog::{Catalog, Prompt, Resource, Template, Tool};
+use crate::name::SourceName;
+use crate::principal::Principal;
+
+/// The part of one catalog that a principal may see, of all sources or of one.
+#[derive(Debug, Clone)]
+pub struct View {
+    catalog: Arc<Catalog>,
+    principal: Principal,
+    only: Option<SourceName>,
+}
+
+impl View {
+    pub fn new(catalog: Arc<Catalog>, principal: Principal) -> Self {
+        Self { catalog, principal, only: None }
+    }
+
+    /// The same, of one source.
+    #[must_use]
+    pub fn of_source(mut self, source: SourceName) -> Self {
+        self.only = Some(source);
+        self
+    }
+
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Whether somebody else may see other lists than these.
+    pub fn is_private(&self) -> bool {
+        self.catalog.has_permissions()
+    }
+
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
+        self.catalog.tools().iter().filter(|tool| self.shows(&tool.source, &tool.permissions))
+    }
+
+    /// Where one source is shown alone, also those of its resources that another source answers for elsewhere.
+    pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let hidden = if self.only.is_some() { self.catalog.hidden_resources() } else { &[] };
+        let all = self.catalog.resources().iter().chain(hidden);
+        all.filter(|resource| self.shows(&resource.source, &resource.permissions))
+    }
+
+    pub fn templates(&self) -> impl Iterator<Item = &Arc<Template>> {
+        self.catalog.templates().iter().filter(|template| self.shows(&template.source, &template.permissions))
+    }
+
+    pub fn prompts(&self) -> impl Iterator<Item = &Arc<Prompt>> {
+        self.catalog.prompts().iter().filter(|prompt| self.shows(&prompt.source, &prompt.permissions))
+    }
+
+    fn shows(&self, source: &SourceName, permissions: &[String]) -> bool {
+        self.only.as_ref().is_none_or(|only| only == source) && self.principal.lacks(permissions).is_none()
+    }
+}

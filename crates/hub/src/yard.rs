@@ -1,0 +1,160 @@
+//! The yard: the running set of sources and the catalog made of them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use tokio::sync::Semaphore;
+
+use crate::catalog::Catalog;
+use crate::events::{Event, Events};
+use crate::hooks::Hooks;
+use crate::limits::{Limits, RateCounters};
+use crate::name::SourceName;
+use crate::principal::Principal;
+use crate::source::{Feed, Source};
+use crate::view::View;
+
+/// The running set of sources.
+pub struct Yard {
+    catalog: ArcSwap<Catalog>,
+    sources: Mutex<Vec<Arc<dyn Source>>>,
+    places: Mutex<HashMap<SourceName, Arc<Semaphore>>>,
+    pub(crate) rates: RateCounters,
+    pub(crate) limits: Limits,
+    pub(crate) hooks: Vec<Arc<dyn Hooks>>,
+    events: Events,
+    /// How many refreshes were asked for, and up to which of them the catalog is current.
+    wanted: AtomicU64,
+    served: AtomicU64,
+}
+
+/// What a yard is made with.
+#[derive(Default)]
+pub struct YardSettings {
+    pub limits: Limits,
+    /// Hooks around every tool of every source, in order.
+    pub hooks: Vec<Arc<dyn Hooks>>,
+}
+
+impl Yard {
+    pub fn new(settings: YardSettings) -> Arc<Self> {
+        Arc::new(Self {
+            catalog: ArcSwap::default(),
+            sources: Mutex::default(),
+            places: Mutex::default(),
+            rates: RateCounters::default(),
+            limits: settings.limits,
+            hooks: settings.hooks,
+            events: Events::default(),
+            wanted: AtomicU64::new(0),
+            served: AtomicU64::new(0),
+        })
+    }
+
+    /// A yard with these sources and nothing out of the ordinary.
+    pub fn of(sources: impl IntoIterator<Item = Arc<dyn Source>>) -> Arc<Self> {
+        let yard = Self::new(YardSettings::default());
+        for source in sources {
+            yard.add(source);
+        }
+        yard
+    }
+
+    /// Takes a source in. One of the same name is replaced in its place; calls of the old one that hang do not
+    /// take up places of the new one.
+    pub fn add(self: &Arc<Self>, source: Arc<dyn Source>) {
+        source.attach(Feed { yard: Arc::downgrade(self), source: source.name().clone() });
+        {
+            let mut sources = self.lock_sources();
+            self.lock_places().remove(source.name());
+            match sources.iter_mut().find(|known| known.name() == source.name()) {
+                Some(known) => *known = source,
+                None => sources.push(source),
+            }
+        }
+        self.refresh();
+    }
+
+    /// Takes a source away; calls that are under way finish.
+    pub fn remove(&self, name: &SourceName) {
+        self.lock_sources().retain(|source| source.name() != name);
+        self.lock_places().remove(name);
+        self.refresh();
+    }
+
+    /// Reads every source's offer again and tells watchers what changed. When many sources change at once, one
+    /// reading serves all that asked before it began.
+    pub fn refresh(&self) {
+        let ours = self.wanted.fetch_add(1, Ordering::SeqCst) + 1;
+        let change = {
+            // Under the lock, so that a slower refresh cannot put an older catalog in place of a newer one.
+            let sources = self.lock_sources();
+            if self.served.load(Ordering::SeqCst) >= ours {
+                return;
+            }
+            let serving = self.wanted.load(Ordering::SeqCst);
+            let before = self.catalog.load_full();
+            let now = before.rebuilt(&sources);
+            let change = now.change_since(&before);
+            self.catalog.store(Arc::new(now));
+            self.served.store(serving, Ordering::SeqCst);
+            change
+        };
+        if change.any() {
+            self.events.tell(|| Event::Changed(change));
+        }
+    }
+
+    /// The catalog as it is now. It never changes; later ones replace it.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    /// What this principal may see of it.
+    pub fn view(&self, principal: &Principal) -> View {
+        View::new(self.catalog(), principal.clone())
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// The places for calls of one source that run at once.
+    pub(crate) fn places(&self, source: &SourceName) -> Option<Arc<Semaphore>> {
+        let most = self.limits.per_source?;
+        let mut places = self.lock_places();
+        if let Some(known) = places.get(source) {
+            return Some(Arc::clone(known));
+        }
+        // With no place at all every call would wait for its deadline.
+        let fresh = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
+        places.insert(source.clone(), Arc::clone(&fresh));
+        Some(fresh)
+    }
+
+    fn lock_sources(&self) -> MutexGuard<'_, Vec<Arc<dyn Source>>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_places(&self) -> MutexGuard<'_, HashMap<SourceName, Arc<Semaphore>>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Yard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Yard").field("catalog", &self.catalog.load()).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for YardSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("YardSettings").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}

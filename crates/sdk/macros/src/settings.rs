@@ -1,0 +1,134 @@
+//! What stands in the parentheses of the attribute. Every key becomes a call of the method that does the same.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Error, Expr, ExprArray, Lit, LitBool, LitStr, Result, Token, parenthesized};
+
+const KEYS: &str = "name, title, description, permissions, version, author, category, tags, deprecates, custom, \
+                    read_only, destructive, idempotent, open_world, hooks";
+
+/// The settings of one tool.
+pub(crate) struct Settings {
+    pub(crate) name: Option<LitStr>,
+    pub(crate) describes: Describes,
+    /// Method calls, in the order in which the keys were written.
+    pub(crate) calls: Vec<TokenStream>,
+}
+
+/// Where the description comes from.
+#[derive(PartialEq, Eq)]
+pub(crate) enum Describes {
+    Here,
+    InTheDocComment,
+}
+
+impl Parse for Settings {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut settings = Self { name: None, describes: Describes::InTheDocComment, calls: Vec::new() };
+        let mut seen: Vec<Ident> = Vec::new();
+        while !input.is_empty() {
+            let key: Ident = input.parse()?;
+            if seen.contains(&key) {
+                return Err(Error::new(key.span(), format!("`{key}` is set twice")));
+            }
+            settings.set(&key, input)?;
+            seen.push(key);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(settings)
+    }
+}
+
+impl Settings {
+    fn set(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
+        let call = match key.to_string().as_str() {
+            "name" => {
+                self.name = Some(tool_name(value(input)?)?);
+                return Ok(());
+            }
+            "description" => {
+                self.describes = Describes::Here;
+                let text = text(key, input)?;
+                quote!(.description(#text))
+            }
+            "title" | "version" | "author" | "category" | "deprecates" => {
+                let text = text(key, input)?;
+                quote!(.#key(#text))
+            }
+            "permissions" | "tags" => {
+                let list = list(key, input)?;
+                quote!(.#key(#list))
+            }
+            "read_only" | "destructive" | "idempotent" | "open_world" => {
+                let flag: LitBool = value(input)
+                    .map_err(|error| Error::new(error.span(), format!("`{key}` is `true` or `false`")))?;
+                quote!(.#key(#flag))
+            }
+            "hooks" => {
+                let hooks: Expr = value(input)?;
+                quote!(.hooks(::std::sync::Arc::new(#hooks)))
+            }
+            "custom" => custom(input)?,
+            _ => {
+                return Err(Error::new(key.span(), format!("unknown key `{key}`; there are {KEYS}")));
+            }
+        };
+        self.calls.push(call);
+        Ok(())
+    }
+}
+
+fn value<T: Parse>(input: ParseStream<'_>) -> Result<T> {
+    input.parse::<Token![=]>()?;
+    input.parse()
+}
+
+/// A text, or an expression that makes one (`include_str!` for example).
+fn text(key: &Ident, input: ParseStream<'_>) -> Result<Expr> {
+    let text: Expr = value(input)?;
+    match &text {
+        Expr::Lit(literal) if !matches!(literal.lit, Lit::Str(_)) => {
+            Err(Error::new_spanned(literal, format!("`{key}` is a text in quotes")))
+        }
+        Expr::Array(array) => Err(Error::new_spanned(array, format!("`{key}` is one text, not a list"))),
+        _ => Ok(text),
+    }
+}
+
+fn list(key: &Ident, input: ParseStream<'_>) -> Result<ExprArray> {
+    match value(input)? {
+        Expr::Array(list) => Ok(list),
+        other => Err(Error::new_spanned(other, format!("`{key}` is a list of texts: [\"…\"]"))),
+    }
+}
+
+fn custom(input: ParseStream<'_>) -> Result<TokenStream> {
+    struct Member(Ident, Expr);
+    impl Parse for Member {
+        fn parse(input: ParseStream<'_>) -> Result<Self> {
+            Ok(Self(input.parse()?, value(input)?))
+        }
+    }
+    let inside;
+    parenthesized!(inside in input);
+    let members = Punctuated::<Member, Token![,]>::parse_terminated(&inside)?;
+    let members = members.iter().map(|Member(key, value)| {
+        let key = key.to_string();
+        quote!((#key, ::toolyard_sdk::macros::Value::from(#value)))
+    });
+    Ok(quote!(.metadata("custom", ::toolyard_sdk::macros::object([#(#members),*]))))
+}
+
+/// The name, once it is known that clients accept it.
+pub(crate) fn tool_name(name: LitStr) -> Result<LitStr> {
+    let text = name.value();
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if text.is_empty() || text.len() > 128 || !text.chars().all(fine) {
+        return Err(Error::new(name.span(), "a name is 1 to 128 of the characters A-Z a-z 0-9 _ - ."));
+    }
+    Ok(name)
+}

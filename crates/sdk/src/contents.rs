@@ -1,0 +1,113 @@
+//! What reading a resource gives: texts and bytes, each at its address.
+
+use toolyard_hub::json::{self, Object};
+use toolyard_hub::{Error, Outcome, Raw};
+
+use crate::about::About;
+use crate::content;
+use crate::definition::Definition;
+use crate::error::ToolError;
+
+/// What is at an address: text, or bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    uri: Option<String>,
+    mime_type: Option<String>,
+    body: Body,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Body {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Contents {
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { uri: None, mime_type: None, body: Body::Text(text.into()) }
+    }
+
+    /// Bytes.
+    pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
+        Self { uri: None, mime_type: None, body: Body::Bytes(bytes.into()) }
+    }
+
+    /// Says what kind of text or bytes it is.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Says that it is at another address than the one that was asked for, as the files of a directory are.
+    #[must_use]
+    pub fn at(mut self, uri: impl Into<String>) -> Self {
+        self.uri = Some(uri.into());
+        self
+    }
+
+    /// The contents as they go to the caller.
+    pub(crate) fn to_raw(&self, asked: &str) -> Raw {
+        let mut members = Definition::default();
+        members.put("uri", self.uri.as_deref().unwrap_or(asked));
+        members.put_some("mimeType", self.mime_type.as_ref());
+        match &self.body {
+            Body::Text(text) => members.put("text", text),
+            Body::Bytes(bytes) => members.put("blob", &content::encode(bytes)),
+        }
+        members.into_raw()
+    }
+}
+
+impl From<String> for Contents {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&str> for Contents {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<Vec<u8>> for Contents {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::bytes(bytes)
+    }
+}
+
+/// What reading a resource can give.
+pub trait IntoContents {
+    /// All of it, in order.
+    fn into_contents(self) -> Vec<Contents>;
+}
+
+impl<C: Into<Contents>> IntoContents for C {
+    fn into_contents(self) -> Vec<Contents> {
+        vec![self.into()]
+    }
+}
+
+impl IntoContents for Vec<Contents> {
+    fn into_contents(self) -> Vec<Contents> {
+        self
+    }
+}
+
+/// The result object around what was read. What has no MIME type of its own has that of its definition.
+pub(crate) fn answer(
+    contents: Result<Vec<Contents>, ToolError>,
+    uri: &str,
+    about: &About,
+) -> Result<Outcome, Error> {
+    let contents = contents.map_err(|error| error.into_resource_error(uri))?;
+    let typed = |mut contents: Contents| {
+        contents.mime_type = contents.mime_type.or_else(|| about.mime_type.clone());
+        contents.to_raw(uri)
+    };
+    let mut result = Object::default();
+    result.set("contents", json::to_raw(&contents.into_iter().map(typed).collect::<Vec<_>>()));
+    Ok(Outcome::success(result.to_raw()))
+}

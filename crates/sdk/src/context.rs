@@ -1,0 +1,142 @@
+//! What a running tool knows about its call, and the way back to whoever made it. The questions that it can ask
+//! are in `ask.rs`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::{
+    Abilities, CallContext, Client, Deadline, Level, LogLine, Principal, Progress, Raw,
+};
+
+use crate::native::Handle;
+
+/// The call that a tool, a resource or a prompt is answering. Clones are of the same call.
+#[derive(Debug, Clone)]
+pub struct Context {
+    occasion: Arc<Occasion>,
+    pub(crate) client: Client,
+    native: Handle,
+}
+
+/// What is known about a call before anything runs.
+#[derive(Debug)]
+pub(crate) struct Occasion {
+    pub(crate) principal: Principal,
+    pub(crate) context: CallContext,
+    pub(crate) deadline: Deadline,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) meta: Option<Raw>,
+}
+
+impl Context {
+    pub(crate) fn new(occasion: Occasion, client: Client, native: Handle) -> Self {
+        Self { occasion: Arc::new(occasion), client, native }
+    }
+
+    /// Reports how far the call is, in percent. Values that do not grow are not sent.
+    pub fn report_progress(&self, percent: impl Into<f64>, message: impl Into<String>) {
+        self.report(percent, 100, message);
+    }
+
+    /// Reports how far the call is, counted in whatever there is to count.
+    pub fn report(&self, done: impl Into<f64>, total: impl Into<f64>, message: impl Into<String>) {
+        self.progress(Progress {
+            progress: done.into(),
+            total: Some(total.into()),
+            message: Some(message.into()),
+        });
+    }
+
+    /// Reports how far the call is, with or without a total and a message.
+    pub fn progress(&self, progress: Progress) {
+        self.client.progress(progress);
+    }
+
+    /// A way to send pieces of the result ahead, to callers that can take them.
+    pub fn stream(&self) -> Stream {
+        Stream { client: self.client.clone() }
+    }
+
+    /// Writes a log line for the caller, if it asked for lines of this level.
+    pub fn log(&self, level: Level, data: impl Into<Value>) {
+        self.client.log(LogLine { level, logger: None, data: data.into() });
+    }
+
+    /// Like [`Context::log`], under the name of a logger.
+    pub fn log_as(&self, logger: impl Into<String>, level: Level, data: impl Into<Value>) {
+        self.client.log(LogLine { level, logger: Some(logger.into()), data: data.into() });
+    }
+
+    /// Completes when nobody waits for the call any more. The call itself is then dropped at its next `await`;
+    /// this is for what it started elsewhere.
+    pub async fn cancelled(&self) {
+        self.occasion.cancel.cancelled().await;
+    }
+
+    /// Whether nobody waits for the call any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.occasion.cancel.is_cancelled()
+    }
+
+    /// How much time is left for the call.
+    pub fn remaining(&self) -> Duration {
+        self.occasion.deadline.remaining()
+    }
+
+    /// Tells the caller that it may hang up and come back for the answer after this long.
+    pub async fn pause(&self, retry: Duration) {
+        self.client.pause(retry).await;
+    }
+
+    /// What the caller's side can do when asked.
+    pub fn abilities(&self) -> &Abilities {
+        self.client.abilities()
+    }
+
+    /// Who is calling.
+    pub fn principal(&self) -> &Principal {
+        &self.occasion.principal
+    }
+
+    /// What the caller said about the occasion: session and user.
+    pub fn call_context(&self) -> &CallContext {
+        &self.occasion.context
+    }
+
+    /// The metadata that came with the call, as it came.
+    pub fn meta(&self) -> Option<&RawValue> {
+        self.occasion.meta.as_deref()
+    }
+
+    /// Tells whoever watches the resource that its contents are not what they were.
+    pub fn resource_updated(&self, uri: &str) {
+        self.native.resource_updated(uri);
+    }
+
+    /// The source that this runs in, to add and remove tools, resources and prompts.
+    pub fn native(&self) -> &Handle {
+        &self.native
+    }
+}
+
+/// Pieces of a result on their way ahead of it.
+#[derive(Debug)]
+pub struct Stream {
+    client: Client,
+}
+
+impl Stream {
+    /// Sends a piece. Waits for a slow reader, because a piece of a result is never dropped.
+    pub async fn write<T: Serialize>(&self, piece: T) {
+        // A piece that is no JSON (a map with keys that are no texts) is sent as nothing, like `to_raw` does.
+        let piece = serde_json::to_value(piece).unwrap_or(Value::Null);
+        self.client.chunk(piece).await;
+    }
+
+    /// Ends the stream: nothing can be written any more. Dropping it does the same.
+    pub fn end(self) {}
+}

@@ -1,0 +1,125 @@
+//! Which functions and closures can be tools: with or without parameters, with or without a [`Context`].
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toolyard_hub::{BoxFuture, Error, Kind, Raw};
+
+use crate::context::Context;
+use crate::error::ToolError;
+use crate::output::IntoOutput;
+use crate::schema;
+
+/// A function or closure that can be a tool. `Args` only tells the four shapes apart and is never written.
+#[diagnostic::on_unimplemented(
+    message = "this cannot be a tool",
+    note = "a tool is an async function of `(params)`, `(params, Context)`, `(Context)` or `()` that returns `Result<O, ToolError>`",
+    note = "the parameters must implement `serde::Deserialize` and `schemars::JsonSchema`",
+    note = "a closure must say the types of its parameters"
+)]
+pub trait Handler<Args>: Send + Sync + 'static {
+    /// What it returns when it does not fail.
+    type Output: IntoOutput;
+
+    /// The schema of its parameters.
+    fn input_schema() -> Raw;
+
+    /// Reads the arguments and runs it.
+    fn run(&self, arguments: Raw, context: Context) -> BoxFuture<'static, Result<Self::Output, ToolError>>;
+}
+
+/// Marks a tool that takes nothing but the [`Context`].
+#[derive(Debug)]
+pub struct OnlyContext;
+
+/// Marks a tool that takes nothing.
+#[derive(Debug)]
+pub struct NoParams;
+
+impl<F, P, Fut, O> Handler<(P, Context)> for F
+where
+    F: Fn(P, Context) -> Fut + Send + Sync + 'static,
+    P: DeserializeOwned + JsonSchema,
+    Fut: Future<Output = Result<O, ToolError>> + Send + 'static,
+    O: IntoOutput,
+{
+    type Output = O;
+
+    fn input_schema() -> Raw {
+        schema::input::<P>()
+    }
+
+    fn run(&self, arguments: Raw, context: Context) -> BoxFuture<'static, Result<O, ToolError>> {
+        match read(&arguments) {
+            Ok(params) => Box::pin(self(params, context)),
+            Err(error) => Box::pin(async { Err(error) }),
+        }
+    }
+}
+
+impl<F, P, Fut, O> Handler<(P,)> for F
+where
+    F: Fn(P) -> Fut + Send + Sync + 'static,
+    P: DeserializeOwned + JsonSchema,
+    Fut: Future<Output = Result<O, ToolError>> + Send + 'static,
+    O: IntoOutput,
+{
+    type Output = O;
+
+    fn input_schema() -> Raw {
+        schema::input::<P>()
+    }
+
+    fn run(&self, arguments: Raw, _: Context) -> BoxFuture<'static, Result<O, ToolError>> {
+        match read(&arguments) {
+            Ok(params) => Box::pin(self(params)),
+            Err(error) => Box::pin(async { Err(error) }),
+        }
+    }
+}
+
+impl<F, Fut, O> Handler<OnlyContext> for F
+where
+    F: Fn(Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<O, ToolError>> + Send + 'static,
+    O: IntoOutput,
+{
+    type Output = O;
+
+    fn input_schema() -> Raw {
+        schema::no_input()
+    }
+
+    fn run(&self, _: Raw, context: Context) -> BoxFuture<'static, Result<O, ToolError>> {
+        Box::pin(self(context))
+    }
+}
+
+impl<F, Fut, O> Handler<NoParams> for F
+where
+    F: Fn() -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<O, ToolError>> + Send + 'static,
+    O: IntoOutput,
+{
+    type Output = O;
+
+    fn input_schema() -> Raw {
+        schema::no_input()
+    }
+
+    fn run(&self, _: Raw, _: Context) -> BoxFuture<'static, Result<O, ToolError>> {
+        Box::pin(self())
+    }
+}
+
+/// The arguments as the tool wants them. They fit the schema already; what fails here is finer than a schema.
+fn read<P: DeserializeOwned>(arguments: &RawValue) -> Result<P, ToolError> {
+    serde_json::from_str(arguments.get()).map_err(|error| {
+        let provided: Value = serde_json::from_str(arguments.get()).unwrap_or_default();
+        let details = serde_json::json!({"field": "", "reason": error.to_string(), "provided": provided});
+        Error::new(Kind::InvalidArguments, format!("input validation failed: {error}"))
+            .with_details(details)
+            .into()
+    })
+}

@@ -1,0 +1,14 @@
+//! What the code that `#[tool]` writes needs of this crate. Nothing here is for people.
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Map;
+pub use serde_json::Value;
+
+/// Does nothing; it compiles only for types that can be a tool's parameters.
+pub fn can_be_params<P: DeserializeOwned + JsonSchema>() {}
+
+/// An object with these members.
+pub fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    Value::Object(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>())
+}

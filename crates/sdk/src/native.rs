@@ -1,0 +1,248 @@
+//! Everything that this process offers itself, as one source of the yard. It can change while it runs.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use toolyard_hub::{BoxFuture, Call, Error, Feed, Kind, Offer, Outcome, Prefix, Source, SourceName, Target};
+
+use crate::context::{Context, Occasion};
+use crate::error::unknown_resource;
+use crate::prompt::Prompt;
+use crate::resource::Resource;
+use crate::template::ResourceTemplate;
+use crate::tool::Tool;
+
+mod shelf;
+
+use shelf::Shelf;
+
+/// Tools, resources and prompts written in Rust, as one source.
+#[derive(Debug)]
+pub struct Native {
+    inner: Arc<Inner>,
+}
+
+/// A way to change what a [`Native`] offers while it runs. It does not keep the source alive.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    inner: Weak<Inner>,
+}
+
+struct Inner {
+    name: SourceName,
+    state: Mutex<State>,
+}
+
+struct State {
+    shelf: Arc<Shelf>,
+    offer: Arc<Offer>,
+    feeds: Vec<Feed>,
+}
+
+impl Native {
+    /// A source of this name that offers nothing yet.
+    pub fn new(name: &str) -> Self {
+        let state = State { shelf: Arc::default(), offer: Arc::default(), feeds: Vec::new() };
+        Self { inner: Arc::new(Inner { name: SourceName::new(name), state: Mutex::new(state) }) }
+    }
+
+    /// Offers a tool. One of the same name is replaced in its place.
+    #[must_use]
+    pub fn tool(self, tool: Tool) -> Self {
+        self.with(|shelf| shelf.put_tool(tool))
+    }
+
+    /// Offers several tools.
+    #[must_use]
+    pub fn tools(self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        self.with(|shelf| tools.into_iter().for_each(|tool| shelf.put_tool(tool)))
+    }
+
+    /// Offers a resource. One at the same address is replaced in its place.
+    #[must_use]
+    pub fn resource(self, resource: Resource) -> Self {
+        self.with(|shelf| shelf.put_resource(resource))
+    }
+
+    /// Offers a family of resources. One with the same template is replaced in its place.
+    #[must_use]
+    pub fn template(self, template: ResourceTemplate) -> Self {
+        self.with(|shelf| shelf.put_template(template))
+    }
+
+    /// Offers a prompt. One of the same name is replaced in its place.
+    #[must_use]
+    pub fn prompt(self, prompt: Prompt) -> Self {
+        self.with(|shelf| shelf.put_prompt(prompt))
+    }
+
+    /// A way to change the offer later. It can be had before everything is registered, so that a tool can hold it.
+    pub fn handle(&self) -> Handle {
+        Handle { inner: Arc::downgrade(&self.inner) }
+    }
+
+    /// The source, as a yard takes it.
+    pub fn into_source(self) -> Arc<dyn Source> {
+        Arc::new(self)
+    }
+
+    fn with(self, change: impl FnOnce(&mut Shelf)) -> Self {
+        self.inner.change(change);
+        self
+    }
+}
+
+impl Handle {
+    /// Offers a tool from now on. One of the same name is replaced in its place.
+    pub fn add_tool(&self, tool: Tool) {
+        self.change(|shelf| shelf.put_tool(tool));
+    }
+
+    /// Offers the tool of this name no more. Calls that are under way finish.
+    pub fn remove_tool(&self, name: &str) {
+        self.change(|shelf| shelf.tools.retain(|tool| tool.name() != name));
+    }
+
+    /// The tools that are offered now, in order.
+    pub fn tools(&self) -> Vec<Arc<Tool>> {
+        self.shelf().tools.clone()
+    }
+
+    /// Offers a prompt from now on. One of the same name is replaced in its place.
+    pub fn add_prompt(&self, prompt: Prompt) {
+        self.change(|shelf| shelf.put_prompt(prompt));
+    }
+
+    /// Offers the prompt of this name no more.
+    pub fn remove_prompt(&self, name: &str) {
+        self.change(|shelf| shelf.prompts.retain(|prompt| prompt.name() != name));
+    }
+
+    /// The prompts that are offered now, in order.
+    pub fn prompts(&self) -> Vec<Arc<Prompt>> {
+        self.shelf().prompts.clone()
+    }
+
+    /// Offers a resource from now on. One at the same address is replaced in its place.
+    pub fn add_resource(&self, resource: Resource) {
+        self.change(|shelf| shelf.put_resource(resource));
+    }
+
+    /// Offers the resource at this address no more.
+    pub fn remove_resource(&self, uri: &str) {
+        self.change(|shelf| shelf.resources.retain(|resource| resource.uri() != uri));
+    }
+
+    /// The resources that are offered now, in order.
+    pub fn resources(&self) -> Vec<Arc<Resource>> {
+        self.shelf().resources.clone()
+    }
+
+    /// Tells whoever watches the resource that its contents are not what they were.
+    pub fn resource_updated(&self, uri: &str) {
+        let Some(inner) = self.inner.upgrade() else { return };
+        let feeds = inner.lock().feeds.clone();
+        for feed in feeds {
+            feed.resource_updated(uri);
+        }
+    }
+
+    fn shelf(&self) -> Arc<Shelf> {
+        self.inner.upgrade().map(|inner| inner.shelf()).unwrap_or_default()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Shelf)) {
+        if let Some(inner) = self.inner.upgrade() {
+            inner.change(change);
+        }
+    }
+}
+
+impl Inner {
+    /// Puts a changed copy in place of what is offered, and tells the yard.
+    fn change(&self, change: impl FnOnce(&mut Shelf)) {
+        let feeds = {
+            let mut state = self.lock();
+            let mut shelf = Shelf::clone(&state.shelf);
+            change(&mut shelf);
+            state.offer = Arc::new(shelf.to_offer());
+            state.shelf = Arc::new(shelf);
+            state.feeds.clone()
+        };
+        // The yard reads the offer again, so the lock must be free by now.
+        for feed in feeds {
+            feed.offer_changed();
+        }
+    }
+
+    fn shelf(&self) -> Arc<Shelf> {
+        Arc::clone(&self.lock().shelf)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Source for Native {
+    fn name(&self) -> &SourceName {
+        &self.inner.name
+    }
+
+    fn prefix(&self) -> Prefix {
+        Prefix::Plain
+    }
+
+    fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.inner.lock().offer)
+    }
+
+    fn attach(&self, feed: Feed) {
+        self.inner.lock().feeds.push(feed);
+    }
+
+    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+        let Call { target, principal, context, deadline, cancel, meta, client } = call;
+        let occasion = Occasion { principal, context, deadline, cancel, meta };
+        let context = Context::new(occasion, client, self.handle());
+        let shelf = self.inner.shelf();
+        Box::pin(async move { answer(&shelf, target, context).await })
+    }
+}
+
+async fn answer(shelf: &Shelf, target: Target, context: Context) -> Result<Outcome, Error> {
+    match target {
+        Target::Tool { name, arguments } => {
+            let gone = || Error::new(Kind::UnknownTool, format!("unknown tool {name}"));
+            shelf.tool(&name).ok_or_else(gone)?.call(arguments, context).await
+        }
+        Target::Resource { uri } => {
+            if let Some(resource) = shelf.resource(&uri) {
+                return resource.read(context).await;
+            }
+            let (template, values) = shelf.template_for(&uri).ok_or_else(|| unknown_resource(&uri))?;
+            template.read(&uri, values, context).await
+        }
+        Target::Prompt { name, arguments } => {
+            shelf.prompt(&name).ok_or_else(|| unknown_prompt(&name))?.get(&arguments, context).await
+        }
+        Target::PromptCompletion { name, argument, value, context } => {
+            let prompt = shelf.prompt(&name).ok_or_else(|| unknown_prompt(&name))?;
+            Ok(prompt.completions.answer(&argument, value, context.as_deref()).await)
+        }
+        Target::TemplateCompletion { uri, argument, value, context } => {
+            let template = shelf.template(&uri).ok_or_else(|| unknown_resource(&uri))?;
+            Ok(template.completions.answer(&argument, value, context.as_deref()).await)
+        }
+    }
+}
+
+fn unknown_prompt(name: &str) -> Error {
+    Error::new(Kind::UnknownPrompt, format!("unknown prompt {name}"))
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Native").field("name", &self.name).field("offer", &self.lock().offer).finish()
+    }
+}

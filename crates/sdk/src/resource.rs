@@ -1,0 +1,91 @@
+//! Resources: things at an address that callers can read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use toolyard_hub::{BoxFuture, Error, Outcome, ResourceOffer};
+
+use crate::about::About;
+use crate::contents::{self, Contents, IntoContents};
+use crate::context::Context;
+use crate::definition::Definition;
+use crate::error::ToolError;
+
+/// A thing at an address that callers can read.
+#[derive(Clone)]
+pub struct Resource {
+    uri: String,
+    pub(crate) about: About,
+    size: Option<u64>,
+    read: Arc<dyn Fn(Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>> + Send + Sync>,
+}
+
+impl Resource {
+    /// A text that does not change.
+    pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let size = text.len() as u64;
+        Self::fixed(uri, name, Contents::text(text)).size(size)
+    }
+
+    /// Bytes that do not change.
+    pub fn binary(uri: impl Into<String>, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        let bytes = bytes.into();
+        let size = bytes.len() as u64;
+        Self::fixed(uri, name, Contents::bytes(bytes)).size(size)
+    }
+
+    /// A resource whose contents are made when it is read.
+    pub fn dynamic<F, Fut, C>(uri: impl Into<String>, name: impl Into<String>, read: F) -> Self
+    where
+        F: Fn(Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<C, ToolError>> + Send + 'static,
+        C: IntoContents,
+    {
+        let read = move |context| {
+            let contents = read(context);
+            let contents = async move { contents.await.map(IntoContents::into_contents) };
+            Box::pin(contents) as BoxFuture<'static, _>
+        };
+        Self { uri: uri.into(), about: About::named(name), size: None, read: Arc::new(read) }
+    }
+
+    fn fixed(uri: impl Into<String>, name: impl Into<String>, contents: Contents) -> Self {
+        Self::dynamic(uri, name, move |_| {
+            let contents = contents.clone();
+            async move { Ok(contents) }
+        })
+    }
+
+    /// How many bytes it has, before any encoding.
+    #[must_use]
+    pub fn size(mut self, size: u64) -> Self {
+        self.size = Some(size);
+        self
+    }
+
+    /// The address.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    pub(crate) fn to_offer(&self) -> ResourceOffer {
+        let mut definition = Definition::default();
+        definition.put("uri", &self.uri);
+        self.about.write(&mut definition);
+        definition.put_some("size", self.size.as_ref());
+        definition.put_by_hand(&self.about.by_hand);
+        ResourceOffer { definition: definition.into_raw(), permissions: self.about.permissions.clone() }
+    }
+
+    pub(crate) async fn read(&self, context: Context) -> Result<Outcome, Error> {
+        let contents = (self.read)(context).await;
+        contents::answer(contents, &self.uri, &self.about)
+    }
+}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resource").field("uri", &self.uri).finish_non_exhaustive()
+    }
+}

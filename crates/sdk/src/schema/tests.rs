@@ -1,0 +1,242 @@
+//! Generated schemas as they come out, each checked against the meta-schema of Draft 07.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{form, input, output};
+use crate::output::OutputSchema;
+
+const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
+
+fn valid(schema: &str) -> Value {
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    assert!(jsonschema::draft7::meta::is_valid(&schema), "{schema}");
+    schema
+}
+
+fn input_of<T: JsonSchema>() -> Value {
+    valid(input::<T>().get())
+}
+
+fn output_of<T: JsonSchema>() -> Value {
+    valid(output::<T>().shown().unwrap().get())
+}
+
+fn form_of<T: JsonSchema>() -> Value {
+    valid(form::<T>().unwrap().get())
+}
+
+/// Where to look.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[allow(dead_code, reason = "only its schema is looked at")]
+struct Search {
+    /// What to look for.
+    #[schemars(length(min = 1))]
+    text: String,
+    /// How many to find.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = 100))]
+    most: u32,
+    place: Option<Place>,
+    corners: Vec<(f64, i64)>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Place {
+    Here,
+    There,
+}
+
+fn ten() -> u32 {
+    10
+}
+
+#[test]
+fn a_struct_becomes_an_object_of_draft_07() {
+    assert_eq!(
+        input_of::<Search>(),
+        json!({
+            "$schema": DIALECT,
+            "type": "object",
+            "description": "Where to look.",
+            "properties": {
+                "text": {"description": "What to look for.", "type": "string", "minLength": 1},
+                "most": {
+                    "description": "How many to find.",
+                    "type": "integer",
+                    "default": 10,
+                    "minimum": 1,
+                    "maximum": 100,
+                },
+                "place": {"anyOf": [{"$ref": "#/definitions/Place"}, {"type": "null"}]},
+                "corners": {
+                    "type": "array",
+                    "items": {
+                        "type": "array",
+                        "items": [{"type": "number"}, {"type": "integer"}],
+                        "minItems": 2,
+                        "maxItems": 2,
+                    },
+                },
+            },
+            "required": ["text", "corners"],
+            "definitions": {"Place": {"type": "string", "enum": ["here", "there"]}},
+        })
+    );
+}
+
+#[test]
+fn a_struct_without_members_lists_no_properties() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Nothing {}
+    assert_eq!(input_of::<Nothing>(), json!({"$schema": DIALECT, "type": "object", "properties": {}}));
+    assert_eq!(valid(super::no_input().get()), json!({"type": "object", "properties": {}}));
+}
+
+#[test]
+fn a_map_accepts_any_member_of_its_type() {
+    let map = input_of::<std::collections::BTreeMap<String, bool>>();
+    let expect = json!({"$schema": DIALECT, "type": "object", "additionalProperties": {"type": "boolean"}});
+    assert_eq!(map, expect);
+}
+
+#[test]
+fn what_is_no_object_accepts_any_object() {
+    assert_eq!(input_of::<Value>(), json!({"type": "object"}));
+    assert_eq!(input_of::<String>(), json!({"type": "object"}));
+}
+
+#[test]
+fn a_tagged_enum_says_that_it_is_an_object() {
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(tag = "shape", rename_all = "lowercase")]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    enum Shape {
+        Circle { radius: f64 },
+        Named(Name),
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Name {
+        name: String,
+    }
+    let schema = input_of::<Shape>();
+    assert_eq!(schema["type"], "object");
+    let validator = jsonschema::draft7::new(&schema).unwrap();
+    assert!(validator.is_valid(&json!({"shape": "circle", "radius": 2})));
+    assert!(validator.is_valid(&json!({"shape": "named", "name": "hexagon"})));
+    assert!(!validator.is_valid(&json!({"shape": "named"})));
+    assert!(!validator.is_valid(&json!({"shape": "square"})));
+}
+
+#[test]
+fn a_type_around_another_is_followed_to_the_object() {
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Around(Search);
+    assert_eq!(input_of::<Around>()["type"], "object");
+}
+
+#[test]
+fn a_type_that_holds_itself_is_written_once() {
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Tree {
+        leaf: u8,
+        branches: Vec<Tree>,
+    }
+    let schema = input_of::<Tree>();
+    let validator = jsonschema::draft7::new(&schema).unwrap();
+    assert!(validator.is_valid(&json!({"leaf": 1, "branches": [{"leaf": 2, "branches": []}]})));
+    assert!(!validator.is_valid(&json!({"leaf": 1, "branches": [{"leaf": 256, "branches": []}]})));
+}
+
+#[test]
+fn a_result_that_is_no_object_is_put_under_result() {
+    let OutputSchema::Wrapped(schema) = output::<Vec<Place>>() else { panic!("a list is no object") };
+    assert_eq!(
+        valid(schema.get()),
+        json!({
+            "$schema": DIALECT,
+            "type": "object",
+            "definitions": {"Place": {"type": "string", "enum": ["here", "there"]}},
+            "properties": {"result": {"type": "array", "items": {"$ref": "#/definitions/Place"}}},
+            "required": ["result"],
+        })
+    );
+    assert!(matches!(output::<Search>(), OutputSchema::Object(_)));
+    assert_eq!(output_of::<Search>()["required"], json!(["text", "most", "place", "corners"]));
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code, reason = "only its schema is looked at")]
+struct Form {
+    /// Your name.
+    #[schemars(length(min = 1, max = 80))]
+    name: String,
+    #[schemars(email)]
+    address: Option<String>,
+    age: Option<u8>,
+    #[serde(default)]
+    subscribed: bool,
+    place: Place,
+    size: Option<Size>,
+    sizes: Vec<Size>,
+    places: Vec<Place>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code, reason = "only its schema is looked at")]
+enum Size {
+    /// Fits a pocket
+    Small,
+    /// Fits a truck
+    Large,
+    Other,
+}
+
+#[test]
+fn a_form_is_flat_and_refers_to_nothing() {
+    let titled = json!([
+        {"const": "other", "title": "other"},
+        {"const": "small", "title": "Fits a pocket"},
+        {"const": "large", "title": "Fits a truck"},
+    ]);
+    assert_eq!(
+        form_of::<Form>(),
+        json!({
+            "type": "object",
+            "properties": {
+                "name": {"description": "Your name.", "type": "string", "minLength": 1, "maxLength": 80},
+                "address": {"type": "string", "format": "email"},
+                "age": {"type": "integer", "minimum": 0, "maximum": 255},
+                "subscribed": {"type": "boolean", "default": false},
+                "place": {"type": "string", "enum": ["here", "there"]},
+                "size": {"type": "string", "oneOf": titled},
+                "sizes": {"type": "array", "items": {"anyOf": titled}},
+                "places": {"type": "array", "items": {"type": "string", "enum": ["here", "there"]}},
+            },
+            "required": ["name", "place", "sizes", "places"],
+        })
+    );
+}
+
+#[test]
+fn a_form_that_no_client_can_draw_is_refused() {
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Nested {
+        inner: Search,
+    }
+    assert_eq!(
+        form::<Nested>().unwrap_err().message(),
+        "inner cannot be asked for in a form: a field is a text, a number, a boolean, a choice or a list of choices"
+    );
+    assert_eq!(
+        form::<String>().unwrap_err().message(),
+        "string cannot be asked for in a form: it is no struct with named fields"
+    );
+}

@@ -1,0 +1,51 @@
+//! How a tool is written down: what clients list, and what the yard knows beside it.
+
+use serde_json::json;
+use serde_json::value::RawValue;
+use toolyard_hub::json::Object;
+use toolyard_hub::{Raw, ToolOffer};
+
+use super::Tool;
+use crate::definition::Definition;
+
+/// Where in a definition's `_meta` the metadata is.
+const METADATA: &str = "dev.toolyard/metadata";
+
+impl Tool {
+    /// The definition as clients see it.
+    pub fn to_definition(&self) -> Raw {
+        if let Some(by_hand) = &self.definition_by_hand {
+            return by_hand.clone();
+        }
+        let mut definition = Definition::default();
+        definition.put("name", &self.name);
+        definition.put_some("title", self.title.as_ref());
+        definition.put_some("description", self.description.as_ref());
+        definition.put("inputSchema", &self.input_schema);
+        definition.put_some("outputSchema", self.output_schema.shown());
+        if !self.annotations.is_empty() {
+            definition.put("annotations", &self.annotations.to_raw());
+        }
+        definition.put_all("icons", &self.icons);
+        if !self.metadata.is_empty() {
+            definition.put("_meta", &json!({METADATA: self.metadata}));
+        }
+        definition.put_by_hand(&self.members_by_hand);
+        definition.into_raw()
+    }
+
+    pub(crate) fn to_offer(&self) -> ToolOffer {
+        ToolOffer {
+            definition: self.to_definition(),
+            permissions: self.permissions.clone(),
+            metadata: self.metadata.clone(),
+            hooks: self.hooks.clone(),
+        }
+    }
+}
+
+/// The name that a definition gives.
+pub(super) fn name_in(definition: &RawValue) -> Option<String> {
+    let members = Object::parse(definition).ok()?;
+    serde_json::from_str(members.get("name")?.get()).ok()
+}

@@ -1,0 +1,15 @@
+//! Everything that listens: the MCP front over stdio and HTTP, behind one door. Fronts build requests for the
+//! hub and translate what comes back; they never talk to sources.
+
+mod connection;
+mod door;
+mod listen;
+mod mcp;
+mod router;
+mod stdio;
+
+pub use door::{Auth, DoorSettings, Token};
+pub use listen::{Bound, ServeError, ServeSettings, bind};
+pub use mcp::{Identity, McpSettings};
+pub use stdio::{StdioOptions, stdio, stdio_with};
+pub use toolyard_wire::{EndpointSettings, StdioSettings};

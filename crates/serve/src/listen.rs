@@ -1,0 +1,122 @@
+//! The listener: takes connections, and on the way out lets calls in flight finish.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::Yard;
+use toolyard_wire::{Endpoint, EndpointSettings};
+
+use crate::connection::Connection;
+use crate::door::{Auth, Door, DoorSettings};
+use crate::mcp::{Front, McpSettings, announce};
+use crate::router::router;
+
+/// How many connections are served at once; more wait to be taken.
+const MOST_CONNECTIONS: usize = 2_048;
+/// How long a client may take to send the head of a request.
+const HEAD_TIME: Duration = Duration::from_secs(30);
+
+/// What serving over HTTP obeys.
+#[derive(Debug, Clone)]
+pub struct ServeSettings {
+    pub listen: SocketAddr,
+    pub door: DoorSettings,
+    pub mcp: McpSettings,
+    pub endpoint: EndpointSettings,
+    /// How long calls in flight may still take once we are told to stop.
+    pub drain: Duration,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("cannot listen on {address}: {error}")]
+    Listen { address: SocketAddr, error: std::io::Error },
+    #[error("serving without a token is only allowed on a loopback address, not on {0}")]
+    OpenToAll(SocketAddr),
+}
+
+/// A server that has its address but takes no connections yet.
+#[derive(Debug)]
+pub struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+    yard: Arc<Yard>,
+    settings: ServeSettings,
+}
+
+/// Takes the address, or says why it cannot be had.
+pub async fn bind(yard: Arc<Yard>, settings: ServeSettings) -> Result<Bound, ServeError> {
+    let address = settings.listen;
+    if matches!(settings.door.auth, Auth::None(_)) && !address.ip().is_loopback() {
+        return Err(ServeError::OpenToAll(address));
+    }
+    let cannot = |error| ServeError::Listen { address, error };
+    let listener = TcpListener::bind(address).await.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    Ok(Bound { listener, address, yard, settings })
+}
+
+impl Bound {
+    /// The address, with the port that the system chose if none was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` is cancelled, then lets calls in flight finish for as long as the settings allow.
+    pub async fn serve(self, stop: CancellationToken) {
+        let Self { listener, address, yard, settings } = self;
+        let door = Door::new(settings.door, address.ip().is_loopback());
+        let front = Arc::new(Front::new(yard, settings.mcp));
+        let endpoint = Endpoint::new(Arc::clone(&front), settings.endpoint);
+        let announcer = tokio::spawn(announce(Arc::clone(&front), Arc::clone(endpoint.roster())));
+        let service = TowerToHyperService::new(router(Arc::clone(&endpoint), door));
+        let connections = GracefulShutdown::new();
+        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let mut http = hyper::server::conn::http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+        loop {
+            let taken = async {
+                let place = Arc::clone(&places).acquire_owned().await.ok()?;
+                Some((place, listener.accept().await))
+            };
+            let (place, stream) = tokio::select! {
+                taken = taken => match taken {
+                    Some((place, Ok((stream, _)))) => (place, stream),
+                    // Out of descriptors, or the client left: the next one may have more luck.
+                    Some((_, Err(error))) => {
+                        tracing::warn!(%error, "a connection could not be taken");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                    None => break,
+                },
+                () = stop.cancelled() => break,
+            };
+            let _ = stream.set_nodelay(true);
+            let connection = http.serve_connection(TokioIo::new(Connection::new(stream)), service.clone());
+            let connection = connections.watch(connection);
+            tokio::spawn(async move {
+                if let Err(error) = connection.await {
+                    tracing::debug!(%error, "a connection ended badly");
+                }
+                drop(place);
+            });
+        }
+        drop(listener);
+        endpoint.close();
+        let drained = async {
+            tokio::join!(connections.shutdown(), endpoint.closed());
+        };
+        if tokio::time::timeout(settings.drain, drained).await.is_err() {
+            tracing::warn!("calls in flight did not finish in time and are cancelled");
+        }
+        announcer.abort();
+    }
+}

@@ -1,0 +1,115 @@
+//! The MCP front: what each method of the protocol means for the yard, in both eras.
+
+mod call;
+mod complete;
+mod discover;
+mod errors;
+mod list;
+mod listen;
+mod park;
+mod run;
+mod shape;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use toolyard_hub::{Principal, Yard};
+use toolyard_wire::{About, Era, Inbound, Raw, RpcError, Service, Version};
+
+pub(crate) use listen::announce;
+use park::Parking;
+
+/// Who this server says it is.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    pub name: String,
+    pub title: Option<String>,
+    pub version: String,
+    pub instructions: Option<String>,
+}
+
+/// What the MCP front obeys.
+#[derive(Debug, Clone)]
+pub struct McpSettings {
+    pub identity: Identity,
+    /// How many things one page of a list has. Many clients read the first page only.
+    pub page: usize,
+    /// How long clients may keep a list without asking again.
+    pub list_ttl: Duration,
+    /// How many calls may wait for a modern client's answer, and for how long.
+    pub parked: usize,
+    pub parked_time: Duration,
+}
+
+impl Default for McpSettings {
+    fn default() -> Self {
+        Self {
+            identity: Identity {
+                name: "toolyard".to_owned(),
+                title: Some("Toolyard".to_owned()),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                instructions: None,
+            },
+            page: 1_000,
+            list_ttl: Duration::from_secs(60),
+            parked: 256,
+            parked_time: Duration::from_secs(600),
+        }
+    }
+}
+
+/// One yard, spoken to in MCP.
+#[derive(Debug)]
+pub(crate) struct Front {
+    yard: Arc<Yard>,
+    settings: McpSettings,
+    /// `{name, title, version}`, made once.
+    info: Raw,
+    parking: Parking,
+}
+
+impl Front {
+    pub(crate) fn new(yard: Arc<Yard>, settings: McpSettings) -> Self {
+        let parking = Parking::new(settings.parked, settings.parked_time);
+        Self { info: discover::info(&settings.identity), yard, settings, parking }
+    }
+}
+
+impl Service for Front {
+    type Caller = Principal;
+
+    fn about(&self, _caller: &Principal, version: Version) -> About {
+        About {
+            info: self.info.clone(),
+            capabilities: discover::capabilities(version),
+            instructions: self.settings.identity.instructions.clone(),
+        }
+    }
+
+    async fn handle(self: Arc<Self>, request: Inbound<Principal>) -> Result<Raw, RpcError> {
+        let modern = request.version.era() == Era::Modern;
+        match (request.method.as_str(), modern) {
+            ("tools/list", _) => self.list_tools(&request),
+            ("resources/list", _) => self.list_resources(&request),
+            ("resources/templates/list", _) => self.list_templates(&request),
+            ("prompts/list", _) => self.list_prompts(&request),
+            ("tools/call", _) => self.call_tool(request).await,
+            ("resources/read", _) => self.read_resource(request).await,
+            ("prompts/get", _) => self.get_prompt(request).await,
+            ("completion/complete", _) => self.complete(request).await,
+            ("server/discover", true) => Ok(self.discover()),
+            ("subscriptions/listen", true) => self.listen(request).await,
+            ("resources/subscribe", false) => self.subscribe(&request),
+            ("resources/unsubscribe", false) => Self::unsubscribe(&request),
+            (method, _) => Err(RpcError::method_not_found(method)),
+        }
+    }
+}
+
+/// Reads the params of a method, or says what is wrong with them.
+fn params<T: DeserializeOwned>(method: &str, params: Option<&RawValue>) -> Result<T, RpcError> {
+    serde_json::from_str(params.map_or("{}", RawValue::get))
+        .map_err(|error| RpcError::invalid_params(format!("the params of {method} cannot be read: {error}")))
+}

@@ -1,0 +1,179 @@
+//! `tools/call`, `resources/read` and `prompts/get`: from the protocol's words to a request for the hub.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use toolyard_hub::{
+    Abilities, CallContext, Client, Deadline, Level, Lookup, Outcome, Principal, Priority, Request, What,
+};
+use toolyard_wire::{Era, Inbound, Raw, RpcError, Transport, check_params};
+
+use super::errors::{Asked, answer};
+use super::park::digest;
+use super::run::{Pace, Run};
+use super::shape::{Cache, cacheable, complete, with_chunks};
+use super::{Front, params};
+
+/// What an outcome is of; it decides how the outcome is dressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    Tool,
+    Resource,
+    Prompt,
+    Completion,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    arguments: Option<Raw>,
+}
+
+#[derive(Deserialize)]
+struct Located {
+    uri: String,
+}
+
+/// What a modern client adds when it repeats a request with answers.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Repeated {
+    #[serde(default, deserialize_with = "present")]
+    input_responses: Option<Raw>,
+    request_state: Option<String>,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Raw>, D::Error> {
+    Raw::deserialize(deserializer).map(Some)
+}
+
+impl Front {
+    pub(super) async fn call_tool(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
+        let Named { name, arguments } = params(&request.method, request.params.as_deref())?;
+        if let (Transport::Http(headers), Era::Modern) = (&request.transport, request.version.era())
+            && let Lookup::Found(tool) = self.yard.catalog().tool(&name)
+        {
+            check_params(headers, &tool.input_schema, arguments.as_deref())?;
+        }
+        self.carry_out(request, What::Tool { name, arguments }, Subject::Tool).await
+    }
+
+    pub(super) async fn read_resource(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
+        let Located { uri } = params(&request.method, request.params.as_deref())?;
+        self.carry_out(request, What::Resource { uri }, Subject::Resource).await
+    }
+
+    pub(super) async fn get_prompt(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
+        let Named { name, arguments } = params(&request.method, request.params.as_deref())?;
+        self.carry_out(request, What::Prompt { name, arguments }, Subject::Prompt).await
+    }
+
+    /// Hands the request to the hub and stays with it until there is an answer for the client.
+    pub(super) async fn carry_out(
+        &self,
+        request: Inbound<Principal>,
+        what: What,
+        subject: Subject,
+    ) -> Result<Raw, RpcError> {
+        let modern = request.version.era() == Era::Modern;
+        let mut run = None;
+        let mut answers = HashMap::new();
+        if modern && subject != Subject::Completion {
+            let repeated: Repeated = params(&request.method, request.params.as_deref())?;
+            answers = read_answers(repeated.input_responses.as_deref())?;
+            if let Some(state) = &repeated.request_state {
+                run = Some(self.parking.take(state, &request.caller, &digest(&request.method, &what))?);
+            }
+        }
+        let same = digest(&request.method, &what);
+        let mut run = match run {
+            Some(run) => run,
+            None => self.start(&request, what)?,
+        };
+        run.answer(answers);
+        let pace = if modern { Pace::Modern } else { Pace::Legacy };
+        match run.drive(&request.outlet, request.meta.progress_token.as_deref(), pace).await {
+            Some(Ok(outcome)) => Ok(self.dress(&request, &outcome, &run.chunks, subject)),
+            Some(Err(error)) => {
+                let asked = if subject == Subject::Tool { Asked::Tool } else { Asked::Other };
+                let told = answer(&error, request.version, asked)?;
+                Ok(if modern { complete(&self.info, &told) } else { told })
+            }
+            None => self.parking.park(run, &request.caller, same, &self.info),
+        }
+    }
+
+    fn start(&self, request: &Inbound<Principal>, what: What) -> Result<Run, RpcError> {
+        let (client, updates) = Client::new(abilities(request)?);
+        let cancel = tokio_util::sync::CancellationToken::new();
+        let call = Request {
+            what,
+            principal: request.caller.clone(),
+            deadline: Deadline::after(self.yard.limits().call_time),
+            cancel: cancel.clone(),
+            priority: Priority::Normal,
+            context: CallContext {
+                session_id: request.session.as_ref().map(|session| session.id().into()),
+                ..CallContext::default()
+            },
+            meta: request.meta.all.clone(),
+            client,
+        };
+        let yard = std::sync::Arc::clone(&self.yard);
+        // A task of its own: its deadline holds even while the client does not read.
+        let task = tokio::spawn(async move { yard.call(call).await });
+        Ok(Run::new(task, updates, cancel))
+    }
+
+    fn dress(
+        &self,
+        request: &Inbound<Principal>,
+        outcome: &Outcome,
+        chunks: &[serde_json::Value],
+        subject: Subject,
+    ) -> Raw {
+        let body = match chunks {
+            [] => outcome.body.clone(),
+            chunks => with_chunks(&outcome.body, chunks),
+        };
+        match (request.version.era(), subject) {
+            (Era::Legacy, _) => body,
+            // Whether contents change, and who may see them, only their source knows.
+            (Era::Modern, Subject::Resource) => {
+                cacheable(&self.info, &body, Cache::private(std::time::Duration::ZERO))
+            }
+            (Era::Modern, _) => complete(&self.info, &body),
+        }
+    }
+}
+
+fn read_answers(responses: Option<&RawValue>) -> Result<HashMap<String, Raw>, RpcError> {
+    let Some(responses) = responses else { return Ok(HashMap::new()) };
+    serde_json::from_str(responses.get())
+        .map_err(|error| RpcError::invalid_params(format!("inputResponses cannot be read: {error}")))
+}
+
+/// What this client can be asked, and which log lines it wants.
+fn abilities(request: &Inbound<Principal>) -> Result<Abilities, RpcError> {
+    let level = match &request.session {
+        // Before a legacy client says otherwise it gets what a person would want to see.
+        Some(session) => Some(session.log_level().unwrap_or_else(|| "info".to_owned())),
+        None => request.meta.log_level.clone(),
+    };
+    let log_level = match level {
+        Some(level) => Some(read_level(&level)?),
+        None => None,
+    };
+    Ok(Abilities {
+        elicit_form: request.client.elicit_form,
+        elicit_url: request.client.elicit_url,
+        sample: request.client.sample,
+        roots: request.client.roots,
+        log_level,
+    })
+}
+
+fn read_level(level: &str) -> Result<Level, RpcError> {
+    serde_json::from_value(level.into()).map_err(|_| RpcError::invalid_params(format!("unknown log level {level}")))
+}

@@ -1,0 +1,116 @@
+//! Lists, in pages with opaque cursors.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use toolyard_hub::json::{Object, from_text, to_raw};
+use toolyard_hub::{Principal, Tool};
+use toolyard_wire::{Era, Inbound, Raw, RpcError, Version};
+
+use super::shape::{Cache, cacheable};
+use super::{Front, params};
+
+#[derive(Deserialize)]
+struct Paging {
+    cursor: Option<String>,
+}
+
+impl Front {
+    pub(super) fn list_tools(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
+        let view = self.yard.view(&request.caller);
+        let all = view.tools().map(|tool| (tool.full_name.as_str(), shown(tool, request.version)));
+        self.page("tools", request, all, view.is_private())
+    }
+
+    pub(super) fn list_prompts(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
+        let view = self.yard.view(&request.caller);
+        let all = view.prompts().map(|prompt| (prompt.full_name.as_str(), Shown::As(&prompt.shown)));
+        self.page("prompts", request, all, view.is_private())
+    }
+
+    pub(super) fn list_resources(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
+        let view = self.yard.view(&request.caller);
+        let all = view.resources().map(|resource| (resource.uri.as_str(), Shown::As(&resource.definition)));
+        self.page("resources", request, all, view.is_private())
+    }
+
+    pub(super) fn list_templates(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
+        let view = self.yard.view(&request.caller);
+        let all = view.templates().map(|template| (template.template.as_str(), Shown::As(&template.definition)));
+        self.page("resourceTemplates", request, all, view.is_private())
+    }
+
+    fn page<'a>(
+        &self,
+        key: &str,
+        request: &Inbound<Principal>,
+        all: impl Iterator<Item = (&'a str, Shown<'a>)>,
+        private: bool,
+    ) -> Result<Raw, RpcError> {
+        let paging: Paging = params(&request.method, request.params.as_deref())?;
+        let mut all = all.peekable();
+        if let Some(cursor) = &paging.cursor {
+            let last = read_cursor(key, cursor)?;
+            // A list that changed meanwhile has no such place any more; the client starts again.
+            if !all.by_ref().any(|(name, _)| name == last) {
+                return Err(RpcError::invalid_params("this cursor is of a list that has changed"));
+            }
+        }
+        let mut text = format!(r#"{{"{key}":["#);
+        let mut last = None;
+        for (at, (name, shown)) in all.by_ref().take(self.settings.page).enumerate() {
+            if at > 0 {
+                text.push(',');
+            }
+            match shown {
+                Shown::As(raw) => text.push_str(raw.get()),
+                Shown::Edited(raw) => text.push_str(raw.get()),
+            }
+            last = Some(name);
+        }
+        text.push(']');
+        if let (Some(last), true) = (last, all.peek().is_some()) {
+            text.push_str(&format!(r#","nextCursor":{}"#, to_raw(&write_cursor(key, last))));
+        }
+        text.push('}');
+        let list = from_text(text);
+        if request.version.era() == Era::Legacy {
+            return Ok(list);
+        }
+        let ttl = self.settings.list_ttl;
+        let cache = if private { Cache::private(ttl) } else { Cache::public(ttl) };
+        Ok(cacheable(&self.info, &list, cache))
+    }
+}
+
+/// A definition on its way out: as it is, or with what this client's version forbids left out.
+enum Shown<'a> {
+    As(&'a RawValue),
+    Edited(Raw),
+}
+
+fn shown(tool: &Tool, version: Version) -> Shown<'_> {
+    // Before the modern era an output schema had to be of an object.
+    let forbidden = version.era() == Era::Legacy && tool.output_schema.is_some() && !tool.output_is_object;
+    match Object::parse(&tool.shown) {
+        Ok(mut members) if forbidden => {
+            members.remove("outputSchema");
+            Shown::Edited(members.to_raw())
+        }
+        _ => Shown::As(&tool.shown),
+    }
+}
+
+/// The cursor names the last thing of the page before, so that it stays right when things are added.
+fn write_cursor(key: &str, last: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{key}\n{last}"))
+}
+
+fn read_cursor(key: &str, cursor: &str) -> Result<String, RpcError> {
+    let wrong = || RpcError::invalid_params("this cursor is none of ours");
+    let text = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = text.ok_or_else(wrong)?;
+    let (of, last) = text.split_once('\n').ok_or_else(wrong)?;
+    if of == key { Ok(last.to_owned()) } else { Err(wrong()) }
+}

@@ -1,0 +1,161 @@
+//! Calls that wait for a modern client's answer. The client holds a signed note that leads back to its call;
+//! the note is good once, for one principal, one request and a limited time.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Principal, What};
+use toolyard_wire::{Raw, RpcError, code};
+
+use super::run::{Run, method};
+use super::shape::complete;
+
+/// The calls that wait, and the key that signs the notes. It lives as long as the process, as the calls do.
+pub(super) struct Parking {
+    parked: Mutex<HashMap<String, (Instant, Run)>>,
+    key: [u8; 32],
+    most: usize,
+    time: Duration,
+}
+
+/// What a note says. Everything in it is checked when it comes back.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    /// The call.
+    c: String,
+    /// When it expires, in seconds since 1970.
+    x: u64,
+    /// Whose it is.
+    p: String,
+    /// The request that it belongs to.
+    r: String,
+}
+
+impl Parking {
+    pub(super) fn new(most: usize, time: Duration) -> Self {
+        Self { parked: Mutex::default(), key: random(), most, time }
+    }
+
+    /// Lets the call wait and tells the client what is asked.
+    pub(super) fn park(
+        &self,
+        run: Run,
+        principal: &Principal,
+        request: String,
+        info: &RawValue,
+    ) -> Result<Raw, RpcError> {
+        let mut requests = Object::default();
+        for question in run.unanswered() {
+            let request = serde_json::json!({"method": method(question.kind), "params": question.params});
+            requests.set(&question.key, to_raw(&request));
+        }
+        let id = hex(&random::<16>());
+        let note = Note {
+            c: id.clone(),
+            x: unix_time() + self.time.as_secs(),
+            p: principal.id().to_owned(),
+            r: request,
+        };
+        {
+            let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            parked.retain(|_, (until, _)| *until > now);
+            if parked.len() >= self.most {
+                return Err(RpcError::new(code::INTERNAL, "too many calls wait for an answer; try again later"));
+            }
+            parked.insert(id, (now + self.time, run));
+        }
+        let mut result = Object::default();
+        result.set("resultType", to_raw("input_required"));
+        result.set("inputRequests", requests.to_raw());
+        result.set("requestState", to_raw(&self.sign(&note)));
+        Ok(complete(info, &result.to_raw()))
+    }
+
+    /// The call that this note leads to, if the note is ours, this principal's, and for this very request.
+    pub(super) fn take(&self, state: &str, principal: &Principal, request: &str) -> Result<Run, RpcError> {
+        let refused = |why: &str| RpcError::invalid_params(format!("this requestState {why}"));
+        let note = self.verify(state).ok_or_else(|| refused("is none of ours"))?;
+        if note.p != principal.id() || note.r != request {
+            return Err(refused("belongs to another request"));
+        }
+        let gone = || refused("has expired or was used already; send the request without it to start again");
+        if note.x < unix_time() {
+            return Err(gone());
+        }
+        let parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&note.c);
+        parked.map(|(_, run)| run).ok_or_else(gone)
+    }
+
+    /// Cancels the calls whose time is up.
+    pub(super) fn sweep(&self) {
+        let now = Instant::now();
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, (until, _)| *until > now);
+    }
+
+    fn sign(&self, note: &Note) -> String {
+        let payload = to_raw(note);
+        let signature = self.mac(payload.get()).map(|mac| mac.finalize().into_bytes());
+        let signature = signature.map(|bytes| URL_SAFE_NO_PAD.encode(bytes)).unwrap_or_default();
+        format!("{}.{signature}", URL_SAFE_NO_PAD.encode(payload.get()))
+    }
+
+    fn verify(&self, state: &str) -> Option<Note> {
+        let (payload, signature) = state.split_once('.')?;
+        let payload = String::from_utf8(URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        self.mac(&payload)?.verify_slice(&signature).ok()?;
+        serde_json::from_str(&payload).ok()
+    }
+
+    fn mac(&self, payload: &str) -> Option<Hmac<Sha256>> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
+        mac.update(payload.as_bytes());
+        Some(mac)
+    }
+}
+
+impl std::fmt::Debug for Parking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parking").field("most", &self.most).finish_non_exhaustive()
+    }
+}
+
+/// What makes two requests the same: the method, the name and the arguments.
+pub(super) fn digest(method: &str, what: &What) -> String {
+    let arguments = match what {
+        What::Tool { arguments, .. } | What::Prompt { arguments, .. } => arguments.as_deref(),
+        What::Resource { .. } | What::Completion { .. } => None,
+    };
+    let mut hasher = Sha256::new();
+    for part in [method, what.subject(), arguments.map_or("", RawValue::get)] {
+        hasher.update(part.len().to_be_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hex(&hasher.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    if getrandom::fill(&mut bytes).is_err() {
+        tracing::error!("the system gives no random numbers");
+    }
+    bytes
+}
+
+fn unix_time() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}

@@ -1,0 +1,213 @@
+//! A call under way: carries what it says to the client, and its questions, until there is an outcome.
+
+use std::collections::HashMap;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{Ask, Error, Kind, LogLine, Outcome, Progress, Question, QuestionKind, Update};
+use toolyard_wire::{Outlet, Raw};
+
+/// How the client is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// With a request of our own, while the call goes on.
+    Legacy,
+    /// By an answer that says what is missing; the client repeats its request with it.
+    Modern,
+}
+
+/// A call that runs in a task of its own. Dropping this cancels the call.
+#[derive(Debug)]
+pub(super) struct Run {
+    task: JoinHandle<Result<Outcome, Error>>,
+    updates: mpsc::Receiver<Update>,
+    /// What was streamed so far.
+    pub(super) chunks: Vec<Value>,
+    /// Questions that a modern client has been asked, or is about to be.
+    open: Vec<Ask>,
+    answers: HashMap<String, Raw>,
+    _cancel: DropGuard,
+}
+
+impl Run {
+    pub(super) fn new(
+        task: JoinHandle<Result<Outcome, Error>>,
+        updates: mpsc::Receiver<Update>,
+        cancel: CancellationToken,
+    ) -> Self {
+        let (chunks, open, answers) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { task, updates, chunks, open, answers, _cancel: cancel.drop_guard() }
+    }
+
+    /// Takes what a modern client answered; open questions that are answered now go on.
+    pub(super) fn answer(&mut self, answers: HashMap<String, Raw>) {
+        self.answers.extend(answers);
+        for ask in std::mem::take(&mut self.open) {
+            self.settle(ask);
+        }
+    }
+
+    /// Answers the questions if every answer is there, else keeps them open.
+    fn settle(&mut self, ask: Ask) {
+        if !ask.questions.iter().all(|question| self.has_answer(question)) {
+            return self.open.push(ask);
+        }
+        let answer = |question: Question| Some((question.key.clone(), self.answers.remove(&question.key)?));
+        let answers = ask.questions.into_iter().filter_map(answer).collect();
+        // Whoever asked may have given up meanwhile.
+        let _ = ask.reply.send(Ok(answers));
+    }
+
+    fn has_answer(&self, question: &Question) -> bool {
+        self.answers.get(&question.key).is_some_and(|answer| fits(question.kind, answer))
+    }
+
+    /// The questions that still have no answer, as a modern client is told of them.
+    pub(super) fn unanswered(&self) -> Vec<&Question> {
+        let all = self.open.iter().flat_map(|ask| &ask.questions);
+        all.filter(|question| !self.has_answer(question)).collect()
+    }
+
+    /// Stays with the call. `None` means that a modern client has to be asked first.
+    pub(super) async fn drive(
+        &mut self,
+        outlet: &Outlet,
+        token: Option<&RawValue>,
+        pace: Pace,
+    ) -> Option<Result<Outcome, Error>> {
+        if !self.open.is_empty() {
+            return None;
+        }
+        let mut asking: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
+        let outcome = loop {
+            let update = tokio::select! {
+                biased;
+                Some(update) = self.updates.recv() => update,
+                Some(()) = asking.next() => continue,
+                outcome = &mut self.task => break outcome,
+            };
+            match (update, pace) {
+                (Update::Ask(ask), Pace::Legacy) => asking.push(put(outlet, ask).boxed()),
+                (Update::Ask(ask), Pace::Modern) => {
+                    self.settle(ask);
+                    // Questions asked in the same breath go out together.
+                    tokio::task::yield_now().await;
+                    while let Ok(update) = self.updates.try_recv() {
+                        match update {
+                            Update::Ask(ask) => self.settle(ask),
+                            other => pass_on(outlet, token, &mut self.chunks, other).await,
+                        }
+                    }
+                    if !self.open.is_empty() {
+                        return None;
+                    }
+                }
+                (other, _) => pass_on(outlet, token, &mut self.chunks, other).await,
+            }
+        };
+        // What was said before the end comes before the end.
+        while let Ok(update) = self.updates.try_recv() {
+            pass_on(outlet, token, &mut self.chunks, update).await;
+        }
+        Some(outcome.unwrap_or_else(|_| Err(Error::new(Kind::Bug, "the call was lost"))))
+    }
+}
+
+/// Progress and log lines go out; chunks are kept for the result.
+async fn pass_on(outlet: &Outlet, token: Option<&RawValue>, chunks: &mut Vec<Value>, update: Update) {
+    // A client that is gone hears nothing; its call ends when the transport drops it.
+    let _ = match update {
+        Update::Progress(progress) => match token {
+            Some(token) => outlet.notify("notifications/progress", &progress_params(token, &progress)).await,
+            None => Ok(()),
+        },
+        Update::Log(line) => outlet.notify("notifications/message", &log_params(&line)).await,
+        Update::Pause(retry) => outlet.pause(retry).await,
+        Update::Chunk(chunk) => {
+            chunks.push(chunk);
+            Ok(())
+        }
+        Update::Ask(_) => Ok(()),
+    };
+}
+
+fn progress_params(token: &RawValue, progress: &Progress) -> Raw {
+    let mut params = json!({"progressToken": token, "progress": number(progress.progress)});
+    if let Some(total) = progress.total {
+        params["total"] = number(total);
+    }
+    if let Some(message) = &progress.message {
+        params["message"] = message.clone().into();
+    }
+    to_raw(&params)
+}
+
+/// Whole numbers as whole numbers: 50, not 50.0.
+fn number(value: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+    if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
+}
+
+fn log_params(line: &LogLine) -> Raw {
+    let mut params = json!({"level": line.level});
+    if let Some(logger) = &line.logger {
+        params["logger"] = logger.clone().into();
+    }
+    params["data"] = line.data.clone();
+    to_raw(&params)
+}
+
+pub(super) fn method(kind: QuestionKind) -> &'static str {
+    match kind {
+        QuestionKind::ElicitForm | QuestionKind::ElicitUrl => "elicitation/create",
+        QuestionKind::Sample => "sampling/createMessage",
+        QuestionKind::Roots => "roots/list",
+    }
+}
+
+/// Puts questions to a legacy client, all at once.
+async fn put(outlet: &Outlet, ask: Ask) {
+    let put = |question: Question| async move {
+        let answer = outlet.request(method(question.kind), &question.params).await;
+        let failed = |message: String| Err(Error::new(Kind::ToolFailed, message));
+        match answer {
+            Ok(Ok(answer)) if fits(question.kind, &answer) => Ok((question.key, answer)),
+            Ok(Ok(_)) => failed(format!("the client's answer to {} makes no sense", method(question.kind))),
+            Ok(Err(error)) => failed(format!("the client refused {}: {}", method(question.kind), said(&error))),
+            Err(gone) => Err(Error::new(Kind::Cancelled, gone.to_string())),
+        }
+    };
+    let Ask { questions, mut reply } = ask;
+    let answers = async { join_all(questions.into_iter().map(put)).await.into_iter().collect() };
+    tokio::select! {
+        answers = answers => drop(reply.send(answers)),
+        // Nobody waits for the answer any more; dropping the requests tells the client.
+        () = reply.closed() => {}
+    }
+}
+
+fn said(error: &RawValue) -> String {
+    let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
+    error.get("message").and_then(Value::as_str).unwrap_or("no reason given").to_owned()
+}
+
+/// Whether an answer has the shape that its question asks for.
+fn fits(kind: QuestionKind, answer: &RawValue) -> bool {
+    let Ok(answer) = serde_json::from_str::<Value>(answer.get()) else { return false };
+    match kind {
+        QuestionKind::ElicitForm | QuestionKind::ElicitUrl => match answer["action"].as_str() {
+            Some("accept") => kind == QuestionKind::ElicitUrl || answer["content"].is_object(),
+            Some("decline" | "cancel") => true,
+            _ => false,
+        },
+        QuestionKind::Sample => answer["role"].is_string() && !answer["content"].is_null(),
+        QuestionKind::Roots => answer["roots"].is_array(),
+    }
+}

@@ -1,0 +1,76 @@
+//! What the modern era adds to every result. Legacy results go out as they are.
+
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use toolyard_hub::json::{Object, from_text, to_raw};
+use toolyard_wire::Raw;
+
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// How long, and for whom, a client may keep a result.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cache {
+    ttl: Duration,
+    scope: &'static str,
+}
+
+impl Cache {
+    pub(super) fn public(ttl: Duration) -> Self {
+        Self { ttl, scope: "public" }
+    }
+
+    pub(super) fn private(ttl: Duration) -> Self {
+        Self { ttl, scope: "private" }
+    }
+}
+
+/// A finished result. One that says itself what kind it is keeps its word.
+pub(super) fn complete(info: &RawValue, result: &RawValue) -> Raw {
+    edit(info, result, |_| {})
+}
+
+/// A finished result that may be kept.
+pub(super) fn cacheable(info: &RawValue, result: &RawValue, cache: Cache) -> Raw {
+    edit(info, result, |object| {
+        let ttl = u64::try_from(cache.ttl.as_millis()).unwrap_or(u64::MAX);
+        for (key, value) in [("ttlMs", to_raw(&ttl)), ("cacheScope", to_raw(cache.scope))] {
+            if !object.contains(key) {
+                object.set(key, value);
+            }
+        }
+    })
+}
+
+fn edit(info: &RawValue, result: &RawValue, more: impl FnOnce(&mut Object)) -> Raw {
+    // A result that is no object cannot be added to; it goes out as the source sent it.
+    let Ok(mut object) = Object::parse(result) else { return result.to_owned() };
+    if !object.contains("resultType") {
+        object.set("resultType", to_raw("complete"));
+    }
+    more(&mut object);
+    let mut meta = object.get("_meta").and_then(|meta| Object::parse(meta).ok()).unwrap_or_default();
+    if !meta.contains(SERVER_INFO) {
+        meta.set(SERVER_INFO, info.to_owned());
+        object.set("_meta", meta.to_raw());
+    }
+    object.to_raw()
+}
+
+/// Puts what a tool streamed before what it returned: MCP has no partial results, and nothing may be lost.
+pub(super) fn with_chunks(body: &RawValue, chunks: &[serde_json::Value]) -> Raw {
+    let Ok(mut object) = Object::parse(body) else { return body.to_owned() };
+    let kept: Vec<Raw> =
+        object.get("content").and_then(|content| serde_json::from_str(content.get()).ok()).unwrap_or_default();
+    let blocks = chunks.iter().map(|chunk| {
+        let text = match chunk {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        to_raw(&serde_json::json!({"type": "text", "text": text}))
+    });
+    let all: Vec<Raw> = blocks.chain(kept).collect();
+    let texts: Vec<&str> = all.iter().map(|block| block.get()).collect();
+    object.set("content", from_text(format!("[{}]", texts.join(","))));
+    object.to_raw()
+}

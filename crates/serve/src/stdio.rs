@@ -1,0 +1,64 @@
+//! Serving one client over the process's own standard streams.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::{Principal, Yard};
+use toolyard_wire::{Roster, StdioEnd, StdioSettings, serve_stdio};
+
+use crate::mcp::{Front, McpSettings, announce};
+
+/// What serving over stdio obeys.
+#[derive(Debug, Clone)]
+pub struct StdioOptions {
+    pub principal: Principal,
+    pub mcp: McpSettings,
+    pub wire: StdioSettings,
+    /// Stop reading and finish what is in flight.
+    pub stop: CancellationToken,
+}
+
+impl Default for StdioOptions {
+    fn default() -> Self {
+        Self {
+            principal: Principal::owner(),
+            mcp: McpSettings::default(),
+            wire: StdioSettings::default(),
+            stop: CancellationToken::new(),
+        }
+    }
+}
+
+/// Serves a yard to the client that started this process, until it closes its side.
+pub async fn stdio(yard: Arc<Yard>) -> std::io::Result<()> {
+    stdio_with(yard, StdioOptions::default()).await
+}
+
+/// The same with everything said.
+pub async fn stdio_with(yard: Arc<Yard>, options: StdioOptions) -> std::io::Result<()> {
+    let front = Arc::new(Front::new(yard, options.mcp));
+    let roster = Arc::new(Roster::new(1));
+    let announcer = tokio::spawn(announce(Arc::clone(&front), Arc::clone(&roster)));
+    let streams = (tokio::io::stdin(), tokio::io::stdout());
+    let end = StdioEnd { shutdown: options.stop, unread: nobody_reads() };
+    let served = serve_stdio(front, options.principal, roster, streams, options.wire, end).await;
+    announcer.abort();
+    served
+}
+
+/// Completes when the other end of standard output is gone. Nothing wakes us for that, so it is looked at
+/// ten times a second, and only once the client has closed its side.
+async fn nobody_reads() {
+    loop {
+        let out = rustix::stdio::stdout();
+        let mut descriptors = [PollFd::new(&out, PollFlags::empty())];
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        let seen = poll(&mut descriptors, Some(&now));
+        if seen.is_ok() && descriptors[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}

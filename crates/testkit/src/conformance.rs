@@ -1,0 +1,39 @@
+//! The yard that the official conformance suite is run against. Names, keys and texts are the suite's own; how
+//! they travel is the front's business.
+
+use std::sync::Arc;
+
+use toolyard_hub::Yard;
+use toolyard_sdk::Native;
+
+mod content;
+mod elicitation;
+mod input_required;
+mod prompts;
+mod protocol;
+mod resources;
+
+/// A picture of one pixel.
+const PNG: &[u8] = b"\x89PNG\x0d\x0a\x1a\x0a\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\
+    \x00\x1f\x15\xc4\x89\x00\x00\x00\x0dIDATx\xdac\xfc\xcf\xc0\xf0\x1f\x00\x05\x05\x02\x00_\xc8\xf1\xd2\x00\x00\
+    \x00\x00IEND\xaeB`\x82";
+
+/// A sound without a single sample.
+const WAV: &[u8] = b"RIFF&\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00@\x1f\x00\x00\x00}\x00\x00\x02\x00\
+    \x10\x00data\x02\x00\x00\x00";
+
+/// The fixture, fresh: runs of the suite do not see each other's changes.
+pub fn yard() -> Arc<Yard> {
+    // The suite calls the first tool of the list without arguments, so one that needs none comes first.
+    let native = Native::new("conformance")
+        .tools(content::tools())
+        .tools(protocol::tools())
+        .tools(elicitation::tools())
+        .tools(input_required::tools());
+    let native = resources::offer(native);
+    let native = prompts::offer(native);
+    Yard::of([native.into_source()])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+//! For tests only: servers to test against, and what drives the product from outside. Nothing that ships depends
+//! on this.
+
+pub mod conformance;

@@ -1,0 +1,23 @@
+//! MCP on the wire: JSON-RPC messages whose payloads stay the JSON text they arrived as, both protocol eras,
+//! and the transports. No catalog and no policy live here: what a request means is the [`Service`]'s business.
+
+mod header;
+mod message;
+mod meta;
+mod rpc_error;
+mod server;
+mod version;
+
+pub use header::check_params;
+pub use message::{Id, Message, Notification, Packet, Refusal, Request, Response, parse};
+pub use meta::{ClientSide, Meta};
+pub use rpc_error::{RpcError, code};
+pub use server::http::{Endpoint, EndpointSettings};
+pub use server::outlet::{Gone, Outlet};
+pub use server::session::{Roster, Session};
+pub use server::stdio::{StdioEnd, StdioSettings, serve_stdio};
+pub use server::{About, Inbound, Service, Transport};
+pub use version::{Era, Version};
+
+/// One JSON value as the text it arrived as.
+pub type Raw = Box<serde_json::value::RawValue>;

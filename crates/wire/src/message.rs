@@ -1,0 +1,244 @@
+//! JSON-RPC 2.0 messages. Only the envelope is parsed; `params`, `result` and `error` stay the text they were.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::Raw;
+use crate::rpc_error::RpcError;
+
+/// Deeper JSON than this is refused at the door, so that nothing behind it needs to fear for its stack.
+const DEEPEST: usize = 128;
+/// More messages than this in one batch are refused.
+const LARGEST_BATCH: usize = 100;
+
+/// The id of a request, as the text it had: a string or an integer of any size.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Id(Arc<str>);
+
+impl Id {
+    /// The id as JSON.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+
+    pub fn from_number(number: i64) -> Self {
+        Self(number.to_string().into())
+    }
+
+    /// Reads an id out of JSON; only strings and integers are ids.
+    pub fn from_json(raw: &RawValue) -> Option<Self> {
+        let text = raw.get();
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        (integer || text.starts_with('"')).then(|| Self(text.into()))
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub id: Id,
+    pub method: String,
+    pub params: Option<Raw>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Notification {
+    pub method: String,
+    pub params: Option<Raw>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Response {
+    pub id: Id,
+    /// The result or the error member, untouched.
+    pub result: Result<Raw, Raw>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Message {
+    Request(Request),
+    Notification(Notification),
+    Response(Response),
+}
+
+/// What arrived in one piece.
+#[derive(Debug)]
+pub enum Packet {
+    One(Message),
+    Batch(Vec<Result<Message, Refusal>>),
+}
+
+/// A message that is none, and the id to answer it with if one could be read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    pub id: Option<Id>,
+    pub error: RpcError,
+}
+
+impl From<RpcError> for Refusal {
+    fn from(error: RpcError) -> Self {
+        Self { id: None, error }
+    }
+}
+
+/// Parses what arrived in one piece.
+pub fn parse(bytes: &[u8]) -> Result<Packet, Refusal> {
+    let text = std::str::from_utf8(bytes).map_err(|error| RpcError::parse(format!("not UTF-8: {error}")))?;
+    if too_deep(bytes) {
+        return Err(RpcError::invalid_request(format!("nested deeper than {DEEPEST}")).into());
+    }
+    if !text.trim_start().starts_with('[') {
+        return message(text).map(Packet::One);
+    }
+    let pieces: Vec<&RawValue> =
+        serde_json::from_str(text).map_err(|error| RpcError::parse(format!("not JSON: {error}")))?;
+    if pieces.is_empty() {
+        return Err(RpcError::invalid_request("an empty batch").into());
+    }
+    if pieces.len() > LARGEST_BATCH {
+        return Err(RpcError::invalid_request(format!("more than {LARGEST_BATCH} messages in a batch")).into());
+    }
+    Ok(Packet::Batch(pieces.into_iter().map(|piece| message(piece.get())).collect()))
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// `null` is a value here, not an absence: an id of null is not the same as no id.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+fn message(text: &str) -> Result<Message, Refusal> {
+    let envelope: Envelope<'_> = match serde_json::from_str(text) {
+        Ok(envelope) => envelope,
+        Err(error) if error.is_data() => {
+            return Err(RpcError::invalid_request(format!("no JSON-RPC message: {error}")).into());
+        }
+        Err(error) => return Err(RpcError::parse(format!("not JSON: {error}")).into()),
+    };
+    let id = envelope.id.and_then(Id::from_json);
+    let refuse = |message: &str| Refusal { id: id.clone(), error: RpcError::invalid_request(message) };
+    if envelope.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
+        return Err(refuse("the member jsonrpc must be \"2.0\""));
+    }
+    if envelope.id.is_some() && id.is_none() {
+        return Err(refuse("the id must be a string or an integer"));
+    }
+    if let Some(method) = envelope.method {
+        let method = serde_json::from_str::<Cow<'_, str>>(method.get())
+            .map_err(|_| refuse("the method must be a string"))?
+            .into_owned();
+        if envelope.params.is_some_and(|params| !params.get().starts_with('{')) {
+            return Err(refuse("the params must be an object"));
+        }
+        let params = envelope.params.map(ToOwned::to_owned);
+        return Ok(match id {
+            Some(id) => Message::Request(Request { id, method, params }),
+            None => Message::Notification(Notification { method, params }),
+        });
+    }
+    let result = match (envelope.result, envelope.error) {
+        (Some(result), None) => Ok(result.to_owned()),
+        (None, Some(error)) => Err(error.to_owned()),
+        _ => return Err(refuse("neither a request nor a notification nor a response")),
+    };
+    match id {
+        Some(id) => Ok(Message::Response(Response { id, result })),
+        None => Err(refuse("a response without an id")),
+    }
+}
+
+fn too_deep(bytes: &[u8]) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > DEEPEST {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Writes a response.
+pub(crate) fn write_result(id: &Id, result: &RawValue) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{}}}"#, id.as_json(), one_line(result))
+}
+
+/// Writes an error response; without an id where none could be read.
+pub(crate) fn write_error(id: Option<&Id>, error: &RpcError) -> String {
+    let mut body = serde_json::Map::new();
+    body.insert("code".to_owned(), error.code.into());
+    body.insert("message".to_owned(), error.message.clone().into());
+    if let Some(data) = &error.data {
+        body.insert("data".to_owned(), data.clone());
+    }
+    let body = serde_json::Value::Object(body);
+    match id {
+        Some(id) => format!(r#"{{"jsonrpc":"2.0","id":{},"error":{body}}}"#, id.as_json()),
+        None => format!(r#"{{"jsonrpc":"2.0","error":{body}}}"#),
+    }
+}
+
+pub(crate) fn write_outcome(id: &Id, outcome: &Result<Raw, RpcError>) -> String {
+    match outcome {
+        Ok(result) => write_result(id, result),
+        Err(error) => write_error(Some(id), error),
+    }
+}
+
+pub(crate) fn write_notification(method: &str, params: &RawValue) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{}}}"#, one_line(params))
+}
+
+pub(crate) fn write_request(id: &Id, method: &str, params: &RawValue) -> String {
+    let id = id.as_json();
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{}}}"#, one_line(params))
+}
+
+/// A message is one line on stdio and one `data:` line in a stream. Outside strings a line break is only
+/// white space, and inside strings JSON has none.
+fn one_line(raw: &RawValue) -> Cow<'_, str> {
+    let text = raw.get();
+    if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
+        Cow::Owned(text.replace(['\n', '\r'], " "))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

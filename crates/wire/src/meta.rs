@@ -1,0 +1,165 @@
+//! The metadata that a request carries in `_meta`, and what the client says it can do.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::Raw;
+use crate::rpc_error::RpcError;
+use crate::version::{Era, Version};
+
+/// `_meta` of a request: the keys that the protocol defines, and the whole of it as it came.
+#[derive(Debug, Clone, Default)]
+pub struct Meta {
+    /// The whole of `_meta`, untouched.
+    pub all: Option<Raw>,
+    /// Echoed in progress notifications, as it came.
+    pub progress_token: Option<Raw>,
+    pub(crate) version: Option<String>,
+    pub(crate) capabilities: Option<Raw>,
+    client_info: Option<Raw>,
+    /// The level below which this request wants no log lines (modern era).
+    pub log_level: Option<String>,
+}
+
+/// Who the client says it is, and what it says it can do.
+#[derive(Debug, Clone, Default)]
+pub struct ClientSide {
+    pub info: Option<Raw>,
+    pub elicit_form: bool,
+    pub elicit_url: bool,
+    pub sample: bool,
+    pub roots: bool,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(rename = "_meta", borrow)]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Keys<'a> {
+    #[serde(rename = "progressToken", borrow)]
+    progress_token: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow)]
+    version: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow)]
+    capabilities: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow)]
+    client_info: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/logLevel", borrow)]
+    log_level: Option<&'a RawValue>,
+}
+
+impl Meta {
+    pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
+        let wrong = |error| RpcError::invalid_params(format!("_meta cannot be read: {error}")).with_status(400);
+        let Some(params) = params else { return Ok(Self::default()) };
+        let Some(meta) = serde_json::from_str::<Params<'_>>(params.get()).map_err(wrong)?.meta else {
+            return Ok(Self::default());
+        };
+        let keys: Keys<'_> = serde_json::from_str(meta.get()).map_err(wrong)?;
+        let text = |raw: Option<&RawValue>| raw.map(|raw| serde_json::from_str(raw.get())).transpose().map_err(wrong);
+        let token = keys.progress_token.map(ToOwned::to_owned);
+        if token.as_ref().is_some_and(|token| crate::message::Id::from_json(token).is_none()) {
+            return Err(RpcError::invalid_params("a progress token must be a string or an integer").with_status(400));
+        }
+        Ok(Self {
+            progress_token: token,
+            version: text(keys.version)?,
+            capabilities: keys.capabilities.map(ToOwned::to_owned),
+            client_info: keys.client_info.map(ToOwned::to_owned),
+            log_level: text(keys.log_level)?,
+            all: Some(meta.to_owned()),
+        })
+    }
+
+    /// Whether the request says that it is of the modern era.
+    pub(crate) fn names_a_version(&self) -> bool {
+        self.version.is_some()
+    }
+
+    /// What a modern request must say about itself.
+    pub(crate) fn modern(&self) -> Result<(&str, ClientSide), RpcError> {
+        let missing = |key: &str| {
+            let message = format!("_meta must have io.modelcontextprotocol/{key}");
+            RpcError::invalid_params(message).with_status(400)
+        };
+        let version = self.version.as_deref().ok_or_else(|| missing("protocolVersion"))?;
+        let capabilities = self.capabilities.as_deref().ok_or_else(|| missing("clientCapabilities"))?;
+        Ok((version, ClientSide::read(capabilities, self.client_info.clone())?))
+    }
+}
+
+/// The version that a modern request names, if we speak it.
+pub(crate) fn modern_version(requested: &str) -> Result<Version, RpcError> {
+    Version::parse(requested)
+        .filter(|version| version.era() == Era::Modern)
+        .ok_or_else(|| RpcError::unsupported_version(requested))
+}
+
+impl ClientSide {
+    pub(crate) fn read(capabilities: &RawValue, info: Option<Raw>) -> Result<Self, RpcError> {
+        #[derive(Deserialize)]
+        struct Capabilities<'a> {
+            elicitation: Option<Elicitation<'a>>,
+            #[serde(borrow)]
+            sampling: Option<&'a RawValue>,
+            #[serde(borrow)]
+            roots: Option<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct Elicitation<'a> {
+            #[serde(borrow)]
+            form: Option<&'a RawValue>,
+            #[serde(borrow)]
+            url: Option<&'a RawValue>,
+        }
+        let read: Capabilities<'_> = serde_json::from_str(capabilities.get()).map_err(|error| {
+            RpcError::invalid_params(format!("client capabilities cannot be read: {error}")).with_status(400)
+        })?;
+        let (form, url) = read.elicitation.map_or((false, false), |modes| {
+            // An empty object is how clients said "forms" before there was anything else to say.
+            (modes.form.is_some() || modes.url.is_none(), modes.url.is_some())
+        });
+        Ok(Self {
+            info,
+            elicit_form: form,
+            elicit_url: url,
+            sample: read.sampling.is_some(),
+            roots: read.roots.is_some(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::{ClientSide, Meta};
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn an_empty_elicitation_capability_means_forms() {
+        let abilities = |text: &str| {
+            let side = ClientSide::read(&raw(text), None).unwrap();
+            (side.elicit_form, side.elicit_url, side.sample, side.roots)
+        };
+        assert_eq!(abilities("{}"), (false, false, false, false));
+        assert_eq!(abilities(r#"{"elicitation":{}}"#), (true, false, false, false));
+        assert_eq!(abilities(r#"{"elicitation":{"url":{}},"sampling":{}}"#), (false, true, true, false));
+        assert_eq!(abilities(r#"{"elicitation":{"form":{},"url":{}},"roots":{}}"#), (true, true, false, true));
+    }
+
+    #[test]
+    fn keeps_the_whole_of_meta_beside_the_known_keys() {
+        let meta = Meta::read(Some(&raw(r#"{"x":1,"_meta":{"progressToken":"t","z":9007199254740993}}"#))).unwrap();
+        assert_eq!(meta.progress_token.unwrap().get(), "\"t\"");
+        assert_eq!(meta.all.unwrap().get(), r#"{"progressToken":"t","z":9007199254740993}"#);
+        assert!(Meta::read(Some(&raw(r#"{"_meta":7}"#))).is_err());
+        assert!(Meta::read(Some(&raw(r#"{"_meta":{"progressToken":{}}}"#))).is_err());
+    }
+}

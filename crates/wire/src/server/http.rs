@@ -1,0 +1,249 @@
+//! Streamable HTTP on one endpoint for both eras. This file finds out which era a request is of; the two
+//! ways of answering are in [`modern`] and [`sessions`]. Who the caller is was settled before.
+
+mod modern;
+mod running;
+mod sessions;
+pub(crate) mod stream;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{HeaderMap, Method, Request as HttpRequest, Response as HttpResponse, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Service;
+use super::session::Roster;
+use crate::header as mirrored;
+use crate::message::{Id, Message, Packet, parse, write_error};
+use crate::meta::Meta;
+use crate::rpc_error::RpcError;
+use crate::version::{Era, Version};
+
+/// What an endpoint obeys.
+#[derive(Debug, Clone)]
+pub struct EndpointSettings {
+    /// The largest request body, in bytes.
+    pub body: usize,
+    /// How long a client may take to send a request body.
+    pub body_time: Duration,
+    /// The most legacy sessions at once; the idlest makes room for a new one.
+    pub sessions: usize,
+    /// How long a legacy session lives that nobody uses.
+    pub session_idle: Duration,
+    /// How long a call goes on whose legacy client was cut off and may come back.
+    pub come_back: Duration,
+    /// How long a call may be silent before its answer becomes a stream, so that nothing between the client
+    /// and us takes it for dead.
+    pub patience: Duration,
+}
+
+impl Default for EndpointSettings {
+    fn default() -> Self {
+        Self {
+            body: 10 * 1024 * 1024,
+            body_time: Duration::from_secs(30),
+            sessions: 1_000,
+            session_idle: Duration::from_secs(30 * 60),
+            come_back: Duration::from_secs(30),
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+/// One MCP endpoint.
+#[derive(Debug)]
+pub struct Endpoint<S: Service> {
+    service: Arc<S>,
+    settings: EndpointSettings,
+    roster: Arc<Roster<S::Caller>>,
+    closing: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl<S: Service> Endpoint<S> {
+    /// Must be called inside a runtime: the endpoint sweeps idle sessions away in the background until it is
+    /// closed.
+    pub fn new(service: Arc<S>, settings: EndpointSettings) -> Arc<Self> {
+        let endpoint = Arc::new(Self {
+            service,
+            roster: Arc::new(Roster::new(settings.sessions)),
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            settings,
+        });
+        let (roster, idle) = (Arc::clone(&endpoint.roster), endpoint.settings.session_idle);
+        let closing = endpoint.closing.clone();
+        endpoint.tasks.spawn(closing.run_until_cancelled_owned(async move {
+            loop {
+                tokio::time::sleep(idle.min(Duration::from_secs(60))).await;
+                roster.sweep(idle);
+            }
+        }));
+        endpoint
+    }
+
+    /// The open legacy sessions, for announcements.
+    pub fn roster(&self) -> &Arc<Roster<S::Caller>> {
+        &self.roster
+    }
+
+    /// Ends what never ends by itself: standing streams and subscriptions. Calls in flight go on.
+    pub fn close(&self) {
+        self.closing.cancel();
+        for session in self.roster.all() {
+            if let Some(stream) = session.standing_stream() {
+                stream.end();
+            }
+        }
+    }
+
+    /// Waits for the calls that outlive their connection, then ends every session.
+    pub async fn closed(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.roster.close_all();
+    }
+
+    /// Answers one HTTP request.
+    pub async fn respond(self: &Arc<Self>, caller: S::Caller, request: HttpRequest<Body>) -> HttpResponse<Body> {
+        let (parts, body) = request.into_parts();
+        match parts.method {
+            Method::POST => match self.read(&parts.headers, body).await {
+                Ok(bytes) => self.post(caller, parts.headers, &bytes).await,
+                Err(refused) => refused,
+            },
+            Method::GET => self.listen(&caller, &parts.headers),
+            Method::DELETE => self.delete(&caller, &parts.headers),
+            _ => not_allowed(),
+        }
+    }
+
+    async fn read(&self, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, HttpResponse<Body>> {
+        let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            let error = RpcError::invalid_request("the content type must be application/json");
+            return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &error));
+        }
+        let whole = Limited::new(body, self.settings.body).collect();
+        match tokio::time::timeout(self.settings.body_time, whole).await {
+            Ok(Ok(whole)) => Ok(whole.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                let message = format!("a message may have {} bytes", self.settings.body);
+                let error = RpcError::invalid_request(message);
+                Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, None, &error))
+            }
+            Ok(Err(error)) => {
+                let error = RpcError::parse(format!("the body broke off: {error}"));
+                Err(refuse(StatusCode::BAD_REQUEST, None, &error))
+            }
+            Err(_) => {
+                let error = RpcError::invalid_request("the body came too slowly");
+                Err(refuse(StatusCode::REQUEST_TIMEOUT, None, &error))
+            }
+        }
+    }
+
+    async fn post(self: &Arc<Self>, caller: S::Caller, headers: HeaderMap, bytes: &[u8]) -> HttpResponse<Body> {
+        let packet = match parse(bytes) {
+            Ok(packet) => packet,
+            Err(refusal) => return refuse(StatusCode::BAD_REQUEST, refusal.id.as_ref(), &refusal.error),
+        };
+        match era(&headers, &packet) {
+            Ok(Era::Modern) => match packet {
+                Packet::One(message) => self.modern(caller, headers, message).await,
+                Packet::Batch(_) => {
+                    let error = RpcError::invalid_request("this version of the protocol has no batches");
+                    refuse(StatusCode::BAD_REQUEST, None, &error)
+                }
+            },
+            Ok(Era::Legacy) => self.legacy(caller, headers, packet).await,
+            Err(error) => refuse(StatusCode::BAD_REQUEST, None, &error),
+        }
+    }
+}
+
+/// A legacy version in the header, or neither a version there nor in the body, means the legacy era.
+fn era(headers: &HeaderMap, packet: &Packet) -> Result<Era, RpcError> {
+    let said = mirrored::text(headers, mirrored::VERSION)?;
+    if let Some(said) = said {
+        let version = Version::parse(said);
+        let legacy = match version {
+            Some(version) => version.era() == Era::Legacy,
+            None => headers.contains_key(mirrored::SESSION),
+        };
+        return Ok(if legacy { Era::Legacy } else { Era::Modern });
+    }
+    let Packet::One(Message::Request(request)) = packet else { return Ok(Era::Legacy) };
+    let modern = request.method == "server/discover" || Meta::read(request.params.as_deref())?.names_a_version();
+    Ok(if modern { Era::Modern } else { Era::Legacy })
+}
+
+/// Which kinds of answer the client reads. One that says nothing reads anything.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Accepts {
+    json: bool,
+    events: bool,
+}
+
+impl Accepts {
+    pub(crate) fn read(headers: &HeaderMap) -> Self {
+        let mut any = false;
+        let mut accepts = Self { json: false, events: false };
+        for value in headers.get_all(header::ACCEPT) {
+            any = true;
+            for kind in value.to_str().unwrap_or_default().split(',') {
+                match kind.split(';').next().unwrap_or_default().trim() {
+                    "*/*" => accepts = Self { json: true, events: true },
+                    "application/json" | "application/*" => accepts.json = true,
+                    "text/event-stream" | "text/*" => accepts.events = true,
+                    _ => {}
+                }
+            }
+        }
+        if any { accepts } else { Self { json: true, events: true } }
+    }
+
+    fn nothing(self) -> bool {
+        !self.json && !self.events
+    }
+}
+
+pub(crate) fn refuse(status: StatusCode, id: Option<&Id>, error: &RpcError) -> HttpResponse<Body> {
+    json(status, write_error(id, error))
+}
+
+pub(crate) fn json(status: StatusCode, text: String) -> HttpResponse<Body> {
+    with(status, Some("application/json"), Body::from(text))
+}
+
+pub(crate) fn events(body: Body) -> HttpResponse<Body> {
+    let mut response = with(StatusCode::OK, Some("text/event-stream"), body);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert("x-accel-buffering", header::HeaderValue::from_static("no"));
+    response
+}
+
+pub(crate) fn bare(status: StatusCode) -> HttpResponse<Body> {
+    with(status, None, Body::empty())
+}
+
+fn with(status: StatusCode, kind: Option<&'static str>, body: Body) -> HttpResponse<Body> {
+    let mut response = HttpResponse::new(body);
+    *response.status_mut() = status;
+    if let Some(kind) = kind {
+        response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    }
+    response
+}
+
+pub(crate) fn not_allowed() -> HttpResponse<Body> {
+    let mut response = bare(StatusCode::METHOD_NOT_ALLOWED);
+    response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST, GET, DELETE"));
+    response
+}

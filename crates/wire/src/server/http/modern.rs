@@ -1,0 +1,133 @@
+//! Modern requests: each stands alone, is answered as JSON or as a stream of its own, and is cancelled by
+//! hanging up.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use http::{HeaderMap, Response as HttpResponse, StatusCode};
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::running::{Running, Step};
+use super::stream::{COMMENT, KEEP_ALIVE};
+use super::{Accepts, Endpoint, bare, events, json, refuse};
+use crate::header as mirrored;
+use crate::message::{Id, Message, Request, write_outcome};
+use crate::meta::{Meta, modern_version};
+use crate::rpc_error::RpcError;
+use crate::server::outlet::Outgoing;
+use crate::server::{Answer, Handling, Service, Transport, modern};
+
+impl<S: Service> Endpoint<S> {
+    pub(super) async fn modern(
+        self: &Arc<Self>,
+        caller: S::Caller,
+        headers: HeaderMap,
+        message: Message,
+    ) -> HttpResponse<Body> {
+        let request = match message {
+            Message::Request(request) => request,
+            // Hanging up is how a client cancels here; there is nothing else it could want to tell us.
+            Message::Notification(_) => return bare(StatusCode::ACCEPTED),
+            Message::Response(response) => {
+                let error = RpcError::invalid_request("this version of the protocol has no responses from clients");
+                return refuse(StatusCode::BAD_REQUEST, Some(&response.id), &error);
+            }
+        };
+        let id = request.id.clone();
+        let accepts = Accepts::read(&headers);
+        if accepts.nothing() {
+            let error = RpcError::invalid_request("answers are application/json or text/event-stream");
+            return refuse(StatusCode::NOT_ACCEPTABLE, Some(&id), &error);
+        }
+        let running = match self.begin(caller, headers, request) {
+            Ok(running) => running,
+            Err(error) => return refuse(status(&error), Some(&id), &error),
+        };
+        self.answer(running, id, accepts).await
+    }
+
+    /// Checks what the protocol asks of every modern request, in the order in which it wants it reported.
+    fn begin(&self, caller: S::Caller, headers: HeaderMap, request: Request) -> Result<Running, RpcError> {
+        let meta = Meta::read(request.params.as_deref())?;
+        let (version, _) = meta.modern()?;
+        mirrored::check_version(&headers, &meta)?;
+        modern_version(version)?;
+        mirrored::check_method(&headers, &request.method)?;
+        mirrored::check_name(&headers, &request.method, request.params.as_deref())?;
+        let (service, closing) = (Arc::clone(&self.service), self.closing.clone());
+        let transport = Transport::Http(Arc::new(headers));
+        let mut wrong = None;
+        let running = Running::start(None, |outlet| {
+            match modern(request, meta, caller, outlet, transport, closing) {
+                Ok(inbound) => Box::pin(service.handle(inbound)) as Handling,
+                Err(error) => {
+                    wrong = Some(error.clone());
+                    Box::pin(async move { Err(error) })
+                }
+            }
+        });
+        wrong.map_or(Ok(running), Err)
+    }
+
+    async fn answer(&self, mut running: Running, id: Id, accepts: Accepts) -> HttpResponse<Body> {
+        let patience = if accepts.json { self.settings.patience } else { std::time::Duration::ZERO };
+        let first = loop {
+            match running.step(patience).await {
+                Step::Answers(answer) if accepts.json => return whole(&id, &answer),
+                // A client that reads no streams gets the answer and nothing else.
+                Step::Says(_) | Step::Silent if !accepts.events => {}
+                step => break step,
+            }
+        };
+        let said = Said { running, id, next: Some(first), over: false, _token: self.tasks.token() };
+        events(Body::from_stream(unfold(said, |mut said| async move {
+            let bytes = said.next().await?;
+            Some((Ok::<_, Infallible>(bytes), said))
+        })))
+    }
+}
+
+/// The rest of a running request as a stream; dropping it drops the request.
+struct Said {
+    running: Running,
+    id: Id,
+    next: Option<Step>,
+    over: bool,
+    _token: TaskTrackerToken,
+}
+
+impl Said {
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.over {
+            return None;
+        }
+        let step = match self.next.take() {
+            Some(step) => step,
+            None => self.running.step(KEEP_ALIVE).await,
+        };
+        Some(match step {
+            Step::Says(Outgoing::Message(message)) => event(&message),
+            Step::Says(Outgoing::Pause(_)) | Step::Silent => Bytes::from_static(COMMENT),
+            Step::Answers(answer) => {
+                self.over = true;
+                event(&write_outcome(&self.id, &answer))
+            }
+        })
+    }
+}
+
+fn event(message: &str) -> Bytes {
+    Bytes::from(format!("data: {message}\n\n"))
+}
+
+fn whole(id: &Id, answer: &Answer) -> HttpResponse<Body> {
+    let status = answer.as_ref().err().map_or(StatusCode::OK, status);
+    json(status, write_outcome(id, answer))
+}
+
+fn status(error: &RpcError) -> StatusCode {
+    StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST)
+}

@@ -1,0 +1,317 @@
+//! Legacy requests: sessions, answers as JSON or as a stream that can be resumed, the standing GET stream,
+//! and DELETE.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{HeaderMap, HeaderValue, Response as HttpResponse, StatusCode};
+use tokio_util::sync::CancellationToken;
+
+use super::running::{Running, Step};
+use super::stream::{KEEP_ALIVE, Stream};
+use super::{Accepts, Endpoint, bare, events, json, not_allowed, refuse};
+use crate::header as mirrored;
+use crate::message::{Id, Message, Packet, Refusal, Request, write_error, write_outcome};
+use crate::rpc_error::RpcError;
+use crate::server::legacy::{answer_here, cancelled_request, inbound, initialize_result, read_initialize};
+use crate::server::outlet::Outgoing;
+use crate::server::session::{InFlight, Session, Standing};
+use crate::server::{Handling, Service, Transport};
+use crate::version::{Era, Version};
+
+/// How soon a client that was cut off should come back.
+const RETRY: Duration = Duration::from_millis(1_000);
+
+impl<S: Service> Endpoint<S> {
+    pub(super) async fn legacy(
+        self: &Arc<Self>,
+        caller: S::Caller,
+        headers: HeaderMap,
+        packet: Packet,
+    ) -> HttpResponse<Body> {
+        if let Packet::One(Message::Request(request)) = &packet
+            && request.method == "initialize"
+            && !headers.contains_key(mirrored::SESSION)
+        {
+            return self.initialize(caller, request);
+        }
+        let session = match self.session(&caller, &headers) {
+            Ok(session) => session,
+            Err(refused) => return refused,
+        };
+        session.touch();
+        let (messages, batch) = match packet {
+            Packet::One(message) => (vec![Ok(message)], false),
+            Packet::Batch(messages) if session.version().has_batches() => (messages, true),
+            Packet::Batch(_) => {
+                let message = format!("version {} of the protocol has no batches", session.version());
+                return refuse(StatusCode::BAD_REQUEST, None, &RpcError::invalid_request(message));
+            }
+        };
+        let mut calls = Vec::new();
+        let mut done = Vec::new();
+        for message in messages {
+            match message {
+                Ok(Message::Notification(notification)) => {
+                    if let Some(id) = cancelled_request(&notification) {
+                        session.cancel(&id);
+                    }
+                }
+                Ok(Message::Response(response)) => session.asks.answer(response),
+                Ok(Message::Request(request)) => match self.start(&session, &caller, &headers, request) {
+                    Started::Running(call) => calls.push(call),
+                    Started::Answered(text) => done.push(text),
+                },
+                Err(Refusal { id, error }) => done.push(write_error(id.as_ref(), &error)),
+            }
+        }
+        if calls.is_empty() && done.is_empty() {
+            return bare(StatusCode::ACCEPTED);
+        }
+        self.answer_all(&session, calls, done, batch, Accepts::read(&headers)).await
+    }
+
+    fn initialize(&self, caller: S::Caller, request: &Request) -> HttpResponse<Body> {
+        let (version, client) = match read_initialize(request.params.as_deref()) {
+            Ok(read) => read,
+            Err(error) => return json(StatusCode::OK, write_error(Some(&request.id), &error)),
+        };
+        let about = self.service.about(&caller, version);
+        let session = Session::new(session_id(), version, client, Standing::Stream(Stream::new(0)));
+        let id = HeaderValue::from_str(session.id());
+        if !self.roster.add(caller, Arc::new(session)) {
+            let error = RpcError::new(crate::rpc_error::code::INTERNAL, "too many sessions are in use");
+            let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), &error);
+            response.headers_mut().insert("retry-after", HeaderValue::from_static("5"));
+            return response;
+        }
+        let answer = Ok(initialize_result(version, &about));
+        let mut response = json(StatusCode::OK, write_outcome(&request.id, &answer));
+        if let Ok(id) = id {
+            response.headers_mut().insert(mirrored::SESSION, id);
+        }
+        response
+    }
+
+    /// The session that the headers name, if it is the caller's.
+    fn session(&self, caller: &S::Caller, headers: &HeaderMap) -> Result<Arc<Session>, HttpResponse<Body>> {
+        let wrong = |status, message: &str| refuse(status, None, &RpcError::invalid_request(message));
+        let Some(id) = headers.get(mirrored::SESSION) else {
+            let message = "the header mcp-session-id is missing: send initialize first";
+            return Err(wrong(StatusCode::BAD_REQUEST, message));
+        };
+        let version = headers.get(mirrored::VERSION).map(|value| value.to_str().ok().and_then(Version::parse));
+        if version.is_some_and(|version| version.is_none_or(|version| version.era() != Era::Legacy)) {
+            return Err(wrong(StatusCode::BAD_REQUEST, "a session cannot speak this protocol version"));
+        }
+        let session = id.to_str().ok().and_then(|id| self.roster.get(id, caller));
+        session.ok_or_else(|| wrong(StatusCode::NOT_FOUND, "no such session: send initialize again"))
+    }
+
+    fn start(
+        &self,
+        session: &Arc<Session>,
+        caller: &S::Caller,
+        headers: &HeaderMap,
+        request: Request,
+    ) -> Started {
+        let id = request.id.clone();
+        if let Some(answer) = answer_here(session, &request) {
+            return Started::Answered(write_outcome(&id, &answer));
+        }
+        let Some(in_flight) = session.begin(&id) else {
+            let error = RpcError::invalid_request("a request with this id is still being worked on");
+            return Started::Answered(write_error(Some(&id), &error));
+        };
+        let transport = Transport::Http(Arc::new(headers.clone()));
+        let (service, closing, caller) = (Arc::clone(&self.service), self.closing.clone(), caller.clone());
+        let running = Running::start(Some(Arc::clone(&session.asks)), |outlet| {
+            match inbound(session, request, caller, outlet, transport, closing) {
+                Ok(inbound) => Box::pin(service.handle(inbound)) as Handling,
+                Err(error) => Box::pin(async move { Err(error) }),
+            }
+        });
+        Started::Running(LegacyCall { running, in_flight, id })
+    }
+
+    /// Answers as JSON if nothing is said before the answers are there, else as a stream.
+    async fn answer_all(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        mut calls: Vec<LegacyCall>,
+        mut done: Vec<String>,
+        batch: bool,
+        accepts: Accepts,
+    ) -> HttpResponse<Body> {
+        if accepts.nothing() {
+            let error = RpcError::invalid_request("answers are application/json or text/event-stream");
+            return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
+        }
+        if !accepts.events {
+            for call in &mut calls {
+                done.extend(call.answer().await);
+            }
+            return as_json(done, batch);
+        }
+        if calls.is_empty() && accepts.json {
+            return as_json(done, batch);
+        }
+        let mut said = Vec::new();
+        if accepts.json
+            && !batch
+            && let [call] = calls.as_mut_slice()
+        {
+            match call.step(self.settings.patience).await {
+                Some(Step::Answers(answer)) => return as_json(vec![write_outcome(&call.id, &answer)], batch),
+                Some(Step::Says(first)) => said.push(first),
+                Some(Step::Silent) => {}
+                None => return bare(StatusCode::ACCEPTED),
+            }
+        }
+        let stream = session.streams.open();
+        let prime = session.version().primes_streams().then_some(RETRY);
+        let body = stream.body(None, prime);
+        let pumps = Pumps { session: Arc::clone(session), stream, come_back: self.settings.come_back };
+        self.tasks.spawn(pumps.run(calls, done, said));
+        events(body)
+    }
+
+    /// GET: the standing stream, or any stream from where it broke off.
+    pub(super) fn listen(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {
+        let modern = headers.get(mirrored::VERSION).and_then(|value| value.to_str().ok()).and_then(Version::parse);
+        if modern.is_some_and(|version| version.era() == Era::Modern) {
+            return not_allowed();
+        }
+        let session = match self.session(caller, headers) {
+            Ok(session) => session,
+            Err(refused) => return refused,
+        };
+        if !Accepts::read(headers).events {
+            let error = RpcError::invalid_request("the answer is text/event-stream");
+            return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
+        }
+        session.touch();
+        let prime = session.version().primes_streams().then_some(RETRY);
+        let Some(standing) = session.standing_stream() else { return not_allowed() };
+        if self.closing.is_cancelled() {
+            return bare(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let Some(last) = headers.get("last-event-id") else { return events(standing.body(None, prime)) };
+        let found = last.to_str().ok().and_then(|last| session.streams.find(Some(standing), last));
+        match found {
+            Some((stream, event)) => events(stream.body(Some(event), None)),
+            None => {
+                let error = RpcError::invalid_request("nothing is kept of the stream with this Last-Event-ID");
+                refuse(StatusCode::BAD_REQUEST, None, &error)
+            }
+        }
+    }
+
+    pub(super) fn delete(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {
+        match self.session(caller, headers) {
+            Ok(session) => {
+                self.roster.remove(session.id());
+                bare(StatusCode::NO_CONTENT)
+            }
+            Err(refused) => refused,
+        }
+    }
+}
+
+enum Started {
+    Running(LegacyCall),
+    Answered(String),
+}
+
+struct LegacyCall {
+    running: Running,
+    in_flight: InFlight,
+    id: Id,
+}
+
+impl LegacyCall {
+    /// The next step, or nothing once the client has cancelled it: a cancelled request has no answer.
+    async fn step(&mut self, patience: Duration) -> Option<Step> {
+        let cancel: &CancellationToken = &self.in_flight.cancel;
+        cancel.run_until_cancelled(self.running.step(patience)).await
+    }
+
+    /// The answer alone, for a client that reads nothing else.
+    async fn answer(&mut self) -> Option<String> {
+        loop {
+            if let Step::Answers(answer) = self.step(KEEP_ALIVE).await? {
+                return Some(write_outcome(&self.id, &answer));
+            }
+        }
+    }
+}
+
+/// Carries calls out into a stream, whether somebody is reading it or not.
+struct Pumps {
+    session: Arc<Session>,
+    stream: Arc<Stream>,
+    come_back: Duration,
+}
+
+impl Pumps {
+    async fn run(self, calls: Vec<LegacyCall>, done: Vec<String>, said: Vec<Outgoing>) {
+        let all = async {
+            for text in done {
+                self.stream.push(text).await;
+            }
+            for said in said {
+                self.say(said).await;
+            }
+            futures_util::future::join_all(calls.into_iter().map(|call| self.pump(call))).await;
+        };
+        tokio::select! {
+            _ = all => {}
+            // Nobody came back for the answer: dropping the calls cancels them.
+            () = self.stream.abandoned(self.come_back) => {}
+        }
+        self.stream.end();
+        self.session.streams.settle();
+    }
+
+    async fn pump(&self, mut call: LegacyCall) {
+        while let Some(step) = call.step(KEEP_ALIVE).await {
+            match step {
+                Step::Says(said) => self.say(said).await,
+                Step::Silent => {}
+                Step::Answers(answer) => {
+                    self.stream.push(write_outcome(&call.id, &answer)).await;
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn say(&self, said: Outgoing) {
+        match said {
+            Outgoing::Message(message) => self.stream.push(message).await,
+            Outgoing::Pause(retry) if self.session.version().primes_streams() => self.stream.hang_up(retry),
+            Outgoing::Pause(_) => {}
+        }
+    }
+}
+
+fn as_json(mut texts: Vec<String>, batch: bool) -> HttpResponse<Body> {
+    match (batch, texts.pop()) {
+        (_, None) => bare(StatusCode::ACCEPTED),
+        (false, Some(text)) => json(StatusCode::OK, text),
+        (true, Some(last)) => {
+            texts.push(last);
+            json(StatusCode::OK, format!("[{}]", texts.join(",")))
+        }
+    }
+}
+
+/// 128 bits from the system, in hexadecimal: nobody guesses it.
+fn session_id() -> String {
+    let mut bytes = [0_u8; 16];
+    if getrandom::fill(&mut bytes).is_err() {
+        tracing::error!("the system gives no random numbers");
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

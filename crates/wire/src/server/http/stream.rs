@@ -1,0 +1,341 @@
+//! Streams of server-sent events that outlive a connection: a client that was cut off comes back with the id
+//! of the last event it saw and reads on. What is kept for that is bounded.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How many events may wait for a reader before whoever writes has to wait.
+const MOST_UNREAD: u64 = 256;
+/// How many events, and bytes of them, are kept for a reader that comes back.
+const MOST_KEPT: usize = 256;
+const MOST_KEPT_BYTES: usize = 1024 * 1024;
+/// How often a silent stream says that it is alive.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(crate) const COMMENT: &[u8] = b":\n\n";
+/// How many streams of one session, and bytes in them, are kept for readers that come back.
+const MOST_STREAMS: usize = 64;
+const MOST_STREAM_BYTES: usize = 8 * 1024 * 1024;
+
+/// One stream of events.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    number: u64,
+    inner: Mutex<Inner>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    events: VecDeque<(u64, String)>,
+    bytes: usize,
+    /// The number of the next event; the empty first one is 0.
+    next: u64,
+    /// The number of the next event that the reader has not been given.
+    unread: u64,
+    /// Each reader replaces the one before; this tells them apart.
+    reader: u64,
+    unread_since: Option<Instant>,
+    ended: bool,
+    hang_up: Option<Duration>,
+}
+
+impl Stream {
+    pub(crate) fn new(number: u64) -> Arc<Self> {
+        let inner = Inner { next: 1, unread: 1, unread_since: Some(Instant::now()), ..Inner::default() };
+        Arc::new(Self { number, inner: Mutex::new(inner), changed: Notify::new() })
+    }
+
+    /// Adds a message; waits while the reader is too far behind.
+    pub(crate) async fn push(&self, message: String) {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let mut inner = self.lock();
+                if inner.ended || inner.next - inner.unread < MOST_UNREAD {
+                    inner.add(message);
+                    break;
+                }
+            }
+            changed.await;
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Adds a message without ever waiting; the oldest is forgotten where there are too many.
+    pub(crate) fn push_or_forget(&self, message: String) {
+        {
+            let mut inner = self.lock();
+            if inner.next - inner.unread >= MOST_UNREAD {
+                inner.unread += 1;
+            }
+            inner.add(message);
+        }
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn end(&self) {
+        self.lock().ended = true;
+        self.changed.notify_waiters();
+    }
+
+    /// Ends the reader's connection but not the stream.
+    pub(crate) fn hang_up(&self, retry: Duration) {
+        self.lock().hang_up = Some(retry);
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn is_read(&self) -> bool {
+        self.lock().unread_since.is_none()
+    }
+
+    /// Completes once nobody has been reading for this long.
+    pub(crate) async fn abandoned(&self, patience: Duration) {
+        loop {
+            let changed = self.changed.notified();
+            let since = self.lock().unread_since;
+            match since {
+                Some(since) if since.elapsed() >= patience => return,
+                Some(since) => tokio::time::sleep(patience - since.elapsed()).await,
+                None => changed.await,
+            }
+        }
+    }
+
+    /// A response body that carries the stream from the event after `last` on. It replaces any reader there
+    /// was. `prime` is said first: an empty event with an id, for clients that know what it is for.
+    pub(crate) fn body(self: &Arc<Self>, last: Option<u64>, prime: Option<Duration>) -> Body {
+        let reader = {
+            let mut inner = self.lock();
+            inner.reader += 1;
+            inner.unread_since = None;
+            inner.hang_up = None;
+            if let Some(last) = last {
+                inner.unread = last + 1;
+            }
+            Reader { stream: Arc::clone(self), generation: inner.reader }
+        };
+        self.changed.notify_waiters();
+        let first = prime.map(|retry| {
+            let at = last.unwrap_or(0);
+            format!("id: {}-{at}\nretry: {}\ndata: \n\n", self.number, retry.as_millis())
+        });
+        Body::from_stream(unfold((reader, first), |(reader, first)| async move {
+            let bytes = match first {
+                Some(first) => Bytes::from(first),
+                None => reader.next().await?,
+            };
+            Some((Ok::<_, Infallible>(bytes), (reader, None)))
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn add(&mut self, message: String) {
+        self.bytes += message.len();
+        self.events.push_back((self.next, message));
+        self.next += 1;
+        while self.events.len() > MOST_KEPT || self.bytes > MOST_KEPT_BYTES {
+            // Only what was given to a reader may be forgotten.
+            if self.events.front().is_none_or(|(number, _)| *number >= self.unread) {
+                break;
+            }
+            if let Some((_, message)) = self.events.pop_front() {
+                self.bytes -= message.len();
+            }
+        }
+    }
+}
+
+struct Reader {
+    stream: Arc<Stream>,
+    generation: u64,
+}
+
+impl Reader {
+    async fn next(&self) -> Option<Bytes> {
+        loop {
+            let changed = self.stream.changed.notified();
+            if let Some(given) = self.take() {
+                self.stream.changed.notify_waiters();
+                return given;
+            }
+            tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep(KEEP_ALIVE) => return Some(Bytes::from_static(COMMENT)),
+            }
+        }
+    }
+
+    /// The next event, or the end; nothing while there is nothing to say.
+    fn take(&self) -> Option<Option<Bytes>> {
+        let mut inner = self.stream.lock();
+        if inner.reader != self.generation {
+            return Some(None);
+        }
+        let unread = inner.unread;
+        if let Some((number, message)) = inner.events.iter().find(|(number, _)| *number >= unread) {
+            let event = format!("id: {}-{number}\ndata: {message}\n\n", self.stream.number);
+            inner.unread = number + 1;
+            return Some(Some(event.into()));
+        }
+        if let Some(retry) = inner.hang_up.take() {
+            inner.reader += 1;
+            inner.unread_since = Some(Instant::now());
+            return Some(Some(format!("retry: {}\n\n", retry.as_millis()).into()));
+        }
+        inner.ended.then_some(None)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        {
+            let mut inner = self.stream.lock();
+            if inner.reader == self.generation {
+                inner.unread_since = Some(Instant::now());
+            }
+        }
+        self.stream.changed.notify_waiters();
+    }
+}
+
+/// The streams of one session, for clients that come back.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    next: AtomicU64,
+    kept: Mutex<VecDeque<Arc<Stream>>>,
+}
+
+impl Streams {
+    pub(crate) fn open(&self) -> Arc<Stream> {
+        // Number 0 is the session's standing stream.
+        let stream = Stream::new(self.next.fetch_add(1, Ordering::Relaxed) + 1);
+        self.lock().push_back(Arc::clone(&stream));
+        self.settle();
+        stream
+    }
+
+    /// Forgets the oldest ended streams where too much is kept. One that is still written stays.
+    pub(crate) fn settle(&self) {
+        let mut kept = self.lock();
+        loop {
+            let bytes: usize = kept.iter().map(|stream| stream.lock().bytes).sum();
+            if kept.len() <= MOST_STREAMS && bytes <= MOST_STREAM_BYTES {
+                return;
+            }
+            let Some(at) = kept.iter().position(|stream| stream.lock().ended) else { return };
+            kept.remove(at);
+        }
+    }
+
+    pub(crate) fn end_all(&self) {
+        for stream in self.lock().drain(..) {
+            stream.end();
+        }
+    }
+
+    /// The stream and the event that a `Last-Event-ID` names.
+    pub(crate) fn find(&self, standing: Option<&Arc<Stream>>, last_event: &str) -> Option<(Arc<Stream>, u64)> {
+        let (number, event) = last_event.split_once('-')?;
+        let (number, event): (u64, u64) = (number.parse().ok()?, event.parse().ok()?);
+        let stream = match number {
+            0 => standing?.clone(),
+            _ => self.lock().iter().find(|stream| stream.number == number)?.clone(),
+        };
+        let known = event < stream.lock().next;
+        known.then_some((stream, event))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Stream>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::body::Body;
+    use http_body_util::BodyExt;
+
+    use super::{Stream, Streams};
+
+    async fn read(body: &mut Body) -> String {
+        let frame = body.frame().await.unwrap().unwrap();
+        String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_client_that_comes_back_reads_on_after_the_last_event_it_saw() {
+        let streams = Streams::default();
+        let stream = streams.open();
+        stream.push("one".to_owned()).await;
+        let mut body = stream.body(None, Some(Duration::from_millis(500)));
+        assert_eq!(read(&mut body).await, "id: 1-0\nretry: 500\ndata: \n\n");
+        assert_eq!(read(&mut body).await, "id: 1-1\ndata: one\n\n");
+        drop(body);
+        stream.push("two".to_owned()).await;
+        stream.push("three".to_owned()).await;
+        stream.end();
+        let (found, last) = streams.find(None, "1-1").unwrap();
+        let mut body = found.body(Some(last), None);
+        assert_eq!(read(&mut body).await, "id: 1-2\ndata: two\n\n");
+        assert_eq!(read(&mut body).await, "id: 1-3\ndata: three\n\n");
+        assert!(body.frame().await.is_none());
+        assert!(streams.find(None, "1-9").is_none());
+        assert!(streams.find(None, "nonsense").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_never_reads_stops_the_writer_and_not_the_memory() {
+        let stream = Stream::new(1);
+        let _body = stream.body(None, None);
+        let mut written = 0;
+        while tokio::time::timeout(Duration::from_secs(1), stream.push("x".repeat(1000))).await.is_ok() {
+            written += 1;
+        }
+        assert_eq!(written, 256);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_stream_says_that_it_is_alive() {
+        let stream = Stream::new(1);
+        let mut body = stream.body(None, None);
+        assert_eq!(read(&mut body).await, ":\n\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_is_abandoned_once_nobody_reads_it_for_long_enough() {
+        let stream = Stream::new(1);
+        let body = stream.body(None, None);
+        let patience = Duration::from_secs(30);
+        assert!(tokio::time::timeout(Duration::from_secs(100), stream.abandoned(patience)).await.is_err());
+        drop(body);
+        assert!(tokio::time::timeout(Duration::from_secs(29), stream.abandoned(patience)).await.is_err());
+        assert!(tokio::time::timeout(Duration::from_secs(2), stream.abandoned(patience)).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn announcements_nobody_reads_do_not_pile_up() {
+        let stream = Stream::new(0);
+        for n in 0..10_000 {
+            stream.push_or_forget(n.to_string());
+        }
+        assert!(stream.lock().events.len() <= 257, "{} kept", stream.lock().events.len());
+        let mut body = stream.body(None, None);
+        assert_eq!(read(&mut body).await, "id: 0-9745\ndata: 9744\n\n");
+    }
+}

@@ -1,0 +1,251 @@
+//! Sessions of the legacy era, and the roster of those that are open.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::http::stream::{Stream, Streams};
+use super::outlet::{Asks, Outgoing};
+use crate::message::{Id, write_notification};
+use crate::meta::ClientSide;
+use crate::version::Version;
+
+/// More subscriptions than this in one session are refused.
+const MOST_SUBSCRIPTIONS: usize = 1_000;
+
+/// What a legacy client agreed with us when it said `initialize`.
+#[derive(Debug)]
+pub struct Session {
+    id: String,
+    version: Version,
+    client: ClientSide,
+    pub(crate) asks: Arc<Asks>,
+    pub(crate) streams: Streams,
+    standing: Standing,
+    state: Mutex<State>,
+    closed: CancellationToken,
+}
+
+/// Where messages go that belong to no request.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    Line(mpsc::Sender<Outgoing>),
+    Stream(Arc<Stream>),
+}
+
+#[derive(Debug)]
+struct State {
+    log_level: Option<String>,
+    subscriptions: HashSet<String>,
+    in_flight: HashMap<Id, CancellationToken>,
+    last_used: Instant,
+}
+
+impl Session {
+    pub(crate) fn new(id: String, version: Version, client: ClientSide, standing: Standing) -> Self {
+        let state = State {
+            log_level: None,
+            subscriptions: HashSet::new(),
+            in_flight: HashMap::new(),
+            last_used: Instant::now(),
+        };
+        Self {
+            id,
+            version,
+            client,
+            asks: Arc::default(),
+            streams: Streams::default(),
+            standing,
+            state: Mutex::new(state),
+            closed: CancellationToken::new(),
+        }
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    pub fn client(&self) -> &ClientSide {
+        &self.client
+    }
+
+    /// The level that the client asked for with `logging/setLevel`, if it did.
+    pub fn log_level(&self) -> Option<String> {
+        self.lock().log_level.clone()
+    }
+
+    pub(crate) fn set_log_level(&self, level: String) {
+        self.lock().log_level = Some(level);
+    }
+
+    /// Remembers that the client wants to hear of this resource; false if it has too many already.
+    pub fn subscribe(&self, uri: &str) -> bool {
+        let mut state = self.lock();
+        if state.subscriptions.len() >= MOST_SUBSCRIPTIONS && !state.subscriptions.contains(uri) {
+            return false;
+        }
+        state.subscriptions.insert(uri.to_owned());
+        true
+    }
+
+    pub fn unsubscribe(&self, uri: &str) {
+        self.lock().subscriptions.remove(uri);
+    }
+
+    pub fn is_subscribed(&self, uri: &str) -> bool {
+        self.lock().subscriptions.contains(uri)
+    }
+
+    /// Says something that belongs to no request. A client that does not listen misses it.
+    pub fn announce(&self, method: &str, params: &RawValue) {
+        let message = write_notification(method, params);
+        match &self.standing {
+            Standing::Line(sender) => drop(sender.try_send(Outgoing::Message(message))),
+            Standing::Stream(stream) => stream.push_or_forget(message),
+        }
+    }
+
+    pub(crate) fn standing_stream(&self) -> Option<&Arc<Stream>> {
+        match &self.standing {
+            Standing::Stream(stream) => Some(stream),
+            Standing::Line(_) => None,
+        }
+    }
+
+    /// Enters a request; `None` if one with this id is still being worked on.
+    pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<InFlight> {
+        let mut state = self.lock();
+        state.last_used = Instant::now();
+        if state.in_flight.contains_key(id) {
+            return None;
+        }
+        let cancel = self.closed.child_token();
+        state.in_flight.insert(id.clone(), cancel.clone());
+        Some(InFlight { session: Arc::clone(self), id: id.clone(), cancel })
+    }
+
+    /// The client does not want the answer any more.
+    pub(crate) fn cancel(&self, id: &Id) {
+        if let Some(cancel) = self.lock().in_flight.get(id) {
+            cancel.cancel();
+        }
+    }
+
+    pub(crate) fn touch(&self) {
+        self.lock().last_used = Instant::now();
+    }
+
+    /// Since when nobody has needed this session; `None` while somebody does.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let listening = self.standing_stream().is_some_and(|stream| stream.is_read());
+        let state = self.lock();
+        (!listening && state.in_flight.is_empty()).then_some(state.last_used)
+    }
+
+    /// Ends it: calls in flight are cancelled, streams end.
+    pub(crate) fn close(&self) {
+        self.closed.cancel();
+        self.asks.give_up();
+        self.streams.end_all();
+        if let Some(stream) = self.standing_stream() {
+            stream.end();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that is being worked on; dropping it takes it off the session's list.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    session: Arc<Session>,
+    id: Id,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let mut state = self.session.lock();
+        state.in_flight.remove(&self.id);
+        state.last_used = Instant::now();
+    }
+}
+
+/// The open sessions of one endpoint, with who opened each.
+#[derive(Debug)]
+pub struct Roster<C> {
+    sessions: Mutex<HashMap<String, (C, Arc<Session>)>>,
+    most: usize,
+}
+
+impl<C: Clone + PartialEq> Roster<C> {
+    pub fn new(most: usize) -> Self {
+        Self { sessions: Mutex::default(), most }
+    }
+
+    pub fn all(&self) -> Vec<Arc<Session>> {
+        self.lock().values().map(|(_, session)| Arc::clone(session)).collect()
+    }
+
+    /// Adds a session. Where there are too many, the one that has been idle longest goes; false if none is.
+    pub(crate) fn add(&self, caller: C, session: Arc<Session>) -> bool {
+        let mut sessions = self.lock();
+        if sessions.len() >= self.most {
+            let idlest = sessions
+                .iter()
+                .filter_map(|(id, (_, session))| Some((session.idle_since()?, id.clone())))
+                .min_by_key(|(since, _)| *since);
+            let Some((_, id)) = idlest else { return false };
+            if let Some((_, session)) = sessions.remove(&id) {
+                session.close();
+            }
+        }
+        sessions.insert(session.id().to_owned(), (caller, session));
+        true
+    }
+
+    /// The caller's own session of this id; somebody else's does not exist for them.
+    pub(crate) fn get(&self, id: &str, caller: &C) -> Option<Arc<Session>> {
+        self.lock().get(id).filter(|(owner, _)| owner == caller).map(|(_, session)| Arc::clone(session))
+    }
+
+    pub(crate) fn remove(&self, id: &str) {
+        if let Some((_, session)) = self.lock().remove(id) {
+            session.close();
+        }
+    }
+
+    /// Closes the sessions that nobody has needed for this long.
+    pub(crate) fn sweep(&self, idle: Duration) {
+        let mut sessions = self.lock();
+        let old = |session: &Session| session.idle_since().is_some_and(|since| since.elapsed() >= idle);
+        sessions.retain(|_, (_, session)| {
+            let keep = !old(session);
+            if !keep {
+                session.close();
+            }
+            keep
+        });
+    }
+
+    pub(crate) fn close_all(&self) {
+        for (_, (_, session)) in self.lock().drain() {
+            session.close();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (C, Arc<Session>)>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,325 @@
+//! stdio: one message a line, both eras on one connection. Works over any pair of byte streams.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::legacy::{answer_here, cancelled_request, empty, inbound, initialize_result, read_initialize};
+use super::outlet::{Outgoing, Outlet};
+use super::session::{Roster, Session, Standing};
+use super::{Answer, Service, Transport, modern};
+use crate::message::{Id, Message, Packet, Refusal, Request, parse, write_error, write_outcome};
+use crate::meta::Meta;
+use crate::rpc_error::RpcError;
+
+/// What a stdio connection obeys.
+#[derive(Debug, Clone)]
+pub struct StdioSettings {
+    /// The longest line, in bytes.
+    pub line: usize,
+    /// How many requests are worked on at once; the next line is not read before one of them is done.
+    pub in_flight: usize,
+    /// How long requests may still take once the client has closed its side, or we are told to stop.
+    pub drain: Duration,
+}
+
+impl Default for StdioSettings {
+    fn default() -> Self {
+        Self { line: 10 * 1024 * 1024, in_flight: 256, drain: Duration::from_secs(30) }
+    }
+}
+
+/// The two ways in which somebody outside ends a connection.
+#[derive(Debug)]
+pub struct StdioEnd<F> {
+    /// Stop reading, finish what is in flight.
+    pub shutdown: CancellationToken,
+    /// Completes when nobody reads our answers any more.
+    pub unread: F,
+}
+
+/// Serves one client until it closes its side, and waits for the requests in flight.
+pub async fn serve_stdio<S: Service>(
+    service: Arc<S>,
+    caller: S::Caller,
+    roster: Arc<Roster<S::Caller>>,
+    (reader, writer): (impl AsyncRead + Unpin + Send, impl AsyncWrite + Unpin + Send + 'static),
+    settings: StdioSettings,
+    end: StdioEnd<impl Future<Output = ()> + Send>,
+) -> std::io::Result<()> {
+    let (out, outgoing) = mpsc::channel(super::outlet::QUEUE);
+    let broken = CancellationToken::new();
+    let writing = tokio::spawn(write(writer, outgoing, broken.clone()));
+    let connection = Arc::new(Connection {
+        service,
+        caller,
+        out,
+        roster,
+        session: Mutex::default(),
+        in_flight: Mutex::default(),
+        places: Arc::new(Semaphore::new(settings.in_flight)),
+        tasks: TaskTracker::new(),
+        closing: end.shutdown.clone(),
+    });
+    let read = tokio::select! {
+        read = connection.read(reader, settings.line) => read,
+        () = end.shutdown.cancelled() => Ok(()),
+        () = broken.cancelled() => Ok(()),
+    };
+    connection.closing.cancel();
+    connection.tasks.close();
+    tokio::select! {
+        () = connection.tasks.wait() => {}
+        () = broken.cancelled() => {}
+        () = end.unread => {}
+        () = tokio::time::sleep(settings.drain) => {}
+    }
+    connection.cancel_all();
+    connection.tasks.wait().await;
+    // The last sender goes with the connection; then the writer has written everything and ends.
+    drop(connection);
+    let _ = tokio::time::timeout(Duration::from_secs(5), writing).await;
+    read
+}
+
+struct Connection<S: Service> {
+    service: Arc<S>,
+    caller: S::Caller,
+    out: mpsc::Sender<Outgoing>,
+    roster: Arc<Roster<S::Caller>>,
+    session: Mutex<Option<Arc<Session>>>,
+    in_flight: Mutex<HashMap<Id, CancellationToken>>,
+    places: Arc<Semaphore>,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+}
+
+impl<S: Service> Connection<S> {
+    async fn read(self: &Arc<Self>, mut reader: impl AsyncRead + Unpin, longest: usize) -> std::io::Result<()> {
+        let mut buffer = BytesMut::with_capacity(8 * 1024);
+        let mut scanned = 0;
+        let mut skipping = false;
+        loop {
+            match memchr::memchr(b'\n', &buffer[scanned..]) {
+                Some(at) => {
+                    let line = buffer.split_to(scanned + at);
+                    buffer.advance(1);
+                    scanned = 0;
+                    if !std::mem::take(&mut skipping) {
+                        self.line(line.trim_ascii()).await;
+                    }
+                }
+                None => {
+                    if buffer.len() > longest && !skipping {
+                        let message = format!("a message may have {longest} bytes");
+                        self.say(write_error(None, &RpcError::invalid_request(message))).await;
+                        skipping = true;
+                    }
+                    if skipping {
+                        buffer.clear();
+                    }
+                    scanned = buffer.len();
+                    if reader.read_buf(&mut buffer).await? == 0 {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn line(self: &Arc<Self>, line: &[u8]) {
+        if line.is_empty() {
+            return;
+        }
+        match parse(line) {
+            Ok(Packet::One(message)) => self.message(message).await,
+            Ok(Packet::Batch(messages)) => self.batch(messages).await,
+            Err(Refusal { id, error }) => self.say(write_error(id.as_ref(), &error)).await,
+        }
+    }
+
+    async fn message(self: &Arc<Self>, message: Message) {
+        match message {
+            // Answered before the next line is read, which may count on the session being there.
+            Message::Request(request) if request.method == "initialize" => {
+                let answer = self.answer(request.clone()).await;
+                self.say(write_outcome(&request.id, &answer)).await;
+            }
+            Message::Request(request) => {
+                // Reading stops here while too much is in flight.
+                let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
+                let id = request.id.clone();
+                let Some(cancel) = self.enter(&id) else {
+                    let error = RpcError::invalid_request("a request with this id is still being worked on");
+                    return self.say(write_error(Some(&id), &error)).await;
+                };
+                let connection = Arc::clone(self);
+                self.tasks.spawn(async move {
+                    // A cancelled request has no answer.
+                    let answer = cancel.run_until_cancelled(connection.answer(request)).await;
+                    connection.lock_in_flight().remove(&id);
+                    if let Some(answer) = answer {
+                        connection.say(write_outcome(&id, &answer)).await;
+                    }
+                    drop(place);
+                });
+            }
+            other => self.unasked(other),
+        }
+    }
+
+    /// Batches of one legacy version: the answers come as one batch too.
+    async fn batch(self: &Arc<Self>, messages: Vec<Result<Message, Refusal>>) {
+        if !self.session().is_some_and(|session| session.version().has_batches()) {
+            let error = RpcError::invalid_request("this version of the protocol has no batches");
+            return self.say(write_error(None, &error)).await;
+        }
+        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
+        let connection = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let answers = messages.into_iter().map(|message| async {
+                match message {
+                    Ok(Message::Request(request)) => {
+                        let id = request.id.clone();
+                        let cancel = connection.enter(&id)?;
+                        let answer = cancel.run_until_cancelled(connection.answer(request)).await;
+                        connection.lock_in_flight().remove(&id);
+                        answer.map(|answer| write_outcome(&id, &answer))
+                    }
+                    Ok(other) => {
+                        connection.unasked(other);
+                        None
+                    }
+                    Err(Refusal { id, error }) => Some(write_error(id.as_ref(), &error)),
+                }
+            });
+            let answers = futures_util::future::join_all(answers).await;
+            let answers: Vec<String> = answers.into_iter().flatten().collect();
+            if !answers.is_empty() {
+                connection.say(format!("[{}]", answers.join(","))).await;
+            }
+            drop(place);
+        });
+    }
+
+    async fn answer(&self, request: Request) -> Answer {
+        let meta = Meta::read(request.params.as_deref())?;
+        let session = self.session();
+        let asks = session.as_ref().map(|session| Arc::clone(&session.asks));
+        if meta.names_a_version() || request.method == "server/discover" {
+            let outlet = Outlet::new(self.out.clone(), None);
+            let closing = self.closing.clone();
+            let inbound = modern(request, meta, self.caller.clone(), outlet, Transport::Stdio, closing)?;
+            return Arc::clone(&self.service).handle(inbound).await;
+        }
+        let Some(session) = session else {
+            return match request.method.as_str() {
+                "initialize" => self.initialize(&request),
+                "ping" => Ok(empty()),
+                _ => Err(RpcError::invalid_params(
+                    "say which protocol version you speak: send initialize first, or _meta with \
+                     io.modelcontextprotocol/protocolVersion",
+                )),
+            };
+        };
+        if let Some(answer) = answer_here(&session, &request) {
+            return answer;
+        }
+        let outlet = Outlet::new(self.out.clone(), asks);
+        let closing = self.closing.clone();
+        let inbound = inbound(&session, request, self.caller.clone(), outlet, Transport::Stdio, closing)?;
+        Arc::clone(&self.service).handle(inbound).await
+    }
+
+    fn initialize(&self, request: &Request) -> Answer {
+        let (version, client) = read_initialize(request.params.as_deref())?;
+        let about = self.service.about(&self.caller, version);
+        let standing = Standing::Line(self.out.clone());
+        let session = Arc::new(Session::new("stdio".to_owned(), version, client, standing));
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
+        self.roster.add(self.caller.clone(), session);
+        Ok(initialize_result(version, &about))
+    }
+
+    /// Messages that want no answer.
+    fn unasked(&self, message: Message) {
+        match message {
+            Message::Notification(notification) => {
+                if let Some(id) = cancelled_request(&notification)
+                    && let Some(cancel) = self.lock_in_flight().get(&id)
+                {
+                    cancel.cancel();
+                }
+            }
+            Message::Response(response) => {
+                if let Some(session) = self.session() {
+                    session.asks.answer(response);
+                }
+            }
+            Message::Request(_) => {}
+        }
+    }
+
+    async fn say(&self, message: String) {
+        // A closed channel means that the client does not read any more; the connection is about to end.
+        let _ = self.out.send(Outgoing::Message(message)).await;
+    }
+
+    fn enter(&self, id: &Id) -> Option<CancellationToken> {
+        let mut in_flight = self.lock_in_flight();
+        if in_flight.contains_key(id) {
+            return None;
+        }
+        let cancel = CancellationToken::new();
+        in_flight.insert(id.clone(), cancel.clone());
+        Some(cancel)
+    }
+
+    fn cancel_all(&self) {
+        for cancel in self.lock_in_flight().values() {
+            cancel.cancel();
+        }
+        if let Some(session) = self.session() {
+            session.close();
+            self.roster.remove(session.id());
+        }
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn lock_in_flight(&self) -> std::sync::MutexGuard<'_, HashMap<Id, CancellationToken>> {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn write(
+    mut writer: impl AsyncWrite + Unpin,
+    mut outgoing: mpsc::Receiver<Outgoing>,
+    broken: CancellationToken,
+) {
+    // However the writer ends, nobody can be answered any more.
+    let _broken = broken.drop_guard();
+    let mut lines = String::new();
+    while let Some(first) = outgoing.recv().await {
+        lines.clear();
+        let mut next = Some(first);
+        while let Some(said) = next {
+            if let Outgoing::Message(message) = said {
+                lines.push_str(&message);
+                lines.push('\n');
+            }
+            next = if lines.len() < 64 * 1024 { outgoing.try_recv().ok() } else { None };
+        }
+        if writer.write_all(lines.as_bytes()).await.is_err() || writer.flush().await.is_err() {
+            return;
+        }
+    }
+}
