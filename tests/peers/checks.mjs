@@ -132,7 +132,7 @@ async function checkFailures({ call }) {
   });
 }
 
-async function checkResources({ client }) {
+async function checkResources({ client, codeOnWire }) {
   const { resource, template, unknownResource } = cases;
   await check("resources/list", async () => {
     const { resources } = await client.listResources();
@@ -152,7 +152,9 @@ async function checkResources({ client }) {
     assert.deepEqual(contents.map(({ uri, text }) => ({ uri, text })), [{ uri: template.uri, text: template.text }]);
   });
   await check("resources/read of an unknown resource", async () => {
-    assert.equal(await refusal(client.readResource({ uri: unknownResource.uri })), unknownResource[era]);
+    // Version 2 of the client shows one code for both eras, so what crossed the wire is what counts.
+    await refusal(client.readResource({ uri: unknownResource.uri }));
+    assert.equal(codeOnWire(), unknownResource[era]);
   });
 }
 

@@ -8,7 +8,7 @@ import { endpoint, tap } from "./wire.mjs";
 
 await main(async ({ elicit, token }) => {
   const transport = endpoint({ StdioClientTransport, StreamableHTTPClientTransport, token });
-  const { sent, progressOnWire, version } = tap(transport);
+  const { sent, progressOnWire, codeOnWire, version } = tap(transport);
   const client = new Client(
     { name: "toolyard-peers-v1", version: "1.0.0" },
     { capabilities: elicit ? { elicitation: {} } : {} },
@@ -23,6 +23,7 @@ await main(async ({ elicit, token }) => {
     version,
     sent,
     progressOnWire,
+    codeOnWire,
     errors,
     close: () => client.close(),
   };

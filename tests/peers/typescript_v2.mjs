@@ -9,7 +9,7 @@ const mode = modes[process.argv[3]];
 
 await main(async ({ elicit, token }) => {
   const transport = endpoint({ StdioClientTransport, StreamableHTTPClientTransport, token });
-  const { sent, progressOnWire } = tap(transport);
+  const { sent, progressOnWire, codeOnWire } = tap(transport);
   const client = new Client(
     { name: "toolyard-peers-v2", version: "1.0.0" },
     { capabilities: elicit ? { elicitation: { form: {} } } : {}, versionNegotiation: { mode } },
@@ -24,6 +24,7 @@ await main(async ({ elicit, token }) => {
     version: () => client.getNegotiatedProtocolVersion(),
     sent,
     progressOnWire,
+    codeOnWire,
     errors,
     close: () => client.close(),
   };

@@ -10,10 +10,11 @@ export function endpoint({ StdioClientTransport, StreamableHTTPClientTransport, 
   return new StreamableHTTPClientTransport(new URL(PEER_URL), { requestInit: { headers } });
 }
 
-/** Records the methods that are sent, the progress that arrives, and the version that `initialize` settled on. */
+/** Records the methods sent, the progress and error codes that arrive, and the version that `initialize` settled on. */
 export function tap(transport) {
   const sent = [];
   let progress = 0;
+  let code;
   let version;
   const send = transport.send.bind(transport);
   transport.send = (message, options) => {
@@ -31,9 +32,10 @@ export function tap(transport) {
     set: (handler) => {
       receive = handler && ((message, extra) => {
         if (message.method === "notifications/progress") progress += 1;
+        if (message.error) code = message.error.code;
         return handler(message, extra);
       });
     },
   });
-  return { sent, progressOnWire: () => progress, version: () => version };
+  return { sent, progressOnWire: () => progress, codeOnWire: () => code, version: () => version };
 }

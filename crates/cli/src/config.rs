@@ -48,7 +48,8 @@ pub(crate) struct RateKeys {
 impl Config {
     /// Reads a file. Keys that we do not know are warned about and passed over.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let (config, unknown) = Self::parse(&text).with_context(|| format!("in {}", path.display()))?;
         for key in unknown {
             eprintln!("toolyard: warning: {}: unknown key {key}", path.display());
@@ -67,8 +68,9 @@ impl Config {
 
     fn parse(text: &str) -> anyhow::Result<(Self, Vec<String>)> {
         let mut unknown = Vec::new();
-        let config: Self =
-            serde_ignored::deserialize(toml::Deserializer::parse(text)?, |path| unknown.push(path.to_string()))?;
+        let config: Self = serde_ignored::deserialize(toml::Deserializer::parse(text)?, |path| {
+            unknown.push(path.to_string())
+        })?;
         config.limits.check()?;
         Ok((config, unknown))
     }
@@ -103,7 +105,10 @@ impl LimitKeys {
         if let Some(rate) = &self.rate {
             let fine = rate.per_second > 0.0 && rate.per_second.is_finite();
             anyhow::ensure!(fine, "limits.rate.per_second must be more than zero");
-            anyhow::ensure!(rate.burst >= 1.0 && rate.burst.is_finite(), "limits.rate.burst must be at least 1");
+            anyhow::ensure!(
+                rate.burst >= 1.0 && rate.burst.is_finite(),
+                "limits.rate.burst must be at least 1"
+            );
         }
         Ok(())
     }

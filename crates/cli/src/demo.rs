@@ -13,7 +13,7 @@ mod swatch;
 mod words;
 
 /// The demo tools, as a source.
-pub fn source() -> Arc<dyn Source> {
+pub(crate) fn source() -> Arc<dyn Source> {
     let native = Native::new("demo").tools([
         numbers::add(),
         numbers::convert_temperature(),

@@ -68,7 +68,8 @@ fn main() -> ExitCode {
 
 fn start_log(args: &Args) {
     use std::io::IsTerminal;
-    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let colour =
+        std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let filter = tracing_subscriber::EnvFilter::new(args.log.as_deref().unwrap_or("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour).init();
 }

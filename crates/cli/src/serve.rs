@@ -33,7 +33,10 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         listen: args.listen.or(config.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
         door: DoorSettings { auth, hosts: config.hosts.clone(), origins: config.origins.clone() },
         mcp: McpSettings::default(),
-        endpoint: toolyard_serve::EndpointSettings { body: config.limits.limits().payload, ..Default::default() },
+        endpoint: toolyard_serve::EndpointSettings {
+            body: config.limits.limits().payload,
+            ..Default::default()
+        },
         drain: config.limits.drain(),
     };
     let bound = match bind(std::sync::Arc::clone(&yard), settings).await {
@@ -41,7 +44,9 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         Err(error) => {
             eprintln!("toolyard: {error}");
             if let ServeError::Listen { .. } = error {
-                eprintln!("  another address can be said with --listen; --listen 127.0.0.1:0 picks a free port");
+                eprintln!(
+                    "  another address can be said with --listen; --listen 127.0.0.1:0 picks a free port"
+                );
             }
             return Ok(Exit::Failed);
         }

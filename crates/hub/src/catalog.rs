@@ -35,6 +35,7 @@ pub struct Catalog {
     parts: HashMap<SourceName, Part>,
     warnings: Vec<(SourceName, String)>,
     completes: bool,
+    has_permissions: bool,
 }
 
 /// What a name leads to.
@@ -81,10 +82,7 @@ impl Catalog {
 
     /// Whether anything offered needs a permission, so that not everybody sees the same lists.
     pub fn has_permissions(&self) -> bool {
-        self.tools.iter().any(|tool| !tool.permissions.is_empty())
-            || self.prompts.iter().any(|prompt| !prompt.permissions.is_empty())
-            || self.resources.iter().any(|resource| !resource.permissions.is_empty())
-            || self.templates.iter().any(|template| !template.permissions.is_empty())
+        self.has_permissions
     }
 
     /// Whether any source completes arguments.
@@ -176,6 +174,7 @@ impl Catalog {
             self.add_resource(resource);
         }
         self.completes |= part.completes();
+        self.has_permissions |= part.has_permissions();
         self.sources.insert(name.clone(), Arc::clone(source));
         self.parts.insert(name.clone(), part);
     }

@@ -9,6 +9,8 @@ mod client;
 mod deadline;
 mod error;
 mod events;
+#[cfg(test)]
+mod fake;
 mod hooks;
 pub mod json;
 mod limits;

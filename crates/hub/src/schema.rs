@@ -6,8 +6,11 @@ use jsonschema::Validator;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::cost::Cost;
 use crate::error::{Error, Kind};
 use crate::json;
+
+mod cost;
 
 /// How many violations one error tells about.
 const TOLD: usize = 10;
@@ -17,7 +20,7 @@ const REPEATED: usize = 4096;
 /// A tool's input schema, compiled at the first call.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
-    validator: OnceLock<Result<Validator, String>>,
+    validator: OnceLock<Result<(Validator, Cost), String>>,
 }
 
 impl Compiled {
@@ -34,8 +37,9 @@ impl Compiled {
         if !value.is_object() {
             return Err(invalid(format!("arguments of {tool} must be an object")));
         }
-        let Ok(validator) = self.get(schema) else { return Ok(()) };
-        if validator.is_valid(&value) {
+        let Ok((validator, cost)) = self.get(schema) else { return Ok(()) };
+        // What would take too long to check is for the source to judge, like a schema that cannot be used.
+        if !cost.bears(&value) || validator.is_valid(&value) {
             return Ok(());
         }
         let repeat = if arguments.get().len() > REPEATED { Repeat::Nothing } else { Repeat::Arguments };
@@ -55,10 +59,20 @@ impl Compiled {
         Err(invalid(format!("invalid arguments for {tool}: {told}")).with_details(details))
     }
 
-    fn get(&self, schema: &RawValue) -> &Result<Validator, String> {
+    #[cfg(test)]
+    pub(crate) fn address(&self) -> Option<*const Validator> {
+        self.validator
+            .get()
+            .and_then(|validator| validator.as_ref().ok())
+            .map(|(validator, _)| std::ptr::from_ref(validator))
+    }
+
+    fn get(&self, schema: &RawValue) -> &Result<(Validator, Cost), String> {
         self.validator.get_or_init(|| {
             let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
-            jsonschema::options().build(&schema).map_err(|error| error.to_string())
+            let cost = Cost::of(&schema)?;
+            let validator = jsonschema::options().build(&schema).map_err(|error| error.to_string())?;
+            Ok((validator, cost))
         })
     }
 }

@@ -158,3 +158,6 @@ impl std::fmt::Debug for YardSettings {
         f.debug_struct("YardSettings").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

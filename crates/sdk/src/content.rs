@@ -6,8 +6,8 @@ use serde::Serialize;
 use toolyard_hub::Raw;
 use toolyard_hub::json::{self, Object};
 
-use crate::definition::Annotations;
 use crate::contents::Contents;
+use crate::definition::Annotations;
 
 /// One block of content.
 #[derive(Debug, Clone)]

@@ -8,9 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{
-    Abilities, CallContext, Client, Deadline, Level, LogLine, Principal, Progress, Raw,
-};
+use toolyard_hub::{Abilities, CallContext, Client, Deadline, Level, LogLine, Principal, Progress, Raw};
 
 use crate::native::Handle;
 

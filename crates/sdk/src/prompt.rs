@@ -72,8 +72,10 @@ pub struct Prompt {
     permissions: Vec<String>,
     by_hand: Object,
     pub(crate) completions: Completions,
-    get: Arc<dyn Fn(Values, Context) -> BoxFuture<'static, Result<Vec<Message>, ToolError>> + Send + Sync>,
+    get: Get,
 }
+
+type Get = Arc<dyn Fn(Values, Context) -> BoxFuture<'static, Result<Vec<Message>, ToolError>> + Send + Sync>;
 
 #[derive(Debug, Clone, Serialize)]
 struct Argument {
@@ -209,7 +211,9 @@ impl Prompt {
     fn read(&self, arguments: &RawValue) -> Result<Values, Error> {
         let given: Map<String, Value> = serde_json::from_str(arguments.get())
             .map_err(|error| self.invalid("arguments", &format!("cannot be read: {error}"), &Value::Null))?;
-        if let Some(missing) = self.arguments.iter().find(|one| one.required && !given.contains_key(&one.name)) {
+        if let Some(missing) =
+            self.arguments.iter().find(|one| one.required && !given.contains_key(&one.name))
+        {
             return Err(self.invalid(&missing.name, "is required", &Value::Null));
         }
         let text = |(name, value): (String, Value)| match value {

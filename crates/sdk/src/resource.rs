@@ -17,8 +17,10 @@ pub struct Resource {
     uri: String,
     pub(crate) about: About,
     size: Option<u64>,
-    read: Arc<dyn Fn(Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>> + Send + Sync>,
+    read: Read,
 }
+
+type Read = Arc<dyn Fn(Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>> + Send + Sync>;
 
 impl Resource {
     /// A text that does not change.

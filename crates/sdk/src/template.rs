@@ -20,8 +20,11 @@ pub struct ResourceTemplate {
     matcher: UriTemplate,
     pub(crate) about: About,
     pub(crate) completions: Completions,
-    read: Arc<dyn Fn(Values, Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>> + Send + Sync>,
+    read: Read,
 }
+
+type Read =
+    Arc<dyn Fn(Values, Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>> + Send + Sync>;
 
 impl ResourceTemplate {
     /// The addresses that this URI template (RFC 6570) makes, and the code that reads one with those values.

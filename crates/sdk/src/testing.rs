@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{
-    Abilities, Ask, CallContext, Client, Deadline, Error, Kind, Level, LogLine, Outcome, Permissions, Principal,
-    Priority, Progress, Question, Raw, Request, Update, What, Yard, json,
+    Abilities, Ask, CallContext, Client, Deadline, Error, Kind, Level, LogLine, Outcome, Permissions,
+    Principal, Priority, Progress, Question, Raw, Request, Update, What, Yard, json,
 };
 
 use crate::native::Native;

@@ -79,7 +79,8 @@ impl Door {
             Auth::Tokens(tokens) => tokens,
         };
         let given = text(header::AUTHORIZATION).and_then(|value| value.split_once(' '));
-        let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).ok_or(Turned::NoToken)?.1;
+        let given =
+            given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).ok_or(Turned::NoToken)?.1;
         let digest: [u8; 32] = Sha256::digest(given.trim().as_bytes()).into();
         // Every token is compared, each in constant time: how long it takes tells nothing.
         let found = tokens.iter().fold(None, |found, token| {
@@ -140,7 +141,11 @@ impl IntoResponse for Turned {
 }
 
 /// Lets a request through with its principal, or turns it away.
-pub(crate) async fn guard(State(door): State<Arc<Door>>, mut request: Request<Body>, next: Next) -> Response<Body> {
+pub(crate) async fn guard(
+    State(door): State<Arc<Door>>,
+    mut request: Request<Body>,
+    next: Next,
+) -> Response<Body> {
     match door.admit(request.headers(), request.uri().path()) {
         Ok(principal) => {
             if let Some(principal) = principal {

@@ -2,3 +2,5 @@
 //! on this.
 
 pub mod conformance;
+pub mod harness;
+pub mod probe;

@@ -35,7 +35,11 @@ pub(crate) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), RpcE
 }
 
 /// `Mcp-Name` against the name or URI, for the methods that have one.
-pub(crate) fn check_name(headers: &HeaderMap, method: &str, params: Option<&RawValue>) -> Result<(), RpcError> {
+pub(crate) fn check_name(
+    headers: &HeaderMap,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<(), RpcError> {
     #[derive(Deserialize)]
     struct Named {
         name: Option<Value>,
@@ -55,13 +59,16 @@ pub(crate) fn check_name(headers: &HeaderMap, method: &str, params: Option<&RawV
 }
 
 /// `Mcp-Param-*` against the arguments, for the parameters that the schema marks with `x-mcp-header`.
-pub fn check_params(headers: &HeaderMap, schema: &RawValue, arguments: Option<&RawValue>) -> Result<(), RpcError> {
+pub fn check_params(
+    headers: &HeaderMap,
+    schema: &RawValue,
+    arguments: Option<&RawValue>,
+) -> Result<(), RpcError> {
     if memchr::memmem::find(schema.get().as_bytes(), b"x-mcp-header").is_none() {
         return Ok(());
     }
     let schema: Value = serde_json::from_str(schema.get()).unwrap_or_default();
-    let arguments: Value =
-        arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let arguments: Value = arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
     check_properties(headers, &schema, &arguments)
 }
 
@@ -89,7 +96,9 @@ fn check_param(headers: &HeaderMap, header: &str, value: &Value) -> Result<(), R
     let said = decode(said).ok_or_else(|| unreadable(header))?;
     let same = match value {
         // 42.0 and 42 are the same number.
-        Value::Number(number) => said == body || said.parse().is_ok_and(|said: f64| number.as_f64() == Some(said)),
+        Value::Number(number) => {
+            said == body || said.parse().is_ok_and(|said: f64| number.as_f64() == Some(said))
+        }
         _ => said == body,
     };
     if same { Ok(()) } else { Err(differs(header, &said, &body)) }

@@ -106,7 +106,9 @@ pub fn parse(bytes: &[u8]) -> Result<Packet, Refusal> {
         return Err(RpcError::invalid_request("an empty batch").into());
     }
     if pieces.len() > LARGEST_BATCH {
-        return Err(RpcError::invalid_request(format!("more than {LARGEST_BATCH} messages in a batch")).into());
+        return Err(
+            RpcError::invalid_request(format!("more than {LARGEST_BATCH} messages in a batch")).into()
+        );
     }
     Ok(Packet::Batch(pieces.into_iter().map(|piece| message(piece.get())).collect()))
 }

@@ -53,16 +53,21 @@ struct Keys<'a> {
 
 impl Meta {
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
-        let wrong = |error| RpcError::invalid_params(format!("_meta cannot be read: {error}")).with_status(400);
+        let wrong =
+            |error| RpcError::invalid_params(format!("_meta cannot be read: {error}")).with_status(400);
         let Some(params) = params else { return Ok(Self::default()) };
         let Some(meta) = serde_json::from_str::<Params<'_>>(params.get()).map_err(wrong)?.meta else {
             return Ok(Self::default());
         };
         let keys: Keys<'_> = serde_json::from_str(meta.get()).map_err(wrong)?;
-        let text = |raw: Option<&RawValue>| raw.map(|raw| serde_json::from_str(raw.get())).transpose().map_err(wrong);
+        let text = |raw: Option<&RawValue>| {
+            raw.map(|raw| serde_json::from_str(raw.get())).transpose().map_err(wrong)
+        };
         let token = keys.progress_token.map(ToOwned::to_owned);
         if token.as_ref().is_some_and(|token| crate::message::Id::from_json(token).is_none()) {
-            return Err(RpcError::invalid_params("a progress token must be a string or an integer").with_status(400));
+            return Err(
+                RpcError::invalid_params("a progress token must be a string or an integer").with_status(400)
+            );
         }
         Ok(Self {
             progress_token: token,
@@ -151,12 +156,16 @@ mod tests {
         assert_eq!(abilities("{}"), (false, false, false, false));
         assert_eq!(abilities(r#"{"elicitation":{}}"#), (true, false, false, false));
         assert_eq!(abilities(r#"{"elicitation":{"url":{}},"sampling":{}}"#), (false, true, true, false));
-        assert_eq!(abilities(r#"{"elicitation":{"form":{},"url":{}},"roots":{}}"#), (true, true, false, true));
+        assert_eq!(
+            abilities(r#"{"elicitation":{"form":{},"url":{}},"roots":{}}"#),
+            (true, true, false, true)
+        );
     }
 
     #[test]
     fn keeps_the_whole_of_meta_beside_the_known_keys() {
-        let meta = Meta::read(Some(&raw(r#"{"x":1,"_meta":{"progressToken":"t","z":9007199254740993}}"#))).unwrap();
+        let meta =
+            Meta::read(Some(&raw(r#"{"x":1,"_meta":{"progressToken":"t","z":9007199254740993}}"#))).unwrap();
         assert_eq!(meta.progress_token.unwrap().get(), "\"t\"");
         assert_eq!(meta.all.unwrap().get(), r#"{"progressToken":"t","z":9007199254740993}"#);
         assert!(Meta::read(Some(&raw(r#"{"_meta":7}"#))).is_err());

@@ -80,5 +80,17 @@ pub(crate) fn modern<C>(
     let (version, client) = meta.modern()?;
     let version = modern_version(version)?;
     let Request { id, method, params } = request;
-    Ok(Inbound { id, method, params, meta, version, client, caller, session: None, outlet, transport, closing })
+    Ok(Inbound {
+        id,
+        method,
+        params,
+        meta,
+        version,
+        client,
+        caller,
+        session: None,
+        outlet,
+        transport,
+        closing,
+    })
 }

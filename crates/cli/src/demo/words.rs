@@ -39,7 +39,13 @@ struct Words {
 }
 
 /// Sends every word of a text ahead, one at a time, then says how many there were.
-#[tool(title = "Stream words", category = "streaming", read_only = true, idempotent = true, open_world = false)]
+#[tool(
+    title = "Stream words",
+    category = "streaming",
+    read_only = true,
+    idempotent = true,
+    open_world = false
+)]
 pub(super) async fn stream_words(params: Words, ctx: Context) -> Result<String, ToolError> {
     let stream = ctx.stream();
     let mut count = 0;

@@ -1,1 +1,15 @@
-//! x
+//! The corridor, stage by stage, with small sources that are told what to do.
+
+use crate::error::{Error, Kind};
+
+mod asking;
+mod ending;
+mod gates;
+mod hooks;
+mod names;
+mod places;
+
+/// What a caller reads of an error.
+fn told(error: &Error) -> (Kind, &str, Option<&str>) {
+    (error.kind(), error.message(), error.suggestion())
+}

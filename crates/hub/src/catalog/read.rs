@@ -54,6 +54,13 @@ impl Part {
         self.offer.completes
     }
 
+    pub(super) fn has_permissions(&self) -> bool {
+        self.tools.iter().any(|tool| !tool.permissions.is_empty())
+            || self.prompts.iter().any(|prompt| !prompt.permissions.is_empty())
+            || self.resources.iter().any(|resource| !resource.permissions.is_empty())
+            || self.templates.iter().any(|template| !template.permissions.is_empty())
+    }
+
     fn empty(offer: Arc<Offer>, prefix: Prefix) -> Self {
         Self {
             tools: Vec::new(),

@@ -1,1 +1,250 @@
-//! x
+//! What the catalog makes of what sources say.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::Catalog;
+use crate::events::Change;
+use crate::fake::{Fake, prompts, resource, resources, templates, text, tool, tools};
+use crate::json::Raw;
+use crate::name::SourceName;
+use crate::source::{Offer, PromptOffer, Source, TemplateOffer, ToolOffer};
+
+fn build(sources: &[&Arc<Fake>]) -> Catalog {
+    Catalog::build(&owned(sources))
+}
+
+fn owned(sources: &[&Arc<Fake>]) -> Vec<Arc<dyn Source>> {
+    sources.iter().map(|source| Arc::clone(*source) as Arc<dyn Source>).collect()
+}
+
+fn defined(definition: Raw) -> ToolOffer {
+    ToolOffer { definition, permissions: Vec::new(), metadata: serde_json::Map::new(), hooks: Vec::new() }
+}
+
+fn warnings(catalog: &Catalog) -> Vec<String> {
+    catalog.warnings().iter().map(|(source, text)| format!("{source}: {text}")).collect()
+}
+
+fn full_names(catalog: &Catalog) -> Vec<&str> {
+    catalog.tools().iter().map(|tool| tool.full_name.as_str()).collect()
+}
+
+#[test]
+fn definitions_that_cannot_be_read_are_left_out_and_cost_nobody_else_their_place() {
+    let definitions = ["7", "[]", r#"{"title":"no name"}"#, r#"{"name":7}"#, r#"{"name":"\ud800"}"#];
+    let mut tools = tools(&["good", "good"]).tools;
+    tools.extend(definitions.map(|definition| defined(text(definition))));
+    let offer = Offer {
+        tools,
+        prompts: vec![PromptOffer { definition: text("null"), permissions: Vec::new() }],
+        resources: vec![resource(&json!({"name": "no uri"}))],
+        templates: vec![TemplateOffer { definition: text(r#"{"uriTemplate":[]}"#), permissions: Vec::new() }],
+        completes: false,
+    };
+    let catalog = build(&[&Fake::offering("bad", offer), &Fake::offering("fine", resources(&["x://1"]))]);
+    assert_eq!(full_names(&catalog), ["mcp__bad__good"]);
+    assert_eq!((catalog.resources().len(), catalog.templates().len(), catalog.prompts().len()), (1, 0, 0));
+    assert_eq!(
+        warnings(&catalog),
+        [
+            "bad: a tool was left out: the source offers good more than once",
+            "bad: a tool was left out: invalid type: integer `7`, expected a JSON object at line 1 column 1",
+            "bad: a tool was left out: invalid type: sequence, expected a JSON object at line 1 column 0",
+            "bad: a tool was left out: it has no name",
+            "bad: a tool was left out: it has no name",
+            "bad: a tool was left out: it has no name",
+            "bad: a prompt was left out: invalid type: null, expected a JSON object at line 1 column 4",
+            "bad: a resource was left out: it has no uri",
+            "bad: a resource template was left out: it has no uriTemplate",
+        ]
+    );
+}
+
+#[test]
+fn an_input_schema_that_breaks_clients_is_shown_as_an_open_object_and_kept_as_it_was() {
+    for schema in ["null", "true", r#"["object"]"#, r#"{"type":["object"]}"#, r#"{"type":"string"}"#, "{}"] {
+        let definition = format!(r#"{{"name":"t", "inputSchema": {schema}, "execution":{{"x":1.0}}}}"#);
+        let offer = Offer { tools: vec![defined(text(&definition))], ..Offer::default() };
+        let catalog = build(&[&Fake::offering("s", offer)]);
+        let tool = &catalog.tools()[0];
+        assert_eq!(tool.definition.get(), definition);
+        assert_eq!(
+            tool.shown.get(),
+            r#"{"name":"mcp__s__t","inputSchema":{"type":"object"},"execution":{"x":1.0}}"#
+        );
+        assert_eq!(tool.input_schema.get(), r#"{"type":"object"}"#);
+        assert_eq!(warnings(&catalog), ["s: tool t has an input schema that is no object schema"]);
+        tool.check(&text(r#"{"anything":1}"#)).unwrap();
+    }
+}
+
+#[test]
+fn titles_come_from_title_then_annotations_then_name() {
+    let schema = json!({"type": "object"});
+    let offers = [
+        json!({"name": "a", "title": "A", "annotations": {"title": "B"}, "inputSchema": schema}),
+        json!({"name": "a2", "annotations": {"title": "B"}, "inputSchema": schema}),
+        json!({"name": "a3", "annotations": ["odd"], "title": 7, "inputSchema": schema}),
+    ];
+    let catalog = build(&[&Fake::offering(
+        "s",
+        Offer { tools: offers.iter().map(tool).collect(), ..Offer::default() },
+    )]);
+    let titles: Vec<_> = catalog.tools().iter().map(|tool| tool.title.as_str()).collect();
+    assert_eq!(titles, ["A", "B", "a3"]);
+}
+
+#[test]
+fn where_two_sources_offer_a_resource_the_first_answers_for_it() {
+    let first = Fake::offering("a", resources(&["x://1"]));
+    let second = Fake::offering("b", resources(&["x://1", "x://2"]));
+    let catalog = build(&[&first, &second]);
+    let holders: Vec<_> = catalog.resources().iter().map(|r| format!("{} {}", r.uri, r.source)).collect();
+    assert_eq!(holders, ["x://1 a", "x://2 b"]);
+    assert_eq!(warnings(&catalog), ["b: resource x://1 is already offered by a"]);
+    let b = SourceName::new("b");
+    assert_eq!(catalog.resource_of(&b, "x://1").map(|r| r.source.as_str()), Some("b"));
+    assert!(catalog.resource_of(&SourceName::new("a"), "x://2").is_none());
+}
+
+#[test]
+fn a_uri_leads_to_the_template_of_that_text_or_to_the_first_that_fits() {
+    let wide = Fake::offering("wide", templates(&["x://{+all}"]));
+    let narrow = Fake::offering("narrow", templates(&["x://{id}", "y://{id}/z"]));
+    let catalog = build(&[&wide, &narrow]);
+    let found = |uri: &str| catalog.template_for(uri).map(|template| template.template.as_str());
+    assert_eq!(found("x://7"), Some("x://{+all}"));
+    assert_eq!(found("x://{id}"), Some("x://{id}"));
+    assert_eq!(found("y://7/z"), Some("y://{id}/z"));
+    assert_eq!(found("y://7/8/z"), None);
+    let narrow = SourceName::new("narrow");
+    assert_eq!(catalog.template_of(&narrow, "x://7").map(|t| t.template.as_str()), Some("x://{id}"));
+}
+
+#[test]
+fn a_template_that_cannot_be_matched_is_listed_with_a_warning() {
+    let long = "{a}".repeat(1000);
+    let catalog = build(&[&Fake::offering("s", templates(&[&long]))]);
+    assert_eq!(catalog.templates().len(), 1);
+    assert!(catalog.template_for("aaa").is_none());
+    let shown = format!("{}…", &long[..200]);
+    assert_eq!(
+        warnings(&catalog),
+        [format!("s: resource template {shown}: it has too many variables to be matched")]
+    );
+}
+
+#[test]
+fn says_exactly_which_lists_changed() {
+    let change = |before: Offer, now: Offer| {
+        build(&[&Fake::offering("s", now)]).change_since(&build(&[&Fake::offering("s", before)]))
+    };
+    let none = Change::default();
+    assert_eq!(change(tools(&["a"]), tools(&["a"])), none);
+    assert_eq!(change(tools(&["a"]), tools(&["b"])), Change { tools: true, ..none });
+    assert_eq!(change(tools(&["a", "b"]), tools(&["b", "a"])), Change { tools: true, ..none });
+    assert_eq!(change(prompts(&["a"]), prompts(&[])), Change { prompts: true, ..none });
+    assert_eq!(change(resources(&["x://1"]), resources(&["x://2"])), Change { resources: true, ..none });
+    assert_eq!(change(templates(&["x://{a}"]), templates(&["x://{b}"])), Change { resources: true, ..none });
+    assert_eq!(change(tools(&["a"]), prompts(&["a"])), Change { tools: true, prompts: true, ..none });
+    let mut guarded = tools(&["a"]);
+    guarded.tools[0].permissions = vec!["read".to_owned()];
+    assert_eq!(change(tools(&["a"]), guarded), Change { tools: true, ..none });
+    // Both are shown as an open object; the one that is served alone is shown as it is.
+    let odd = |schema: &str| Offer {
+        tools: vec![defined(text(&format!(r#"{{"name":"a","inputSchema":{schema}}}"#)))],
+        ..Offer::default()
+    };
+    assert_eq!(change(odd("null"), odd("7")), Change { tools: true, ..none });
+}
+
+#[test]
+fn what_did_not_change_is_neither_read_nor_compiled_again() {
+    let steady = Fake::offering("steady", tools(&["query"]));
+    let busy = Fake::offering("busy", tools(&["a", "b"]));
+    let sources = owned(&[&steady, &busy]);
+    let before = Catalog::build(&sources);
+    for tool in before.tools() {
+        assert_eq!(tool.schema_problem(), None);
+    }
+    let moved = owned(&[&steady, &Fake::offering("busy", tools(&["new", "b"]))]);
+    let now = before.rebuilt(&moved);
+    assert_eq!(full_names(&now), ["mcp__steady__query", "mcp__busy__new", "mcp__busy__b"]);
+    assert!(Arc::ptr_eq(&before.tools()[0], &now.tools()[0]));
+    let compiled = |catalog: &Catalog, at: usize| Arc::as_ptr(&catalog.tools()[at].compiled);
+    assert_eq!(compiled(&before, 2), compiled(&now, 2));
+    assert_ne!(compiled(&before, 0), compiled(&now, 1));
+}
+
+#[test]
+fn a_schema_is_compiled_once_however_often_it_is_checked() {
+    let catalog = build(&[&Fake::offering("s", tools(&["t"]))]);
+    let tool = &catalog.tools()[0];
+    assert_eq!(tool.compiled.address(), None);
+    tool.check(&text("{}")).unwrap();
+    let first = tool.compiled.address();
+    tool.check(&text("{}")).unwrap();
+    assert_eq!((first, first.is_some()), (tool.compiled.address(), true));
+}
+
+#[test]
+fn names_that_another_source_takes_are_given_anew() {
+    let native = Fake::plain("native", tools(&["mcp__s__t"]));
+    let source = Fake::offering("s", Offer { prompts: prompts(&["p"]).prompts, ..tools(&["t"]) });
+    let alone = build(&[&source]);
+    assert_eq!(full_names(&alone), ["mcp__s__t"]);
+    let both = alone.rebuilt(&owned(&[&native, &source]));
+    let anew = build(&[&native, &source]);
+    assert_eq!(full_names(&both), full_names(&anew));
+    assert_eq!(full_names(&both)[0], "mcp__s__t");
+    let shown = |catalog: &Catalog| {
+        catalog.tools().iter().map(|tool| tool.shown.get().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&both), shown(&anew));
+    assert_eq!(alone.prompts()[0].full_name, both.prompts()[0].full_name);
+}
+
+#[test]
+fn a_source_that_crashes_when_asked_offers_nothing_and_hurts_nobody() {
+    struct Crashing(SourceName);
+    impl Source for Crashing {
+        fn name(&self) -> &SourceName {
+            &self.0
+        }
+        fn offer(&self) -> Arc<Offer> {
+            panic!("as told")
+        }
+        fn call<'a>(
+            &'a self,
+            _call: crate::Call,
+        ) -> crate::BoxFuture<'a, Result<crate::Outcome, crate::Error>> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(Crashing(SourceName::new("bad")))];
+    sources.extend(owned(&[&Fake::offering("fine", tools(&["t"]))]));
+    let catalog = Catalog::build(&sources);
+    assert_eq!(full_names(&catalog), ["mcp__fine__t"]);
+    assert_eq!(warnings(&catalog), ["bad: it crashed when it was asked what it offers"]);
+}
+
+#[test]
+fn ten_thousand_tools_are_read_in_good_time_and_kept_in_no_time() {
+    let names: Vec<String> = (0..100).map(|at| format!("tool_number_{at}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let fakes: Vec<_> = (0..100).map(|at| Fake::offering(&format!("source{at}"), tools(&names))).collect();
+    let sources = owned(&fakes.iter().collect::<Vec<_>>());
+    let began = Instant::now();
+    let first = Catalog::build(&sources);
+    let read = began.elapsed();
+    assert_eq!(first.tools().len(), 10_000);
+    let began = Instant::now();
+    let second = first.rebuilt(&sources);
+    let kept = began.elapsed();
+    assert_eq!(second.change_since(&first), Change::default());
+    // Generous, because this is a debug build on a shared machine: something quadratic would need minutes.
+    assert!(read < Duration::from_secs(10) && kept < Duration::from_secs(5), "{read:?} {kept:?}");
+}

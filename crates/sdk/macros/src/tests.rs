@@ -1,7 +1,5 @@
 //! What the attribute refuses, in which words, and where it points. What it accepts is tested in the sdk.
 
-use quote::ToTokens;
-
 use crate::function::expand;
 
 /// The message and the text that it points at.
@@ -17,12 +15,7 @@ fn check(settings: &str, function: &str, message: &str, at: &str) {
 
 #[test]
 fn points_at_what_is_wrong_with_the_function() {
-    check(
-        "",
-        "fn f() -> Result<(), ToolError> {}",
-        "a tool is an async function: write `async fn`",
-        "fn",
-    );
+    check("", "fn f() -> Result<(), ToolError> {}", "a tool is an async function: write `async fn`", "fn");
     check("", "async fn f<T>(p: T) -> R {}", "a tool has no generic parameters", "<T>");
     check(
         "",
@@ -78,12 +71,7 @@ fn points_at_what_is_wrong_with_the_settings() {
         "a name is 1 to 128 of the characters A-Z a-z 0-9 _ - .",
         "\"two words\"",
     );
-    check(
-        "",
-        "async fn größe() -> R {}",
-        "a name is 1 to 128 of the characters A-Z a-z 0-9 _ - .",
-        "größe",
-    );
+    check("", "async fn größe() -> R {}", "a name is 1 to 128 of the characters A-Z a-z 0-9 _ - .", "größe");
 }
 
 #[test]
@@ -106,6 +94,6 @@ fn writes_what_one_would_write_by_hand() {
                 .metadata("custom", ::toolyard_sdk::macros::object([("a", ::toolyard_sdk::macros::Value::from(1))]))
         }
     "#;
-    let expect: proc_macro2::TokenStream = expect.parse().unwrap();
-    assert_eq!(written.to_token_stream().to_string(), expect.to_string());
+    let squeezed = |text: &str| text.split_whitespace().collect::<String>();
+    assert_eq!(squeezed(&written.to_string()), squeezed(expect));
 }

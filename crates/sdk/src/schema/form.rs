@@ -56,7 +56,8 @@ fn flat(mut field: Map<String, Value>) -> Option<Map<String, Value>> {
             field.remove("format");
         }
         "array" => {
-            let choices = field.get("items").and_then(Value::as_object).map(self::choices).unwrap_or_default();
+            let choices =
+                field.get("items").and_then(Value::as_object).map(self::choices).unwrap_or_default();
             if choices.is_empty() {
                 return None;
             }

@@ -175,5 +175,6 @@ fn abilities(request: &Inbound<Principal>) -> Result<Abilities, RpcError> {
 }
 
 fn read_level(level: &str) -> Result<Level, RpcError> {
-    serde_json::from_value(level.into()).map_err(|_| RpcError::invalid_params(format!("unknown log level {level}")))
+    serde_json::from_value(level.into())
+        .map_err(|_| RpcError::invalid_params(format!("unknown log level {level}")))
 }

@@ -18,7 +18,9 @@ pub(super) fn answer(error: &Error, version: Version, asked: Asked) -> Result<Ra
         Kind::UnknownTool | Kind::UnknownPrompt => code::INVALID_PARAMS,
         Kind::UnknownResource if modern => code::INVALID_PARAMS,
         Kind::UnknownResource => code::RESOURCE_NOT_FOUND,
-        Kind::InvalidArguments if version >= Version::V2025_11_25 => return told(error, asked, code::INVALID_PARAMS),
+        Kind::InvalidArguments if version >= Version::V2025_11_25 => {
+            return told(error, asked, code::INVALID_PARAMS);
+        }
         Kind::InvalidArguments => code::INVALID_PARAMS,
         // The door answers these with HTTP 401 and 413; here only stdio is left.
         Kind::Unauthenticated | Kind::TooLarge => code::INVALID_REQUEST,

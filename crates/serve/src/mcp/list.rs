@@ -37,7 +37,8 @@ impl Front {
 
     pub(super) fn list_templates(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
         let view = self.yard.view(&request.caller);
-        let all = view.templates().map(|template| (template.template.as_str(), Shown::As(&template.definition)));
+        let all =
+            view.templates().map(|template| (template.template.as_str(), Shown::As(&template.definition)));
         self.page("resourceTemplates", request, all, view.is_private())
     }
 

@@ -98,7 +98,8 @@ impl Front {
     pub(super) fn subscribe(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
         let Located { uri } = params(&request.method, request.params.as_deref())?;
         if !self.may_see(&request.caller, &uri) {
-            let error = RpcError::new(toolyard_wire::code::RESOURCE_NOT_FOUND, format!("unknown resource {uri}"));
+            let error =
+                RpcError::new(toolyard_wire::code::RESOURCE_NOT_FOUND, format!("unknown resource {uri}"));
             return Err(error.with_data(json!({"uri": uri})));
         }
         let subscribed = request.session.as_ref().is_some_and(|session| session.subscribe(&uri));
@@ -127,7 +128,8 @@ impl Front {
         let mut events = self.yard.events().subscribe();
         let id = from_text(request.id.as_json().to_owned());
         let seen = |uri: &String| self.may_see(&request.caller, uri);
-        let uris: HashSet<String> = filter.resource_subscriptions.iter().filter(|uri| seen(uri)).cloned().collect();
+        let uris: HashSet<String> =
+            filter.resource_subscriptions.iter().filter(|uri| seen(uri)).cloned().collect();
         let tell = |method: &'static str, params: Value| tell(&request.outlet, method, params, &id);
         let agreed = filter.agreed(&uris);
         if tell("notifications/subscriptions/acknowledged", json!({"notifications": agreed})).await.is_err() {
@@ -160,7 +162,8 @@ impl Front {
     fn may_see(&self, principal: &Principal, uri: &str) -> bool {
         let catalog = self.yard.catalog();
         let resource = catalog.resource(uri).map(|resource| &resource.permissions);
-        let permissions = resource.or_else(|| catalog.template_for(uri).map(|template| &template.permissions));
+        let permissions =
+            resource.or_else(|| catalog.template_for(uri).map(|template| &template.permissions));
         permissions.is_some_and(|permissions| principal.lacks(permissions).is_none())
     }
 }
@@ -193,7 +196,12 @@ impl Filter {
     }
 }
 
-async fn tell(outlet: &Outlet, method: &str, mut params: Value, id: &RawValue) -> Result<(), toolyard_wire::Gone> {
+async fn tell(
+    outlet: &Outlet,
+    method: &str,
+    mut params: Value,
+    id: &RawValue,
+) -> Result<(), toolyard_wire::Gone> {
     params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
     outlet.notify(method, &to_raw(&params)).await
 }

@@ -58,7 +58,7 @@ impl Parking {
             let request = serde_json::json!({"method": method(question.kind), "params": question.params});
             requests.set(&question.key, to_raw(&request));
         }
-        let id = hex(&random::<16>());
+        let id = random_id();
         let note = Note {
             c: id.clone(),
             x: unix_time() + self.time.as_secs(),
@@ -70,7 +70,10 @@ impl Parking {
             let now = Instant::now();
             parked.retain(|_, (until, _)| *until > now);
             if parked.len() >= self.most {
-                return Err(RpcError::new(code::INTERNAL, "too many calls wait for an answer; try again later"));
+                return Err(RpcError::new(
+                    code::INTERNAL,
+                    "too many calls wait for an answer; try again later",
+                ));
             }
             parked.insert(id, (now + self.time, run));
         }
@@ -142,6 +145,10 @@ pub(super) fn digest(method: &str, what: &What) -> String {
         hasher.update(part.as_bytes());
     }
     hex(&hasher.finalize())
+}
+
+pub(super) fn random_id() -> String {
+    hex(&random::<16>())
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use toolyard_hub::json::to_raw;
+use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{Ask, Error, Kind, LogLine, Outcome, Progress, Question, QuestionKind, Update};
 use toolyard_wire::{Outlet, Raw};
 
@@ -175,12 +175,14 @@ pub(super) fn method(kind: QuestionKind) -> &'static str {
 /// Puts questions to a legacy client, all at once.
 async fn put(outlet: &Outlet, ask: Ask) {
     let put = |question: Question| async move {
-        let answer = outlet.request(method(question.kind), &question.params).await;
+        let answer = outlet.request(method(question.kind), &legacy_params(&question)).await;
         let failed = |message: String| Err(Error::new(Kind::ToolFailed, message));
         match answer {
             Ok(Ok(answer)) if fits(question.kind, &answer) => Ok((question.key, answer)),
             Ok(Ok(_)) => failed(format!("the client's answer to {} makes no sense", method(question.kind))),
-            Ok(Err(error)) => failed(format!("the client refused {}: {}", method(question.kind), said(&error))),
+            Ok(Err(error)) => {
+                failed(format!("the client refused {}: {}", method(question.kind), said(&error)))
+            }
             Err(gone) => Err(Error::new(Kind::Cancelled, gone.to_string())),
         }
     };
@@ -191,6 +193,16 @@ async fn put(outlet: &Outlet, ask: Ask) {
         // Nobody waits for the answer any more; dropping the requests tells the client.
         () = reply.closed() => {}
     }
+}
+
+/// The legacy era wants an id on questions that send a person to an address; the modern one has none.
+fn legacy_params(question: &Question) -> Raw {
+    let Ok(mut params) = Object::parse(&question.params) else { return question.params.clone() };
+    if question.kind == QuestionKind::ElicitUrl && !params.contains("elicitationId") {
+        params.set("elicitationId", to_raw(&super::park::random_id()));
+        return params.to_raw();
+    }
+    question.params.clone()
 }
 
 fn said(error: &RawValue) -> String {

@@ -60,8 +60,10 @@ fn edit(info: &RawValue, result: &RawValue, more: impl FnOnce(&mut Object)) -> R
 /// Puts what a tool streamed before what it returned: MCP has no partial results, and nothing may be lost.
 pub(super) fn with_chunks(body: &RawValue, chunks: &[serde_json::Value]) -> Raw {
     let Ok(mut object) = Object::parse(body) else { return body.to_owned() };
-    let kept: Vec<Raw> =
-        object.get("content").and_then(|content| serde_json::from_str(content.get()).ok()).unwrap_or_default();
+    let kept: Vec<Raw> = object
+        .get("content")
+        .and_then(|content| serde_json::from_str(content.get()).ok())
+        .unwrap_or_default();
     let blocks = chunks.iter().map(|chunk| {
         let text = match chunk {
             serde_json::Value::String(text) => text.clone(),

@@ -1,27 +1,115 @@
-//! Serves the conformance fixture, over HTTP without a token or over stdio, for suites that drive a server from
-//! outside. Prints the MCP address on standard output.
+//! Serves a yard for tests, over HTTP or over stdio, for suites that drive a server from outside. Over HTTP it
+//! prints the MCP address on standard output. Without a token anybody on this machine may come in.
 #![allow(clippy::print_stdout, reason = "the address is what the caller waits for")]
 
-use toolyard_hub::Principal;
-use toolyard_serve::{
-    Auth, DoorSettings, EndpointSettings, McpSettings, ServeSettings, bind, stdio,
-};
-use toolyard_testkit::conformance;
+use std::sync::Arc;
+use std::time::Duration;
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    if std::env::args().nth(1).as_deref() == Some("stdio") {
-        return Ok(stdio(conformance::yard()).await?);
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::{Permissions, Principal, Yard};
+use toolyard_serve::{
+    Auth, DoorSettings, EndpointSettings, McpSettings, ServeSettings, StdioOptions, StdioSettings, Token,
+    bind, stdio_with,
+};
+use toolyard_testkit::{conformance, probe};
+
+const USAGE: &str = "toolyard-fixture [stdio] [--yard conformance|probe] [--token NAME=SECRET]... \
+    [--come-back MS] [--patience MS] [--drain MS] [--page N] [--sessions N] [--limit BYTES]";
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let served = runtime.block_on(serve());
+    // A read of standard input that nobody will answer must not keep the process alive.
+    runtime.shutdown_background();
+    served
+}
+
+async fn serve() -> Result<(), Failure> {
+    let Options { over, yard, mcp, endpoint, tokens, drain } = Options::read(std::env::args().skip(1))?;
+    let stop = CancellationToken::new();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let told = stop.clone();
+    let waiting = tokio::spawn(async move {
+        terminate.recv().await;
+        told.cancel();
+    });
+    match over {
+        Over::Stdio => {
+            let wire = StdioSettings { line: endpoint.body, drain, ..StdioSettings::default() };
+            stdio_with(yard, StdioOptions { mcp, wire, stop, ..StdioOptions::default() }).await?;
+        }
+        Over::Http => {
+            let auth = if tokens.is_empty() { Auth::None(Principal::owner()) } else { Auth::Tokens(tokens) };
+            let door = DoorSettings { auth, hosts: Vec::new(), origins: Vec::new() };
+            let listen = ([127, 0, 0, 1], 0).into();
+            let bound = bind(yard, ServeSettings { listen, door, mcp, endpoint, drain }).await?;
+            println!("http://{}/mcp", bound.address());
+            bound.serve(stop).await;
+        }
     }
-    let settings = ServeSettings {
-        listen: ([127, 0, 0, 1], 0).into(),
-        door: DoorSettings { auth: Auth::None(Principal::owner()), hosts: Vec::new(), origins: Vec::new() },
-        mcp: McpSettings::default(),
-        endpoint: EndpointSettings::default(),
-        drain: std::time::Duration::from_secs(1),
-    };
-    let bound = bind(conformance::yard(), settings).await?;
-    println!("http://{}/mcp", bound.address());
-    bound.serve(tokio_util::sync::CancellationToken::new()).await;
+    waiting.abort();
     Ok(())
+}
+
+enum Over {
+    Stdio,
+    Http,
+}
+
+struct Options {
+    over: Over,
+    yard: Arc<Yard>,
+    mcp: McpSettings,
+    endpoint: EndpointSettings,
+    tokens: Vec<Token>,
+    drain: Duration,
+}
+
+impl Options {
+    fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut options = Self {
+            over: Over::Http,
+            yard: conformance::yard(),
+            mcp: McpSettings::default(),
+            endpoint: EndpointSettings::default(),
+            tokens: Vec::new(),
+            drain: Duration::from_secs(1),
+        };
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or(USAGE);
+            match argument.as_str() {
+                "stdio" => options.over = Over::Stdio,
+                "--yard" => options.yard = yard(&value()?)?,
+                "--token" => options.tokens.push(token(&value()?)?),
+                "--come-back" => options.endpoint.come_back = milliseconds(&value()?)?,
+                "--patience" => options.endpoint.patience = milliseconds(&value()?)?,
+                "--drain" => options.drain = milliseconds(&value()?)?,
+                "--page" => options.mcp.page = value()?.parse()?,
+                "--sessions" => options.endpoint.sessions = value()?.parse()?,
+                "--limit" => options.endpoint.body = value()?.parse()?,
+                _ => return Err(USAGE.into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn yard(name: &str) -> Result<Arc<Yard>, Failure> {
+    match name {
+        "conformance" => Ok(conformance::yard()),
+        "probe" => Ok(probe::yard()),
+        _ => Err(USAGE.into()),
+    }
+}
+
+fn token(pair: &str) -> Result<Token, Failure> {
+    let (name, secret) = pair.split_once('=').ok_or(USAGE)?;
+    Ok(Token::new(secret, Principal::new(name, Permissions::All)))
+}
+
+fn milliseconds(text: &str) -> Result<Duration, Failure> {
+    Ok(Duration::from_millis(text.parse()?))
 }

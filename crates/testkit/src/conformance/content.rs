@@ -48,7 +48,10 @@ async fn test_multiple_content_types() -> Result<Vec<Content>, ToolError> {
     Ok(vec![
         Content::text("Multiple content types test:"),
         Content::image(PNG, "image/png"),
-        Content::resource("test://mixed-content-resource", Contents::text(data).mime_type("application/json")),
+        Content::resource(
+            "test://mixed-content-resource",
+            Contents::text(data).mime_type("application/json"),
+        ),
     ])
 }
 

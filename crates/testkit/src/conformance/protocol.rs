@@ -141,7 +141,9 @@ async fn test_trigger_prompt_change(ctx: Context) -> Result<&'static str, ToolEr
     if native.prompts().iter().any(|prompt| prompt.name() == DUMMY) {
         native.remove_prompt(DUMMY);
     } else {
-        native.add_prompt(Prompt::new(DUMMY, |_, _| async { Ok("Nothing to see") }).description("Comes and goes."));
+        native.add_prompt(
+            Prompt::new(DUMMY, |_, _| async { Ok("Nothing to see") }).description("Comes and goes."),
+        );
     }
     Ok("Mutation triggered")
 }

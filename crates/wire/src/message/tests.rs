@@ -13,7 +13,9 @@ fn refused(text: &str) -> (i64, Option<String>) {
 #[test]
 fn keeps_ids_and_payloads_as_the_text_they_were() {
     let text = r#"{"params":{"b":1.0, "a":[9007199254740993123]},"id":18446744073709551616,"method":"m","jsonrpc":"2.0"}"#;
-    let Packet::One(Message::Request(request)) = parse(text.as_bytes()).unwrap() else { panic!("no request") };
+    let Packet::One(Message::Request(request)) = parse(text.as_bytes()).unwrap() else {
+        panic!("no request")
+    };
     assert_eq!(request.id.as_json(), "18446744073709551616");
     assert_eq!(request.params.unwrap().get(), r#"{"b":1.0, "a":[9007199254740993123]}"#);
 }
@@ -25,20 +27,30 @@ fn garbage_gets_the_codes_of_the_protocol() {
     assert_eq!(refused("[]"), (code::INVALID_REQUEST, None));
     assert_eq!(refused("17"), (code::INVALID_REQUEST, None));
     assert_eq!(refused("{}"), (code::INVALID_REQUEST, None));
-    assert_eq!(refused(r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#), (code::INVALID_REQUEST, Some("1".into())));
+    assert_eq!(
+        refused(r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#),
+        (code::INVALID_REQUEST, Some("1".into()))
+    );
     assert_eq!(refused(r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#), (code::INVALID_REQUEST, None));
     assert_eq!(refused(r#"{"jsonrpc":"2.0","id":1.5,"method":"m"}"#), (code::INVALID_REQUEST, None));
     assert_eq!(refused(r#"{"jsonrpc":"2.0","id":1,"method":7}"#), (code::INVALID_REQUEST, Some("1".into())));
     let params = r#"{"jsonrpc":"2.0","id":"a","method":"m","params":[1]}"#;
     assert_eq!(refused(params), (code::INVALID_REQUEST, Some("\"a\"".into())));
     assert_eq!(refused(r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#), (code::INVALID_REQUEST, None));
-    assert_eq!(refused(r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#), (code::INVALID_REQUEST, Some("1".into())));
+    assert_eq!(
+        refused(r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#),
+        (code::INVALID_REQUEST, Some("1".into()))
+    );
     assert_eq!(parse(b"{\"a\":\"\xff\"}").unwrap_err().error.code, code::PARSE);
 }
 
 #[test]
 fn deep_nesting_is_refused_at_the_door() {
-    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":{}{}}}}}"#, "[".repeat(200), "]".repeat(200));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":{}{}}}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
     assert_eq!(refused(&deep), (code::INVALID_REQUEST, None));
     let brackets_in_text =
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":"\"{}"}}}}"#, "[".repeat(200));
@@ -47,7 +59,9 @@ fn deep_nesting_is_refused_at_the_door() {
 
 #[test]
 fn a_batch_refuses_its_bad_messages_one_by_one() {
-    let Packet::Batch(pieces) = parse(br#"[{"jsonrpc":"2.0","method":"n"}, 1]"#).unwrap() else { panic!("no batch") };
+    let Packet::Batch(pieces) = parse(br#"[{"jsonrpc":"2.0","method":"n"}, 1]"#).unwrap() else {
+        panic!("no batch")
+    };
     assert!(matches!(pieces[0], Ok(Message::Notification(_))));
     assert_eq!(pieces[1].as_ref().unwrap_err().error.code, code::INVALID_REQUEST);
 }
@@ -57,7 +71,9 @@ fn what_is_written_is_one_line_and_reads_back() {
     let pretty = serde_json::value::RawValue::from_string("{\n  \"a\": \"x\\ny\"\r\n}".to_owned()).unwrap();
     let written = write_result(&super::Id::from_number(1), &pretty);
     assert!(!written.contains('\n') && !written.contains('\r'));
-    let Packet::One(Message::Response(response)) = parse(written.as_bytes()).unwrap() else { panic!("no response") };
+    let Packet::One(Message::Response(response)) = parse(written.as_bytes()).unwrap() else {
+        panic!("no response")
+    };
     let value: serde_json::Value = serde_json::from_str(response.result.unwrap().get()).unwrap();
     assert_eq!(value, serde_json::json!({"a": "x\ny"}));
     assert!(parse(write_notification("n", &pretty).as_bytes()).is_ok());

@@ -109,7 +109,11 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Answers one HTTP request.
-    pub async fn respond(self: &Arc<Self>, caller: S::Caller, request: HttpRequest<Body>) -> HttpResponse<Body> {
+    pub async fn respond(
+        self: &Arc<Self>,
+        caller: S::Caller,
+        request: HttpRequest<Body>,
+    ) -> HttpResponse<Body> {
         let (parts, body) = request.into_parts();
         match parts.method {
             Method::POST => match self.read(&parts.headers, body).await {
@@ -123,7 +127,8 @@ impl<S: Service> Endpoint<S> {
     }
 
     async fn read(&self, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, HttpResponse<Body>> {
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let kind =
+            headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         if !kind.eq_ignore_ascii_case("application/json") {
             let error = RpcError::invalid_request("the content type must be application/json");
@@ -148,7 +153,12 @@ impl<S: Service> Endpoint<S> {
         }
     }
 
-    async fn post(self: &Arc<Self>, caller: S::Caller, headers: HeaderMap, bytes: &[u8]) -> HttpResponse<Body> {
+    async fn post(
+        self: &Arc<Self>,
+        caller: S::Caller,
+        headers: HeaderMap,
+        bytes: &[u8],
+    ) -> HttpResponse<Body> {
         let packet = match parse(bytes) {
             Ok(packet) => packet,
             Err(refusal) => return refuse(StatusCode::BAD_REQUEST, refusal.id.as_ref(), &refusal.error),
@@ -179,7 +189,8 @@ fn era(headers: &HeaderMap, packet: &Packet) -> Result<Era, RpcError> {
         return Ok(if legacy { Era::Legacy } else { Era::Modern });
     }
     let Packet::One(Message::Request(request)) = packet else { return Ok(Era::Legacy) };
-    let modern = request.method == "server/discover" || Meta::read(request.params.as_deref())?.names_a_version();
+    let modern =
+        request.method == "server/discover" || Meta::read(request.params.as_deref())?.names_a_version();
     Ok(if modern { Era::Modern } else { Era::Legacy })
 }
 

@@ -101,7 +101,11 @@ struct Connection<S: Service> {
 }
 
 impl<S: Service> Connection<S> {
-    async fn read(self: &Arc<Self>, mut reader: impl AsyncRead + Unpin, longest: usize) -> std::io::Result<()> {
+    async fn read(
+        self: &Arc<Self>,
+        mut reader: impl AsyncRead + Unpin,
+        longest: usize,
+    ) -> std::io::Result<()> {
         let mut buffer = BytesMut::with_capacity(8 * 1024);
         let mut scanned = 0;
         let mut skipping = false;

@@ -32,7 +32,8 @@ impl<S: Service> Endpoint<S> {
             // Hanging up is how a client cancels here; there is nothing else it could want to tell us.
             Message::Notification(_) => return bare(StatusCode::ACCEPTED),
             Message::Response(response) => {
-                let error = RpcError::invalid_request("this version of the protocol has no responses from clients");
+                let error =
+                    RpcError::invalid_request("this version of the protocol has no responses from clients");
                 return refuse(StatusCode::BAD_REQUEST, Some(&response.id), &error);
             }
         };
@@ -60,15 +61,14 @@ impl<S: Service> Endpoint<S> {
         let (service, closing) = (Arc::clone(&self.service), self.closing.clone());
         let transport = Transport::Http(Arc::new(headers));
         let mut wrong = None;
-        let running = Running::start(None, |outlet| {
-            match modern(request, meta, caller, outlet, transport, closing) {
+        let running =
+            Running::start(None, |outlet| match modern(request, meta, caller, outlet, transport, closing) {
                 Ok(inbound) => Box::pin(service.handle(inbound)) as Handling,
                 Err(error) => {
                     wrong = Some(error.clone());
                     Box::pin(async move { Err(error) })
                 }
-            }
-        });
+            });
         wrong.map_or(Ok(running), Err)
     }
 

@@ -101,7 +101,8 @@ impl<S: Service> Endpoint<S> {
             let message = "the header mcp-session-id is missing: send initialize first";
             return Err(wrong(StatusCode::BAD_REQUEST, message));
         };
-        let version = headers.get(mirrored::VERSION).map(|value| value.to_str().ok().and_then(Version::parse));
+        let version =
+            headers.get(mirrored::VERSION).map(|value| value.to_str().ok().and_then(Version::parse));
         if version.is_some_and(|version| version.is_none_or(|version| version.era() != Era::Legacy)) {
             return Err(wrong(StatusCode::BAD_REQUEST, "a session cannot speak this protocol version"));
         }
@@ -179,7 +180,8 @@ impl<S: Service> Endpoint<S> {
 
     /// GET: the standing stream, or any stream from where it broke off.
     pub(super) fn listen(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {
-        let modern = headers.get(mirrored::VERSION).and_then(|value| value.to_str().ok()).and_then(Version::parse);
+        let modern =
+            headers.get(mirrored::VERSION).and_then(|value| value.to_str().ok()).and_then(Version::parse);
         if modern.is_some_and(|version| version.era() == Era::Modern) {
             return not_allowed();
         }
@@ -202,7 +204,8 @@ impl<S: Service> Endpoint<S> {
         match found {
             Some((stream, event)) => events(stream.body(Some(event), None)),
             None => {
-                let error = RpcError::invalid_request("nothing is kept of the stream with this Last-Event-ID");
+                let error =
+                    RpcError::invalid_request("nothing is kept of the stream with this Last-Event-ID");
                 refuse(StatusCode::BAD_REQUEST, None, &error)
             }
         }

@@ -248,7 +248,11 @@ impl Streams {
     }
 
     /// The stream and the event that a `Last-Event-ID` names.
-    pub(crate) fn find(&self, standing: Option<&Arc<Stream>>, last_event: &str) -> Option<(Arc<Stream>, u64)> {
+    pub(crate) fn find(
+        &self,
+        standing: Option<&Arc<Stream>>,
+        last_event: &str,
+    ) -> Option<(Arc<Stream>, u64)> {
         let (number, event) = last_event.split_once('-')?;
         let (number, event): (u64, u64) = (number.parse().ok()?, event.parse().ok()?);
         let stream = match number {

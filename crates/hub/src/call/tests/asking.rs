@@ -1,0 +1,275 @@
+//! The way back while a call runs: questions, which hand back place and clock, and updates in their order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::client::{Abilities, Ask, Client, Level, LogLine, Progress, Question, QuestionKind, Update};
+use crate::deadline::Deadline;
+use crate::error::{Error, Kind};
+use crate::fake::{Fake, calling, done, raw, tools, yard, yard_with};
+use crate::limits::Limits;
+use crate::request::Request;
+use crate::source::Call;
+use crate::yard::Yard;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn question() -> Vec<Question> {
+    vec![Question { key: "name".to_owned(), kind: QuestionKind::ElicitForm, params: raw(&json!({})) }]
+}
+
+fn able() -> Abilities {
+    Abilities { elicit_form: true, ..Abilities::default() }
+}
+
+fn one_place() -> Limits {
+    Limits { per_source: Some(1), ..Limits::default() }
+}
+
+/// A call with 30 seconds of time, and where its updates arrive.
+fn asked(name: &str) -> (Request, mpsc::Receiver<Update>) {
+    let (client, updates) = Client::new(able());
+    let mut request = calling(name);
+    request.client = client;
+    request.deadline = Deadline::after(30 * SECOND);
+    (request, updates)
+}
+
+async fn next_question(updates: &mut mpsc::Receiver<Update>) -> Ask {
+    match updates.recv().await {
+        Some(Update::Ask(ask)) => ask,
+        other => panic!("expected a question, got {other:?}"),
+    }
+}
+
+fn answer(ask: Ask) {
+    let answers = ask.questions.iter().map(|q| (q.key.clone(), raw(&json!({"action": "accept"})))).collect();
+    ask.reply.send(Ok(answers)).unwrap();
+}
+
+fn start(yard: &Arc<Yard>, request: Request) -> tokio::task::JoinHandle<Result<crate::Outcome, Error>> {
+    let yard = Arc::clone(yard);
+    tokio::spawn(async move { yard.call(request).await })
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_caller_thinks_the_clock_stands_still_and_the_place_is_free() {
+    let asking = Fake::working("s", tools(&["ask", "work"]), |call: Call| async move {
+        if call.target.name() == "ask" {
+            let answers = call.client.ask(question()).await?;
+            assert_eq!(answers[0].0, "name");
+            assert_eq!(call.deadline.remaining(), 30 * SECOND);
+        }
+        sleep(5 * SECOND).await;
+        Ok(done())
+    });
+    let yard = yard_with(one_place(), Vec::new(), &[&asking]);
+    let (request, mut updates) = asked("ask");
+    let call = start(&yard, request);
+    let ask = next_question(&mut updates).await;
+    let began = Instant::now();
+    for _ in 0..20 {
+        yard.call(calling("work")).await.unwrap();
+    }
+    assert_eq!(began.elapsed(), 100 * SECOND);
+    answer(ask);
+    call.await.unwrap().unwrap();
+    assert_eq!(began.elapsed(), 105 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_question_without_an_answer_the_call_has_its_place_again() {
+    let asking = Fake::working("s", tools(&["ask", "work"]), |call: Call| async move {
+        if call.target.name() == "ask" {
+            let refused = call.client.ask(question()).await.unwrap_err();
+            assert_eq!(refused.kind(), Kind::Cancelled);
+        }
+        sleep(10 * SECOND).await;
+        Ok(done())
+    });
+    let yard = yard_with(one_place(), Vec::new(), &[&asking]);
+    let declined = || Error::new(Kind::Cancelled, "declined");
+    let ways: [fn(Ask, Error); 2] = [|ask, error| drop(ask.reply.send(Err(error))), |ask, _| drop(ask)];
+    for way in ways {
+        let (request, mut updates) = asked("ask");
+        let call = start(&yard, request);
+        let ask = next_question(&mut updates).await;
+        let began = Instant::now();
+        let other = start(&yard, calling("work"));
+        sleep(SECOND).await;
+        way(ask, declined());
+        call.await.unwrap().unwrap();
+        // Ten seconds until the other call leaves the place, then ten of its own.
+        assert_eq!(began.elapsed(), 20 * SECOND);
+        other.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_questions_at_once_do_not_wait_for_each_other() {
+    let asking = Fake::working("s", tools(&["ask"]), |call: Call| async move {
+        let (first, second) = tokio::join!(call.client.ask(question()), call.client.ask(question()));
+        first?;
+        second?;
+        assert_eq!(call.deadline.remaining(), 30 * SECOND);
+        Ok(done())
+    });
+    let yard = yard_with(one_place(), Vec::new(), &[&asking]);
+    let (request, mut updates) = asked("ask");
+    let call = start(&yard, request);
+    let (first, second) = (next_question(&mut updates).await, next_question(&mut updates).await);
+    sleep(40 * SECOND).await;
+    answer(first);
+    sleep(40 * SECOND).await;
+    answer(second);
+    call.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_one_call_leaves_another_call_of_the_same_client_alone() {
+    let source = Fake::working("s", tools(&["ask", "work"]), |call: Call| async move {
+        if call.target.name() == "ask" {
+            sleep(SECOND).await;
+            call.client.ask(question()).await?;
+        } else {
+            std::future::pending::<()>().await;
+        }
+        Ok(done())
+    });
+    let yard = yard(&[&source]);
+    let (asking, mut updates) = asked("ask");
+    let mut working = calling("work");
+    working.client = asking.client.clone();
+    working.deadline = Deadline::after(10 * SECOND);
+    let asking = start(&yard, asking);
+    let began = Instant::now();
+    let working = start(&yard, working);
+    let ask = next_question(&mut updates).await;
+    assert_eq!(working.await.unwrap().unwrap_err().kind(), Kind::TimedOut);
+    assert_eq!(began.elapsed(), 10 * SECOND);
+    answer(ask);
+    asking.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_a_call_within_a_call_holds_up_both() {
+    let inner = Fake::working("inner", tools(&["ask"]), |call: Call| async move {
+        call.client.ask(question()).await?;
+        Ok(done())
+    });
+    let inside = yard(&[&inner]);
+    let outer = Fake::working("outer", tools(&["program"]), move |call: Call| {
+        let inside = Arc::clone(&inside);
+        async move {
+            let mut request = calling("ask");
+            request.client = call.client.clone();
+            request.deadline = Deadline::after(20 * SECOND);
+            inside.call(request).await?;
+            assert_eq!(call.deadline.remaining(), 30 * SECOND);
+            Ok(done())
+        }
+    });
+    let yard = yard(&[&outer]);
+    let (request, mut updates) = asked("program");
+    let call = start(&yard, request);
+    let ask = next_question(&mut updates).await;
+    sleep(1000 * SECOND).await;
+    answer(ask);
+    call.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_cannot_answer_is_not_asked() {
+    let asking = Fake::working("s", tools(&["ask"]), |call: Call| async move {
+        call.client.ask(question()).await?;
+        Ok(done())
+    });
+    let error = yard(&[&asking]).call(calling("ask")).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::ClientCannot);
+    assert_eq!(error.details(), Some(&json!({"elicitation": {"form": {}}})));
+}
+
+fn progress(value: f64) -> Progress {
+    Progress { progress: value, total: Some(10.0), message: None }
+}
+
+fn line(level: Level) -> LogLine {
+    LogLine { level, logger: None, data: json!("text") }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_that_does_not_grow_and_lines_that_nobody_wants_are_not_sent() {
+    let source = Fake::working("s", tools(&["work"]), |call: Call| async move {
+        for value in [1.0, 1.0, 0.5, f64::NAN, 2.0, f64::INFINITY] {
+            call.client.progress(progress(value));
+        }
+        call.client.progress(Progress { total: Some(f64::NAN), ..progress(3.0) });
+        for level in [Level::Debug, Level::Notice, Level::Warning, Level::Emergency] {
+            call.client.log(line(level));
+        }
+        call.client.chunk(json!("piece")).await;
+        call.client.pause(SECOND).await;
+        Ok(done())
+    });
+    let (client, mut updates) =
+        Client::new(Abilities { log_level: Some(Level::Warning), ..Abilities::default() });
+    let mut request = calling("work");
+    request.client = client;
+    yard(&[&source]).call(request).await.unwrap();
+    let mut seen = Vec::new();
+    while let Some(update) = updates.recv().await {
+        seen.push(match update {
+            Update::Progress(progress) => json!({"progress": progress.progress, "total": progress.total}),
+            Update::Log(line) => json!(line.level),
+            Update::Chunk(chunk) => chunk,
+            Update::Pause(time) => json!(time.as_secs()),
+            Update::Ask(ask) => panic!("{ask:?}"),
+        });
+    }
+    let expected: Value = json!([
+        {"progress": 1.0, "total": 10.0},
+        {"progress": 2.0, "total": 10.0},
+        {"progress": 3.0, "total": null},
+        "warning",
+        "emergency",
+        "piece",
+        1
+    ]);
+    assert_eq!(json!(seen), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_level_no_line_is_sent() {
+    let (client, mut updates) = Client::new(Abilities::default());
+    client.log(line(Level::Emergency));
+    drop(client);
+    assert!(updates.recv().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn chunks_wait_for_a_slow_reader_and_none_is_lost() {
+    let source = Fake::working("s", tools(&["stream"]), |call: Call| async move {
+        for at in 0..1000 {
+            call.client.chunk(json!(at)).await;
+            // Progress does not wait: a slow reader loses some of it.
+            call.client.progress(progress(f64::from(at)));
+        }
+        Ok(done())
+    });
+    let yard = yard(&[&source]);
+    let (request, mut updates) = asked("stream");
+    let mut call = start(&yard, request);
+    assert!(timeout(SECOND, &mut call).await.is_err(), "the source must wait for the reader");
+    let mut chunks = Vec::new();
+    while let Some(update) = updates.recv().await {
+        if let Update::Chunk(chunk) = update {
+            chunks.push(chunk);
+        }
+    }
+    assert_eq!(json!(chunks), json!((0..1000).collect::<Vec<_>>()));
+    call.await.unwrap().unwrap();
+}

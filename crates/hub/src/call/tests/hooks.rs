@@ -1,0 +1,175 @@
+//! The stages around the source: hooks, their order, and what they see.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::BoxFuture;
+use crate::deadline::Deadline;
+use crate::error::{Error, Kind};
+use crate::fake::{Fake, calling_with, done, raw, tool, yard_with};
+use crate::hooks::{HookCall, Hooks};
+use crate::limits::Limits;
+use crate::outcome::Outcome;
+use crate::source::{Call, Offer};
+use crate::yard::Yard;
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// Writes down what it sees, and does what it is told to before and after.
+struct Spy {
+    name: &'static str,
+    log: Log,
+    before: fn() -> Result<(), Error>,
+    afterwards: Duration,
+}
+
+impl Spy {
+    fn write(&self, text: &str) {
+        self.log.lock().unwrap().push(format!("{} {text}", self.name));
+    }
+}
+
+impl Hooks for Spy {
+    fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            self.write(&format!("before {} {}", call.tool, call.arguments));
+            (self.before)()
+        })
+    }
+
+    fn after<'a>(&'a self, _call: HookCall<'a>, outcome: &'a Outcome) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.write(&format!("after {} failed={}", outcome.body, outcome.failed));
+            tokio::time::sleep(self.afterwards).await;
+        })
+    }
+
+    fn on_error<'a>(&'a self, call: HookCall<'a>, error: &'a Error) -> BoxFuture<'a, ()> {
+        Box::pin(async move { self.write(&format!("error {} of {}", error.kind().as_str(), call.source)) })
+    }
+}
+
+fn spy(name: &'static str, log: &Log, before: fn() -> Result<(), Error>) -> Arc<dyn Hooks> {
+    Arc::new(Spy { name, log: Arc::clone(log), before, afterwards: Duration::ZERO })
+}
+
+/// A yard with one hook of its own and one tool with another. What the tool does is in its `do`.
+fn hooked(
+    log: &Log,
+    yard_hook: fn() -> Result<(), Error>,
+    tool_hook: fn() -> Result<(), Error>,
+) -> Arc<Yard> {
+    let mut offer = tool(&json!({"name": "t", "inputSchema": {"type": "object"}}));
+    offer.hooks = vec![spy("tool", log, tool_hook)];
+    let log_of_source = Arc::clone(log);
+    let source = Fake::working("s", Offer { tools: vec![offer], ..Offer::default() }, move |call: Call| {
+        log_of_source.lock().unwrap().push("source".to_owned());
+        async move {
+            let arguments = call.target.arguments();
+            match arguments.as_str() {
+                r#"{"do":"fail"}"# => Ok(Outcome::failure(raw(&json!("no")))),
+                r#"{"do":"error"}"# => Err(Error::new(Kind::ConnectionLost, "gone")),
+                r#"{"do":"panic"}"# => panic!("as told"),
+                r#"{"do":"hang"}"# => std::future::pending().await,
+                _ => Ok(done()),
+            }
+        }
+    });
+    yard_with(Limits::default(), vec![spy("yard", log, yard_hook)], &[&source])
+}
+
+async fn run(
+    what: &str,
+    yard_hook: fn() -> Result<(), Error>,
+    tool_hook: fn() -> Result<(), Error>,
+) -> (Option<Kind>, Vec<String>) {
+    let log = Log::default();
+    let yard = hooked(&log, yard_hook, tool_hook);
+    let mut request = calling_with("t", what);
+    request.deadline = Deadline::after(Duration::from_secs(5));
+    let outcome = yard.call(request).await;
+    let log = log.lock().unwrap().clone();
+    (outcome.err().map(|error| error.kind()), log)
+}
+
+fn go() -> Result<(), Error> {
+    Ok(())
+}
+
+fn stop() -> Result<(), Error> {
+    Err(Error::new(Kind::Forbidden, "not today"))
+}
+
+fn crash() -> Result<(), Error> {
+    panic!("a hook that crashes")
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_yards_hooks_run_outside_and_the_tools_inside() {
+    let (error, log) = run("{}", go, go).await;
+    assert_eq!(error, None);
+    assert_eq!(
+        log,
+        [
+            "yard before mcp__s__t {}",
+            "tool before mcp__s__t {}",
+            "source",
+            r#"tool after "done" failed=false"#,
+            r#"yard after "done" failed=false"#,
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_before_hook_stops_the_call() {
+    let (error, log) = run("{}", go, stop).await;
+    assert_eq!(error, Some(Kind::Forbidden));
+    assert_eq!(
+        log,
+        [
+            "yard before mcp__s__t {}",
+            "tool before mcp__s__t {}",
+            "tool error forbidden of s",
+            "yard error forbidden of s"
+        ]
+    );
+    let (error, log) = run("{}", stop, go).await;
+    assert_eq!((error, log.contains(&"source".to_owned())), (Some(Kind::Forbidden), false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_see_how_it_ended_whatever_way_it_did() {
+    let ending = async |what: &str| {
+        let (error, mut log) = run(what, go, go).await;
+        (error, log.pop().unwrap())
+    };
+    let fail = ending(r#"{"do":"fail"}"#).await;
+    assert_eq!(fail, (None, r#"yard after "no" failed=true"#.to_owned()));
+    let lost = ending(r#"{"do":"error"}"#).await;
+    assert_eq!(lost, (Some(Kind::ConnectionLost), "yard error connection lost of s".to_owned()));
+    let crashed = ending(r#"{"do":"panic"}"#).await;
+    assert_eq!(crashed, (Some(Kind::Bug), "yard error internal error of s".to_owned()));
+    let late = ending(r#"{"do":"hang"}"#).await;
+    assert_eq!(late, (Some(Kind::TimedOut), "yard error timed out of s".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_crashes_fails_its_call_and_no_other() {
+    let (error, log) = run("{}", go, crash).await;
+    assert_eq!(error, Some(Kind::Bug));
+    assert_eq!(log.last().unwrap(), "yard error internal error of s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_hangs_after_the_call_does_not_keep_the_answer_for_ever() {
+    let log = Log::default();
+    let hanging = Spy { name: "slow", log, before: go, afterwards: Duration::from_secs(3600) };
+    let source = Fake::working("s", crate::fake::tools(&["t"]), |_| async { Ok(done()) });
+    let yard = yard_with(Limits::default(), vec![Arc::new(hanging)], &[&source]);
+    let began = Instant::now();
+    yard.call(calling_with("t", "{}")).await.unwrap();
+    assert_eq!(began.elapsed(), super::super::AFTERWARDS);
+}

@@ -1,0 +1,150 @@
+//! The first stage: from the caller's names to a source's own.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::told;
+use crate::error::Kind;
+use crate::fake::{
+    Fake, calling, holder_of, only, prompts, reading, request, resource, resources, templates, tool, tools,
+    yard,
+};
+use crate::request::{Reference, What};
+use crate::source::Offer;
+
+#[tokio::test]
+async fn an_unknown_tool_is_refused_with_the_nearest_name() {
+    let yard = yard(&[&Fake::offering("db", tools(&["query", "insert"]))]);
+    let error = yard.call(calling("qeury")).await.unwrap_err();
+    assert_eq!(told(&error), (Kind::UnknownTool, "unknown tool qeury", Some("did you mean query?")));
+    let error = yard.call(calling("mcp__bd__query")).await.unwrap_err();
+    assert_eq!(error.suggestion(), Some("did you mean mcp__db__query?"));
+    let error = yard.call(calling("zzz")).await.unwrap_err();
+    assert_eq!(told(&error), (Kind::UnknownTool, "unknown tool zzz", None));
+}
+
+#[tokio::test]
+async fn a_bare_name_works_where_it_is_unique_and_names_all_where_it_is_not() {
+    let first = Fake::offering("a", tools(&["query", "only_here"]));
+    let second = Fake::offering("b", tools(&["query"]));
+    let yard = yard(&[&first, &second]);
+    let outcome = yard.call(calling("only_here")).await.unwrap();
+    assert_eq!(outcome.body.get(), r#""Tool { name: \"only_here\", arguments: RawValue({}) }""#);
+    let error = yard.call(calling("query")).await.unwrap_err();
+    let choice = Some("say one of mcp__a__query, mcp__b__query");
+    assert_eq!(told(&error), (Kind::UnknownTool, "query stands for several", choice));
+    let outcome = yard.call(calling("mcp__b__query")).await.unwrap();
+    assert_eq!(outcome.body.get(), r#""Tool { name: \"query\", arguments: RawValue({}) }""#);
+}
+
+#[tokio::test]
+async fn nobody_is_told_a_name_that_they_may_not_see() {
+    let secret = |name: &str| {
+        let mut offer = tool(&json!({"name": name, "inputSchema": {"type": "object"}}));
+        offer.permissions = vec!["secret".to_owned()];
+        offer
+    };
+    let hidden =
+        Fake::offering("a", Offer { tools: vec![secret("query"), secret("launch")], ..Offer::default() });
+    let open = Fake::offering("b", tools(&["query"]));
+    let yard = yard(&[&hidden, &open]);
+    let as_ada = |name: &str| {
+        let mut request = calling(name);
+        request.principal = holder_of(&[]);
+        yard.call(request)
+    };
+    assert_eq!(told(&as_ada("lanuch").await.unwrap_err()), (Kind::UnknownTool, "unknown tool lanuch", None));
+    // To Ada, `query` is unique.
+    as_ada("query").await.unwrap();
+}
+
+#[tokio::test]
+async fn where_one_source_is_served_alone_its_raw_names_count_and_no_others() {
+    let first = Fake::offering("a", tools(&["query", "mine"]));
+    let second =
+        Fake::offering("b", Offer { templates: templates(&["b://{x}"]).templates, ..tools(&["query"]) });
+    let yard = yard(&[&first, &second]);
+    let alone = |mut request: crate::Request| {
+        request.context = only("b");
+        yard.call(request)
+    };
+    alone(calling("query")).await.unwrap();
+    let error = alone(calling("mcp__b__query")).await.unwrap_err();
+    assert_eq!(told(&error), (Kind::UnknownTool, "unknown tool mcp__b__query", None));
+    assert_eq!(alone(calling("mine")).await.unwrap_err().kind(), Kind::UnknownTool);
+    alone(reading("b://1")).await.unwrap();
+}
+
+#[tokio::test]
+async fn where_one_source_is_served_alone_no_resource_of_another_can_be_read() {
+    let first = Fake::offering("a", resources(&["x://1", "x://a"]));
+    let second = Fake::offering("b", resources(&["x://1"]));
+    let wide = Fake::offering("c", templates(&["{+anything}"]));
+    let yard = yard(&[&first, &second, &wide]);
+    let mut events = yard.events().subscribe();
+    let from = async |uri: &str, source: &str| {
+        let mut request = reading(uri);
+        request.context = only(source);
+        yard.call(request).await
+    };
+    from("x://1", "b").await.unwrap();
+    let started = events.recv().await.unwrap();
+    assert!(
+        matches!(&*started, crate::Event::CallStarted { source, .. } if source.as_str() == "b"),
+        "{started:?}"
+    );
+    let error = from("x://a", "b").await.unwrap_err();
+    assert_eq!(told(&error), (Kind::UnknownResource, "unknown resource x://a", None));
+    assert_eq!(error.details(), Some(&json!({"uri": "x://a"})));
+}
+
+#[tokio::test]
+async fn resources_prompts_and_completions_find_their_source() {
+    let offer = Offer {
+        resources: vec![resource(&json!({"uri": "x://fixed"}))],
+        templates: templates(&["{+wide}", "x://{id}"]).templates,
+        prompts: prompts(&["greet"]).prompts,
+        ..Offer::default()
+    };
+    let yard = yard(&[&Fake::offering("s", offer)]);
+    let answer = async |what: What| yard.call(request(what)).await.unwrap().body.get().to_owned();
+    let complete = |reference| What::Completion {
+        reference,
+        argument: "id".to_owned(),
+        value: "1".to_owned(),
+        context: None,
+    };
+    assert_eq!(answer(reading("x://fixed").what).await, r#""Resource { uri: \"x://fixed\" }""#);
+    assert_eq!(answer(reading("x://7").what).await, r#""Resource { uri: \"x://7\" }""#);
+    let prompt = What::Prompt { name: "mcp__s__greet".to_owned(), arguments: None };
+    assert_eq!(answer(prompt).await, r#""Prompt { name: \"greet\", arguments: RawValue({}) }""#);
+    assert_eq!(
+        answer(complete(Reference::Prompt("greet".to_owned()))).await,
+        r#""PromptCompletion { name: \"greet\", argument: \"id\", value: \"1\", context: None }""#
+    );
+    assert_eq!(
+        answer(complete(Reference::Template("x://{id}".to_owned()))).await,
+        r#""TemplateCompletion { uri: \"x://{id}\", argument: \"id\", value: \"1\", context: None }""#
+    );
+    let missing = What::Prompt { name: "gret".to_owned(), arguments: None };
+    let error = yard.call(request(missing)).await.unwrap_err();
+    assert_eq!(told(&error), (Kind::UnknownPrompt, "unknown prompt gret", Some("did you mean greet?")));
+}
+
+#[tokio::test]
+async fn hostile_names_cost_little_and_are_not_repeated_whole() {
+    let names: Vec<String> = (0..10_000).map(|at| format!("tool_number_{at}")).collect();
+    let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let long = "x".repeat(1_000_000);
+    names.push(&long);
+    let yard = yard(&[&Fake::offering("many", tools(&names))]);
+    let began = Instant::now();
+    let error = yard.call(calling(&"x".repeat(999_999))).await.unwrap_err();
+    assert_eq!(error.message(), format!("unknown tool {}…", "x".repeat(200)));
+    let error = yard.call(calling("tool_numbr_77")).await.unwrap_err();
+    assert_eq!(error.suggestion(), Some("did you mean tool_number_77?"));
+    let error = yard.call(reading(&"x://".repeat(100_000))).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::UnknownResource);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}

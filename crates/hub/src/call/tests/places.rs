@@ -1,0 +1,102 @@
+//! The stage where calls of one source wait for a place.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::deadline::Deadline;
+use crate::error::Kind;
+use crate::fake::{Fake, calling, done, tools, yard, yard_with};
+use crate::limits::Limits;
+use crate::yard::Yard;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A source whose calls take ten seconds, and how many of them run.
+fn slow(name: &str) -> (Arc<Fake>, Arc<AtomicUsize>) {
+    let running = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&running);
+    let source = Fake::working(name, tools(&["work"]), move |_| {
+        let counter = Arc::clone(&counter);
+        async move {
+            counter.fetch_add(1, Ordering::SeqCst);
+            sleep(10 * SECOND).await;
+            counter.fetch_sub(1, Ordering::SeqCst);
+            Ok(done())
+        }
+    });
+    (source, running)
+}
+
+fn start(
+    yard: &Arc<Yard>,
+    name: &'static str,
+) -> tokio::task::JoinHandle<Result<crate::Outcome, crate::Error>> {
+    let yard = Arc::clone(yard);
+    tokio::spawn(async move { yard.call(calling(name)).await })
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_eleventh_call_of_a_source_waits_and_another_source_does_not_notice() {
+    let ((busy, running), (free, _)) = (slow("busy"), slow("free"));
+    let yard = yard(&[&busy, &free]);
+    let began = Instant::now();
+    let calls: Vec<_> = (0..11).map(|_| start(&yard, "mcp__busy__work")).collect();
+    sleep(SECOND).await;
+    assert_eq!(running.load(Ordering::SeqCst), 10);
+    yard.call(calling("mcp__free__work")).await.unwrap();
+    assert_eq!(began.elapsed(), 11 * SECOND);
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    assert_eq!(began.elapsed(), 20 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_place_counts_against_the_deadline() {
+    let (busy, running) = slow("busy");
+    let yard = yard_with(Limits { per_source: Some(1), ..Limits::default() }, Vec::new(), &[&busy]);
+    let first = start(&yard, "work");
+    sleep(SECOND).await;
+    let mut second = calling("work");
+    second.deadline = Deadline::after(2 * SECOND);
+    assert_eq!(yard.call(second).await.unwrap_err().kind(), Kind::TimedOut);
+    assert_eq!(running.load(Ordering::SeqCst), 1);
+    first.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_given_up_leaves_its_place() {
+    let (busy, _) = slow("busy");
+    let yard = yard_with(Limits { per_source: Some(1), ..Limits::default() }, Vec::new(), &[&busy]);
+    let first = start(&yard, "work");
+    sleep(SECOND).await;
+    first.abort();
+    let began = Instant::now();
+    yard.call(calling("work")).await.unwrap();
+    assert_eq!(began.elapsed(), 10 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_a_replaced_source_take_no_places_of_the_new_one() {
+    let ((old, _), (new, _)) = (slow("busy"), slow("busy"));
+    let yard = yard_with(Limits { per_source: Some(1), ..Limits::default() }, Vec::new(), &[&old]);
+    let hanging = start(&yard, "work");
+    sleep(SECOND).await;
+    yard.add(new);
+    let began = Instant::now();
+    yard.call(calling("work")).await.unwrap();
+    assert_eq!(began.elapsed(), 10 * SECOND);
+    hanging.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yard_without_a_limit_or_with_a_senseless_one_still_works() {
+    for per_source in [None, Some(0), Some(usize::MAX)] {
+        let (source, _) = slow("busy");
+        let yard = yard_with(Limits { per_source, ..Limits::default() }, Vec::new(), &[&source]);
+        yard.call(calling("work")).await.unwrap();
+    }
+}

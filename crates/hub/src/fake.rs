@@ -1,0 +1,223 @@
+//! A source for tests: it offers what it is told to and answers with any function. Nothing of it is shipped.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::client::Client;
+use crate::deadline::Deadline;
+use crate::error::Error;
+use crate::hooks::Hooks;
+use crate::json::{Raw, from_text, to_raw};
+use crate::name::{Prefix, SourceName};
+use crate::outcome::Outcome;
+use crate::principal::{Permissions, Principal};
+use crate::request::{CallContext, Priority, Request, What};
+use crate::source::{
+    Call, Feed, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,
+};
+use crate::yard::{Yard, YardSettings};
+use crate::{BoxFuture, Limits};
+
+type Work = Box<dyn Fn(Call) -> BoxFuture<'static, Result<Outcome, Error>> + Send + Sync>;
+
+pub(crate) struct Fake {
+    name: SourceName,
+    prefix: Prefix,
+    offer: Mutex<Arc<Offer>>,
+    feed: OnceLock<Feed>,
+    work: Work,
+}
+
+impl Fake {
+    /// A source that answers every call with the target it was given.
+    pub(crate) fn offering(name: &str, offer: Offer) -> Arc<Self> {
+        Self::working(name, offer, |call| async move {
+            Ok(Outcome::success(to_raw(&format!("{:?}", call.target))))
+        })
+    }
+
+    pub(crate) fn working<F>(
+        name: &str,
+        offer: Offer,
+        work: impl Fn(Call) -> F + Send + Sync + 'static,
+    ) -> Arc<Self>
+    where
+        F: Future<Output = Result<Outcome, Error>> + Send + 'static,
+    {
+        Self::crashing(name, offer, move |call| Box::pin(work(call)))
+    }
+
+    /// Like [`Self::working`], but the function itself may panic, before there is a future.
+    pub(crate) fn crashing(
+        name: &str,
+        offer: Offer,
+        work: impl Fn(Call) -> BoxFuture<'static, Result<Outcome, Error>> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            name: SourceName::new(name),
+            prefix: Prefix::Source,
+            offer: Mutex::new(Arc::new(offer)),
+            feed: OnceLock::new(),
+            work: Box::new(work),
+        })
+    }
+
+    pub(crate) fn plain(name: &str, offer: Offer) -> Arc<Self> {
+        let work: Work = Box::new(|_| Box::pin(async { Ok(done()) }));
+        Arc::new(Self {
+            name: SourceName::new(name),
+            prefix: Prefix::Plain,
+            offer: Mutex::new(Arc::new(offer)),
+            feed: OnceLock::new(),
+            work,
+        })
+    }
+
+    /// Offers something else from now on, and says so.
+    pub(crate) fn now_offers(&self, offer: Offer) {
+        *self.offer.lock().unwrap() = Arc::new(offer);
+        self.feed().offer_changed();
+    }
+
+    pub(crate) fn feed(&self) -> &Feed {
+        self.feed.get().unwrap()
+    }
+}
+
+impl Source for Fake {
+    fn name(&self) -> &SourceName {
+        &self.name
+    }
+
+    fn prefix(&self) -> Prefix {
+        self.prefix
+    }
+
+    fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer.lock().unwrap())
+    }
+
+    fn attach(&self, feed: Feed) {
+        let _ = self.feed.set(feed);
+    }
+
+    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+        (self.work)(call)
+    }
+}
+
+impl Target {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Tool { name, .. } => name,
+            other => panic!("no tool: {other:?}"),
+        }
+    }
+
+    pub(crate) fn arguments(&self) -> String {
+        match self {
+            Self::Tool { arguments, .. } => arguments.get().to_owned(),
+            other => panic!("no tool: {other:?}"),
+        }
+    }
+}
+
+pub(crate) fn raw(value: &Value) -> Raw {
+    to_raw(value)
+}
+
+pub(crate) fn text(text: &str) -> Raw {
+    from_text(text.to_owned())
+}
+
+pub(crate) fn done() -> Outcome {
+    Outcome::success(raw(&json!("done")))
+}
+
+pub(crate) fn tool(definition: &Value) -> ToolOffer {
+    ToolOffer {
+        definition: raw(definition),
+        permissions: Vec::new(),
+        metadata: Map::new(),
+        hooks: Vec::new(),
+    }
+}
+
+/// Tools that take anything, by name.
+pub(crate) fn tools(names: &[&str]) -> Offer {
+    let tools = names.iter().map(|name| tool(&json!({"name": name, "inputSchema": {"type": "object"}})));
+    Offer { tools: tools.collect(), ..Offer::default() }
+}
+
+pub(crate) fn resource(definition: &Value) -> ResourceOffer {
+    ResourceOffer { definition: raw(definition), permissions: Vec::new() }
+}
+
+pub(crate) fn resources(uris: &[&str]) -> Offer {
+    let resources = uris.iter().map(|uri| resource(&json!({"uri": uri, "name": uri})));
+    Offer { resources: resources.collect(), ..Offer::default() }
+}
+
+pub(crate) fn templates(uris: &[&str]) -> Offer {
+    let template = |uri: &&str| TemplateOffer {
+        definition: raw(&json!({"uriTemplate": uri, "name": uri})),
+        permissions: Vec::new(),
+    };
+    Offer { templates: uris.iter().map(template).collect(), ..Offer::default() }
+}
+
+pub(crate) fn prompts(names: &[&str]) -> Offer {
+    let prompt =
+        |name: &&str| PromptOffer { definition: raw(&json!({"name": name})), permissions: Vec::new() };
+    Offer { prompts: names.iter().map(prompt).collect(), ..Offer::default() }
+}
+
+pub(crate) fn yard(sources: &[&Arc<Fake>]) -> Arc<Yard> {
+    yard_with(Limits::default(), Vec::new(), sources)
+}
+
+pub(crate) fn yard_with(limits: Limits, hooks: Vec<Arc<dyn Hooks>>, sources: &[&Arc<Fake>]) -> Arc<Yard> {
+    let yard = Yard::new(YardSettings { limits, hooks });
+    for source in sources {
+        yard.add(Arc::clone(*source) as Arc<dyn Source>);
+    }
+    yard
+}
+
+/// A call of the owner, with a minute of time and nobody listening.
+pub(crate) fn request(what: What) -> Request {
+    Request {
+        what,
+        principal: Principal::owner(),
+        deadline: Deadline::after(Duration::from_secs(60)),
+        cancel: CancellationToken::new(),
+        priority: Priority::Normal,
+        context: CallContext::default(),
+        meta: None,
+        client: Client::silent(),
+    }
+}
+
+pub(crate) fn calling(name: &str) -> Request {
+    request(What::Tool { name: name.to_owned(), arguments: None })
+}
+
+pub(crate) fn calling_with(name: &str, arguments: &str) -> Request {
+    request(What::Tool { name: name.to_owned(), arguments: Some(text(arguments)) })
+}
+
+pub(crate) fn reading(uri: &str) -> Request {
+    request(What::Resource { uri: uri.to_owned() })
+}
+
+pub(crate) fn only(source: &str) -> CallContext {
+    CallContext { only_source: Some(SourceName::new(source)), ..CallContext::default() }
+}
+
+pub(crate) fn holder_of(permissions: &[&str]) -> Principal {
+    let held = permissions.iter().map(|permission| (*permission).to_owned()).collect();
+    Principal::new("ada", Permissions::Only(held))
+}

@@ -1,0 +1,116 @@
+//! Sources come, change and go; views and watchers follow.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast::Receiver;
+
+use crate::events::{Change, Event};
+use crate::fake::{Fake, holder_of, prompts, resources, tools, yard};
+use crate::name::SourceName;
+use crate::principal::Principal;
+use crate::source::Offer;
+use crate::view::View;
+use crate::yard::Yard;
+
+fn names(view: &View) -> Vec<&str> {
+    view.tools().map(|tool| tool.full_name.as_str()).collect()
+}
+
+fn changes(events: &mut Receiver<Arc<Event>>) -> Vec<Change> {
+    let mut seen = Vec::new();
+    while let Ok(event) = events.try_recv() {
+        match &*event {
+            Event::Changed(change) => seen.push(*change),
+            other => panic!("{other:?}"),
+        }
+    }
+    seen
+}
+
+fn everything(yard: &Yard) -> View {
+    yard.view(&Principal::owner())
+}
+
+#[test]
+fn a_source_is_replaced_in_its_place_and_taken_away_whole() {
+    let yard = yard(&[&Fake::offering("a", tools(&["x"])), &Fake::offering("b", tools(&["y"]))]);
+    let mut events = yard.events().subscribe();
+    yard.add(Fake::offering("a", tools(&["x", "z"])));
+    assert_eq!(names(&everything(&yard)), ["mcp__a__x", "mcp__a__z", "mcp__b__y"]);
+    yard.remove(&SourceName::new("a"));
+    assert_eq!(names(&everything(&yard)), ["mcp__b__y"]);
+    yard.remove(&SourceName::new("nobody"));
+    assert_eq!(changes(&mut events), [Change { tools: true, ..Change::default() }; 2]);
+}
+
+#[test]
+fn watchers_are_told_what_changed_and_nothing_else() {
+    let source = Fake::offering("s", tools(&["a"]));
+    let yard = yard(&[&source]);
+    let mut events = yard.events().subscribe();
+    source.now_offers(tools(&["a"]));
+    assert_eq!(changes(&mut events), []);
+    source.now_offers(Offer { prompts: prompts(&["p"]).prompts, ..resources(&["x://1"]) });
+    assert_eq!(changes(&mut events), [Change { tools: true, resources: true, prompts: true }]);
+    source.feed().resource_updated("x://1");
+    let event = events.try_recv().unwrap();
+    assert!(
+        matches!(&*event, Event::ResourceUpdated { source, uri } if source.as_str() == "s" && uri == "x://1")
+    );
+}
+
+#[test]
+fn a_catalog_in_hand_never_changes() {
+    let source = Fake::offering("s", tools(&["a"]));
+    let yard = yard(&[&source]);
+    let before = everything(&yard);
+    source.now_offers(tools(&["b"]));
+    assert_eq!((names(&before), names(&everything(&yard))), (vec!["mcp__s__a"], vec!["mcp__s__b"]));
+}
+
+#[test]
+fn a_view_shows_what_the_principal_may_see_of_one_source_or_of_all() {
+    let mut guarded = tools(&["open", "read", "both"]);
+    guarded.tools[1].permissions = vec!["read".to_owned()];
+    guarded.tools[2].permissions = vec!["read".to_owned(), "write".to_owned()];
+    let mut first = Offer { resources: resources(&["x://1"]).resources, ..guarded };
+    first.resources[0].permissions = vec!["read".to_owned()];
+    let second = Offer { resources: resources(&["x://1"]).resources, ..tools(&["other"]) };
+    let yard = yard(&[&Fake::offering("a", first), &Fake::offering("b", second)]);
+    let reader = yard.view(&holder_of(&["read"]));
+    assert_eq!(names(&reader), ["mcp__a__open", "mcp__a__read", "mcp__b__other"]);
+    assert_eq!(names(&reader.clone().of_source(SourceName::new("a"))), ["mcp__a__open", "mcp__a__read"]);
+    assert_eq!(names(&everything(&yard)).len(), 4);
+    let holders = |view: &View| view.resources().map(|r| r.source.to_string()).collect::<Vec<_>>();
+    assert_eq!(holders(&everything(&yard)), ["a"]);
+    assert_eq!(holders(&everything(&yard).of_source(SourceName::new("b"))), ["b"]);
+    assert_eq!(holders(&yard.view(&holder_of(&[]))), [""; 0]);
+    assert!(reader.is_private() && everything(&yard).is_private());
+    yard.remove(&SourceName::new("a"));
+    assert!(!everything(&yard).is_private());
+}
+
+#[test]
+fn however_many_change_at_once_the_last_word_of_each_is_in_the_catalog() {
+    let sources: Vec<_> = (0..8).map(|at| Fake::offering(&format!("s{at}"), tools(&["old"]))).collect();
+    let yard = yard(&sources.iter().collect::<Vec<_>>());
+    std::thread::scope(|scope| {
+        for source in &sources {
+            scope.spawn(move || {
+                for round in 0..50 {
+                    source.now_offers(tools(&[&format!("t{round}")]));
+                }
+            });
+        }
+    });
+    let expected: Vec<_> = (0..8).map(|at| format!("mcp__s{at}__t49")).collect();
+    assert_eq!(names(&everything(&yard)), expected);
+}
+
+#[test]
+fn a_source_that_outlives_its_yard_tells_nobody() {
+    let source = Fake::offering("s", tools(&["a"]));
+    drop(yard(&[&source]));
+    source.now_offers(tools(&["b"]));
+    source.feed().resource_updated("x://1");
+}

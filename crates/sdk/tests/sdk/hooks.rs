@@ -1,0 +1,98 @@
+//! Code that runs around a tool.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use toolyard_sdk::hub::{BoxFuture, Error, HookCall, Hooks, Kind, Outcome};
+use toolyard_sdk::testing;
+use toolyard_sdk::{Tool, ToolError, tool};
+
+/// Writes down what happens, under its name.
+struct Diary {
+    name: &'static str,
+    pages: Pages,
+    says: Result<(), Error>,
+}
+
+type Pages = Arc<Mutex<Vec<String>>>;
+
+impl Diary {
+    fn new(name: &'static str, pages: &Pages) -> Self {
+        Self { name, pages: Arc::clone(pages), says: Ok(()) }
+    }
+
+    fn write(&self, what: &str) {
+        self.pages.lock().unwrap().push(format!("{} {what}", self.name));
+    }
+}
+
+impl Hooks for Diary {
+    fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<(), Error>> {
+        self.write(&format!("before {} {}", call.tool, call.arguments.get()));
+        Box::pin(std::future::ready(self.says.clone()))
+    }
+
+    fn after<'a>(&'a self, _: HookCall<'a>, outcome: &'a Outcome) -> BoxFuture<'a, ()> {
+        self.write(&format!("after, failed: {}", outcome.failed));
+        Box::pin(std::future::ready(()))
+    }
+
+    fn on_error<'a>(&'a self, _: HookCall<'a>, error: &'a Error) -> BoxFuture<'a, ()> {
+        self.write(&format!("error {}", error.message()));
+        Box::pin(std::future::ready(()))
+    }
+}
+
+#[tokio::test]
+async fn hooks_run_in_order_around_the_tool() {
+    let pages = Pages::default();
+    let running = Arc::clone(&pages);
+    let tool = Tool::new("t", move || {
+        running.lock().unwrap().push("the tool".to_owned());
+        async { Err::<(), _>(ToolError::failed("no")) }
+    });
+    let tool =
+        tool.hooks(Arc::new(Diary::new("first", &pages))).hooks(Arc::new(Diary::new("second", &pages)));
+    testing::call(tool, json!({"a": 1})).await;
+    assert_eq!(
+        *pages.lock().unwrap(),
+        [
+            r#"first before t {"a":1}"#,
+            r#"second before t {"a":1}"#,
+            "the tool",
+            "first after, failed: true",
+            "second after, failed: true",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_hook_that_refuses_stops_the_call_and_all_hooks_learn_of_it() {
+    let pages = Pages::default();
+    let refusing =
+        Diary { says: Err(Error::new(Kind::Forbidden, "not now")), ..Diary::new("second", &pages) };
+    let tool = Tool::new("t", || async { Ok("never") })
+        .hooks(Arc::new(Diary::new("first", &pages)))
+        .hooks(Arc::new(refusing));
+    let report = testing::call(tool, json!({})).await;
+    assert_eq!(report.error_kind(), Some(Kind::Forbidden));
+    assert_eq!(
+        *pages.lock().unwrap(),
+        ["first before t {}", "second before t {}", "first error not now", "second error not now"]
+    );
+}
+
+#[tokio::test]
+async fn the_attribute_takes_hooks_too() {
+    struct Closed;
+    impl Hooks for Closed {
+        fn before<'a>(&'a self, _: HookCall<'a>) -> BoxFuture<'a, Result<(), Error>> {
+            Box::pin(std::future::ready(Err(Error::new(Kind::Forbidden, "closed"))))
+        }
+    }
+    #[tool(hooks = Closed)]
+    async fn guarded() -> Result<(), ToolError> {
+        Ok(())
+    }
+    assert_eq!(testing::call(guarded(), json!({})).await.error_kind(), Some(Kind::Forbidden));
+}

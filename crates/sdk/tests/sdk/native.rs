@@ -1,0 +1,250 @@
+//! Resources, templates, prompts and completions, and an offer that changes while it runs.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolyard_sdk::hub::{Change, Event, Kind, Reference, Source, What, Yard, json as raw};
+use toolyard_sdk::testing::{Caller, Report};
+use toolyard_sdk::{
+    Annotations, Content, Contents, Context, Icon, Message, Native, Prompt, Resource, ResourceTemplate, Tool,
+    ToolError,
+};
+
+fn parsed(definition: &raw::Raw) -> Value {
+    serde_json::from_str(definition.get()).unwrap()
+}
+
+async fn read(yard: &Arc<Yard>, uri: &str) -> Report {
+    Caller::new().request(yard, What::Resource { uri: uri.to_owned() }).await
+}
+
+async fn prompt(yard: &Arc<Yard>, name: &str, arguments: Value) -> Report {
+    let what = What::Prompt { name: name.to_owned(), arguments: Some(raw::to_raw(&arguments)) };
+    Caller::new().request(yard, what).await
+}
+
+async fn complete(
+    yard: &Arc<Yard>,
+    reference: Reference,
+    argument: &str,
+    value: &str,
+    known: Value,
+) -> Value {
+    let what = What::Completion {
+        reference,
+        argument: argument.to_owned(),
+        value: value.to_owned(),
+        context: Some(raw::to_raw(&json!({"arguments": known}))),
+    };
+    Caller::new().request(yard, what).await.body()
+}
+
+fn library() -> Native {
+    Native::new("library")
+        .resource(
+            Resource::text("lib://readme", "readme", "Größe")
+                .title("Read me")
+                .description("Start here.")
+                .mime_type("text/plain")
+                .annotations(Annotations { priority: Some(1.0), ..Annotations::default() })
+                .icon(Icon::new("data:,")),
+        )
+        .resource(Resource::binary("lib://dot", "dot", [1, 2, 3]))
+        .resource(Resource::dynamic("lib://who", "who", |ctx: Context| async move {
+            Ok(vec![
+                Contents::text(ctx.principal().id()),
+                Contents::text("b").at("lib://who/b").mime_type("text/b"),
+            ])
+        }))
+        .template(
+            ResourceTemplate::new("lib://books/{shelf}/{n}", "books", |values, _| async move {
+                match values.text("n").parse::<u32>() {
+                    Ok(n) => Ok(format!("book {n} of {}", values.text("shelf"))),
+                    Err(_) => Err(ToolError::not_found(values.text("n"))),
+                }
+            })
+            .mime_type("text/plain")
+            .complete("n", |typed, known| async move {
+                (0..150).map(|n| format!("{}{typed}{n}", known.text("shelf"))).collect()
+            }),
+        )
+        .prompt(
+            Prompt::new("review", |arguments, _| async move {
+                Ok(vec![
+                    Message::user(format!("Review {}", arguments.text("book"))),
+                    Message::assistant(Content::text(arguments.get("tone").unwrap_or("kindly"))),
+                ])
+            })
+            .title("Review")
+            .description("Reviews a book.")
+            .argument("book", "Which book.")
+            .optional_argument("tone", "How.")
+            .complete_from("tone", ["Kindly", "coldly", "keenly"]),
+        )
+}
+
+#[test]
+fn definitions_have_what_the_protocol_has_and_nothing_that_is_absent() {
+    let offer = library().offer();
+    let resources: Vec<Value> = offer.resources.iter().map(|resource| parsed(&resource.definition)).collect();
+    assert_eq!(
+        resources,
+        [
+            json!({
+                "uri": "lib://readme",
+                "name": "readme",
+                "title": "Read me",
+                "description": "Start here.",
+                "mimeType": "text/plain",
+                "annotations": {"priority": 1.0},
+                "icons": [{"src": "data:,"}],
+                "size": 7,
+            }),
+            json!({"uri": "lib://dot", "name": "dot", "size": 3}),
+            json!({"uri": "lib://who", "name": "who"}),
+        ]
+    );
+    assert_eq!(
+        offer.templates[0].definition.get(),
+        r#"{"uriTemplate":"lib://books/{shelf}/{n}","name":"books","mimeType":"text/plain"}"#
+    );
+    assert_eq!(
+        parsed(&offer.prompts[0].definition),
+        json!({
+            "name": "review",
+            "title": "Review",
+            "description": "Reviews a book.",
+            "arguments": [
+                {"name": "book", "description": "Which book.", "required": true},
+                {"name": "tone", "description": "How.", "required": false},
+            ],
+        })
+    );
+    assert!(offer.completes);
+    assert!(!Native::new("empty").offer().completes);
+}
+
+#[tokio::test]
+async fn resources_of_every_kind_are_read() {
+    let yard = Yard::of([library().into_source()]);
+    let contents = async |uri| read(&yard, uri).await.body();
+    assert_eq!(
+        contents("lib://readme").await,
+        json!({"contents": [{"uri": "lib://readme", "mimeType": "text/plain", "text": "Größe"}]})
+    );
+    assert_eq!(contents("lib://dot").await, json!({"contents": [{"uri": "lib://dot", "blob": "AQID"}]}));
+    assert_eq!(
+        contents("lib://who").await,
+        json!({"contents": [
+            {"uri": "lib://who", "text": "test"},
+            {"uri": "lib://who/b", "mimeType": "text/b", "text": "b"},
+        ]})
+    );
+    assert_eq!(
+        contents("lib://books/a%20b/7").await,
+        json!({"contents": [{"uri": "lib://books/a%20b/7", "mimeType": "text/plain", "text": "book 7 of a b"}]})
+    );
+}
+
+#[tokio::test]
+async fn an_address_at_which_there_is_nothing_is_an_unknown_resource() {
+    let yard = Yard::of([library().into_source()]);
+    for uri in ["lib://books/a/seven", "lib://other"] {
+        let error = read(&yard, uri).await.outcome.unwrap_err();
+        assert_eq!((error.kind(), error.details()), (Kind::UnknownResource, Some(&json!({"uri": uri}))));
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_is_filled_in() {
+    let yard = Yard::of([library().into_source()]);
+    assert_eq!(
+        prompt(&yard, "review", json!({"book": "Emma"})).await.body(),
+        json!({
+            "description": "Reviews a book.",
+            "messages": [
+                {"role": "user", "content": {"type": "text", "text": "Review Emma"}},
+                {"role": "assistant", "content": {"type": "text", "text": "kindly"}},
+            ],
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_prompt_names_the_argument_that_is_missing_or_wrong() {
+    let yard = Yard::of([library().into_source()]);
+    let missing = prompt(&yard, "review", json!({"tone": "coldly"})).await.outcome.unwrap_err();
+    assert_eq!(missing.message(), "invalid arguments for review: book: is required");
+    let details = json!({"field": "book", "reason": "is required", "provided": null});
+    assert_eq!((missing.kind(), missing.details()), (Kind::InvalidArguments, Some(&details)));
+    let wrong = prompt(&yard, "review", json!({"book": 7})).await.outcome.unwrap_err();
+    let details = json!({"field": "book", "reason": "must be a text", "provided": 7});
+    assert_eq!((wrong.kind(), wrong.details()), (Kind::InvalidArguments, Some(&details)));
+}
+
+#[tokio::test]
+async fn arguments_are_completed() {
+    let yard = Yard::of([library().into_source()]);
+    let review = || Reference::Prompt("review".to_owned());
+    assert_eq!(
+        complete(&yard, review(), "tone", "k", json!({})).await,
+        json!({"completion": {"values": ["Kindly", "keenly"], "total": 2, "hasMore": false}})
+    );
+    assert_eq!(
+        complete(&yard, review(), "book", "E", json!({})).await,
+        json!({"completion": {"values": [], "total": 0, "hasMore": false}})
+    );
+    let books = Reference::Template("lib://books/{shelf}/{n}".to_owned());
+    let body = complete(&yard, books, "n", "1", json!({"shelf": "a", "odd": 7})).await;
+    let values: Vec<String> = (0..100).map(|n| format!("a1{n}")).collect();
+    assert_eq!(body, json!({"completion": {"values": values, "total": 150, "hasMore": true}}));
+}
+
+#[tokio::test]
+async fn what_changes_while_it_runs_is_told_to_the_yard() {
+    let native = Native::new("n").tool(Tool::new("first", || async { Ok("1") }));
+    let handle = native.handle();
+    let yard = Yard::of([native.into_source()]);
+    let mut events = yard.events().subscribe();
+    let mut next = || match &*events.try_recv().unwrap() {
+        Event::Changed(change) => format!("{change:?}"),
+        other => format!("{other:?}"),
+    };
+    let changed = |change: Change| format!("{change:?}");
+    let names = || yard.catalog().tools().iter().map(|tool| tool.raw_name.clone()).collect::<Vec<_>>();
+
+    handle.add_tool(Tool::new("second", || async { Ok("2") }));
+    assert_eq!(names(), ["first", "second"]);
+    assert_eq!(next(), changed(Change { tools: true, ..Change::default() }));
+    handle.add_tool(Tool::new("first", || async { Ok("1") }).title("In its place"));
+    assert_eq!(names(), ["first", "second"]);
+    assert_eq!(next(), changed(Change { tools: true, ..Change::default() }));
+    handle.remove_tool("first");
+    assert_eq!(names(), ["second"]);
+    assert_eq!(next(), changed(Change { tools: true, ..Change::default() }));
+    handle.add_prompt(Prompt::new("p", |_, _| async { Ok("text") }));
+    assert_eq!(next(), changed(Change { prompts: true, ..Change::default() }));
+    handle.remove_prompt("p");
+    assert_eq!(next(), changed(Change { prompts: true, ..Change::default() }));
+    handle.add_resource(Resource::text("n://a", "a", "a"));
+    assert_eq!(next(), changed(Change { resources: true, ..Change::default() }));
+    handle.resource_updated("n://a");
+    assert!(next().starts_with("ResourceUpdated"));
+    handle.remove_resource("n://a");
+    assert_eq!(next(), changed(Change { resources: true, ..Change::default() }));
+    assert_eq!(handle.tools().len() + handle.prompts().len() + handle.resources().len(), 1);
+}
+
+#[tokio::test]
+async fn a_tool_can_change_the_source_that_it_is_in() {
+    let tool = Tool::new("grow", |ctx: Context| async move {
+        ctx.native().add_tool(Tool::new("grown", || async { Ok("new") }));
+        ctx.resource_updated("n://list");
+        Ok(())
+    });
+    let yard = Yard::of([Native::new("n").tool(tool).into_source()]);
+    let call = |name: &str| What::Tool { name: name.to_owned(), arguments: None };
+    assert_eq!(Caller::new().request(&yard, call("grown")).await.error_kind(), Some(Kind::UnknownTool));
+    Caller::new().request(&yard, call("grow")).await.outcome.unwrap();
+    assert_eq!(Caller::new().request(&yard, call("grown")).await.text(), "new");
+}

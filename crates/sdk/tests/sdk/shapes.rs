@@ -1,0 +1,118 @@
+//! The four shapes of functions and closures that can be tools.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use toolyard_sdk::hub::{Kind, Permissions};
+use toolyard_sdk::testing::{self, Caller};
+use toolyard_sdk::{Abilities, Context, Level, Tool, ToolError, tool};
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+#[tool]
+async fn nothing() -> Result<&'static str, ToolError> {
+    Ok("nothing")
+}
+
+#[tool]
+async fn only_params(Name { name }: Name) -> Result<String, ToolError> {
+    Ok(name)
+}
+
+#[tool]
+async fn only_context(ctx: Context) -> Result<String, ToolError> {
+    Ok(ctx.principal().id().to_owned())
+}
+
+#[tool]
+async fn both(params: Name, ctx: Context) -> Result<String, ToolError> {
+    Ok(format!("{} for {}", params.name, ctx.principal().id()))
+}
+
+#[tokio::test]
+async fn functions_of_all_four_shapes_are_tools() {
+    assert_eq!(testing::call(nothing(), json!({})).await.text(), "nothing");
+    assert_eq!(testing::call(only_params(), json!({"name": "ada"})).await.text(), "ada");
+    assert_eq!(testing::call(only_context(), json!({})).await.text(), "test");
+    assert_eq!(testing::call(both(), json!({"name": "ada"})).await.text(), "ada for test");
+}
+
+#[tokio::test]
+async fn closures_that_hold_state_are_tools() {
+    let counter = Arc::new(AtomicU32::new(0));
+    let counting = Arc::clone(&counter);
+    let tool = Tool::new("count", move |params: Name, ctx: Context| {
+        let counter = Arc::clone(&counting);
+        async move {
+            let many = counter.fetch_add(1, Ordering::Relaxed) + 1;
+            ctx.log(Level::Info, many);
+            Ok(format!("{} {many}", params.name))
+        }
+    });
+    assert_eq!(testing::call(tool.clone(), json!({"name": "a"})).await.text(), "a 1");
+    assert_eq!(testing::call(tool, json!({"name": "b"})).await.text(), "b 2");
+    assert_eq!(counter.load(Ordering::Relaxed), 2);
+    let context_only = Tool::new("c", |ctx: Context| async move { Ok(format!("{:?}", ctx.meta())) });
+    let report = Caller::new().meta(json!({"trace": 1})).call(context_only, json!({})).await;
+    assert_eq!(report.text(), r#"Some(RawValue({"trace":1}))"#);
+}
+
+#[tokio::test]
+async fn a_tool_knows_who_calls_and_how_long_it_has() {
+    let tool = Tool::new("who", |ctx: Context| async move {
+        let Permissions::Only(held) = ctx.principal().permissions() else { return Ok("all".to_owned()) };
+        let in_time = ctx.remaining().as_secs() > 0;
+        Ok(format!("{held:?} {in_time} {:?}", ctx.call_context().session_id))
+    });
+    let report = Caller::new().permissions(["read"]).call(tool, json!({})).await;
+    assert_eq!(report.text(), r#"{"read"} true None"#);
+}
+
+#[tokio::test]
+async fn what_a_cancelled_call_started_learns_of_it() {
+    let (begun, learned) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begin, learn) = (Arc::clone(&begun), Arc::clone(&learned));
+    let tool = Tool::new("slow", move |ctx: Context| {
+        let (begin, learn) = (Arc::clone(&begin), Arc::clone(&learn));
+        async move {
+            tokio::spawn(async move {
+                begin.notify_one();
+                ctx.cancelled().await;
+                assert!(ctx.is_cancelled());
+                learn.notify_one();
+            });
+            std::future::pending::<Result<(), ToolError>>().await
+        }
+    });
+    let cancel = CancellationToken::new();
+    let call = tokio::spawn(Caller::new().cancel(cancel.clone()).call(tool, json!({})));
+    begun.notified().await;
+    cancel.cancel();
+    assert_eq!(call.await.unwrap().error_kind(), Some(Kind::Cancelled));
+    learned.notified().await;
+}
+
+#[tokio::test]
+async fn log_lines_below_the_level_of_the_caller_are_not_sent() {
+    let tool = Tool::new("logs", |ctx: Context| async move {
+        ctx.log(Level::Debug, "fine");
+        ctx.log_as("store", Level::Error, json!({"full": true}));
+        Ok(())
+    });
+    let abilities = Abilities { log_level: Some(Level::Warning), ..Abilities::default() };
+    let report = Caller::new().abilities(abilities).call(tool, json!({})).await;
+    let line = toolyard_sdk::hub::LogLine {
+        level: Level::Error,
+        logger: Some("store".to_owned()),
+        data: json!({"full": true}),
+    };
+    assert_eq!(report.log, [line]);
+}

@@ -1,0 +1,83 @@
+//! A process under test: started, signalled, measured, and never left behind.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
+
+use super::soon;
+
+/// A running process. Dropping it kills it.
+pub struct Process {
+    child: Child,
+    pid: u32,
+    stderr: Arc<Mutex<String>>,
+    reading: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    Terminate,
+    Interrupt,
+    Kill,
+}
+
+impl Process {
+    /// Starts it with pipes for its standard streams. What it says on standard error is kept.
+    pub fn start(program: &str, arguments: &[&str]) -> (Self, ChildStdin, ChildStdout) {
+        let mut command = Command::new(program);
+        command.args(arguments).env_remove("TOOLYARD_TOKEN").env_remove("TOOLYARD_LOG");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
+        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut pipe = child.stderr.take().unwrap();
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let kept = Arc::clone(&stderr);
+        let reading = tokio::spawn(async move {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
+                kept.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..read]));
+            }
+        });
+        let pid = child.id().unwrap();
+        (Self { child, pid, stderr, reading: Some(reading) }, stdin, stdout)
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let name = match signal {
+            Signal::Terminate => "TERM",
+            Signal::Interrupt => "INT",
+            Signal::Kill => "KILL",
+        };
+        let kill = format!("kill -{name} {}", self.pid);
+        let sent = std::process::Command::new("sh").args(["-c", &kill]).status().unwrap();
+        assert!(sent.success(), "{kill} failed");
+    }
+
+    /// Waits for its end; the exit code, or nothing if a signal ended it.
+    pub async fn exit(&mut self) -> Option<i32> {
+        let code = soon("the process to end", self.child.wait()).await.unwrap().code();
+        if let Some(reading) = self.reading.take() {
+            soon("the end of standard error", reading).await.unwrap();
+        }
+        code
+    }
+
+    /// What it said on standard error so far; all of it after [`Process::exit`].
+    pub fn stderr(&self) -> String {
+        self.stderr.lock().unwrap().clone()
+    }
+
+    /// How much memory it has, in megabytes.
+    pub fn megabytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
+    }
+
+    pub async fn kill(&mut self) {
+        self.child.kill().await.unwrap();
+    }
+}

@@ -1,0 +1,127 @@
+//! Holds every message of the server against the JSON Schema of the protocol version that was agreed on.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use super::message::Message;
+use super::version::Version;
+
+static SCHEMAS: LazyLock<HashMap<Version, Value>> = LazyLock::new(|| {
+    let read = |text: &str| serde_json::from_str(text).unwrap();
+    HashMap::from([
+        (Version::V2024_11_05, read(include_str!("../../../../tests/data/mcp-schema/2024-11-05.json"))),
+        (Version::V2025_03_26, read(include_str!("../../../../tests/data/mcp-schema/2025-03-26.json"))),
+        (Version::V2025_06_18, read(include_str!("../../../../tests/data/mcp-schema/2025-06-18.json"))),
+        (Version::V2025_11_25, read(include_str!("../../../../tests/data/mcp-schema/2025-11-25.json"))),
+        (Version::V2026_07_28, read(include_str!("../../../../tests/data/mcp-schema/2026-07-28.json"))),
+    ])
+});
+
+type Validators = Mutex<HashMap<(Version, &'static str), Arc<Validator>>>;
+static VALIDATORS: LazyLock<Validators> = LazyLock::new(Mutex::default);
+
+/// Checks the messages of one server. It remembers what was asked, because the answers do not say.
+pub struct Checker {
+    version: Version,
+    asked: Mutex<HashMap<String, String>>,
+}
+
+impl Checker {
+    pub fn new(version: Version) -> Self {
+        Self { version, asked: Mutex::default() }
+    }
+
+    /// Remembers a message of ours, if it is one: tests send other things too.
+    pub fn sent(&self, text: &str) {
+        match serde_json::from_str(text) {
+            Ok(Value::Array(batch)) => batch.iter().for_each(|message| self.remember(message)),
+            Ok(message) => self.remember(&message),
+            Err(_) => {}
+        }
+    }
+
+    fn remember(&self, message: &Value) {
+        if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
+            self.asked.lock().unwrap().insert(id.to_string(), method.to_owned());
+        }
+    }
+
+    /// Reads what the server sent in one piece, and checks it.
+    pub fn read(&self, text: &str) -> Message {
+        let message = Message::new(text);
+        match &message.value {
+            Value::Array(batch) => batch.iter().for_each(|message| self.check(message)),
+            one => self.check(one),
+        }
+        message
+    }
+
+    fn check(&self, message: &Value) {
+        let modern_names = self.version >= Version::V2025_11_25;
+        if message.get("method").is_some() {
+            let (envelope, known) = match message.get("id") {
+                Some(_) => ("JSONRPCRequest", "ServerRequest"),
+                None => ("JSONRPCNotification", "ServerNotification"),
+            };
+            self.hold(envelope, message);
+            self.hold(known, message);
+        } else if message.get("result").is_some() {
+            self.hold(if modern_names { "JSONRPCResultResponse" } else { "JSONRPCResponse" }, message);
+            let asked = self.asked.lock().unwrap().get(&message["id"].to_string()).cloned();
+            let asked = asked.unwrap_or_else(|| panic!("an answer to nothing: {message}"));
+            self.hold(self.result_of(&asked, &message["result"]), &message["result"]);
+        } else if modern_names {
+            self.hold("JSONRPCErrorResponse", message);
+        } else if message.get("id").is_some() {
+            self.hold("JSONRPCError", message);
+        } else {
+            // The older schemas have no word for an error whose request had no readable id.
+            let mut with_id = message.clone();
+            with_id["id"] = json!(0);
+            self.hold("JSONRPCError", &with_id);
+        }
+    }
+
+    fn result_of(&self, method: &str, result: &Value) -> &'static str {
+        if self.version.is_modern() && result["resultType"] == "input_required" {
+            return "InputRequiredResult";
+        }
+        match method {
+            "initialize" => "InitializeResult",
+            "server/discover" => "DiscoverResult",
+            "subscriptions/listen" => "SubscriptionsListenResult",
+            "tools/list" => "ListToolsResult",
+            "tools/call" => "CallToolResult",
+            "resources/list" => "ListResourcesResult",
+            "resources/templates/list" => "ListResourceTemplatesResult",
+            "resources/read" => "ReadResourceResult",
+            "prompts/list" => "ListPromptsResult",
+            "prompts/get" => "GetPromptResult",
+            "completion/complete" => "CompleteResult",
+            _ => "EmptyResult",
+        }
+    }
+
+    fn hold(&self, definition: &'static str, value: &Value) {
+        let errors: Vec<String> = validator(self.version, definition)
+            .iter_errors(value)
+            .map(|error| format!("  at {:?}: {error}", error.instance_path().to_string()))
+            .collect();
+        assert!(errors.is_empty(), "not a {definition} of {}: {value}\n{}", self.version, errors.join("\n"));
+    }
+}
+
+fn validator(version: Version, definition: &'static str) -> Arc<Validator> {
+    let mut validators = VALIDATORS.lock().unwrap();
+    let made = validators.entry((version, definition)).or_insert_with(|| {
+        let mut schema = SCHEMAS[&version].clone();
+        let home = if schema.get("$defs").is_some() { "$defs" } else { "definitions" };
+        assert!(schema[home].get(definition).is_some(), "{version} has no {definition}");
+        schema["$ref"] = json!(format!("#/{home}/{definition}"));
+        Arc::new(jsonschema::validator_for(&schema).unwrap())
+    });
+    Arc::clone(made)
+}

@@ -1,0 +1,79 @@
+//! A directory for one test, gone afterwards, and the traces that tools leave in it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::soon;
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// A directory that goes with this value.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        let name = format!("toolyard-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file and says where it is.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// A name under which `wait_until_cancelled` leaves its traces.
+    pub fn traces(&self, name: &str) -> Traces {
+        Traces(self.path(name))
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left behind is in a directory for temporary files anyway.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The traces of one call of `wait_until_cancelled`.
+pub struct Traces(PathBuf);
+
+impl Traces {
+    /// What to call the tool with.
+    pub fn arguments(&self) -> serde_json::Value {
+        serde_json::json!({"file": self.0})
+    }
+
+    pub async fn started(&self) {
+        soon("the call to begin", appears(&self.0.with_extension("started"))).await;
+    }
+
+    pub async fn cancelled(&self) {
+        soon("the call to be cancelled", appears(&self.0.with_extension("cancelled"))).await;
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.0.with_extension("cancelled").exists()
+    }
+}
+
+/// Another process writes the file, and nothing wakes us for that.
+async fn appears(path: &Path) {
+    while !path.exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,86 @@
+//! A server over its standard streams: lines in, lines out.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::Mutex;
+
+use super::message::Message;
+use super::process::Process;
+use super::schema::Checker;
+use super::soon;
+use super::version::Version;
+
+/// One server process and the two pipes that lead to it. Clones share them.
+#[derive(Clone)]
+pub struct Line {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    process: Mutex<Process>,
+    stdin: Mutex<Option<ChildStdin>>,
+    stdout: Mutex<Option<Lines<BufReader<ChildStdout>>>>,
+    checker: Checker,
+}
+
+impl Line {
+    /// Starts a server. Nothing is said yet; what it says is checked against this version.
+    pub fn start(program: &str, arguments: &[&str], version: Version) -> Self {
+        let (process, stdin, stdout) = Process::start(program, arguments);
+        let stdout = BufReader::new(stdout).lines();
+        let inner = Inner {
+            process: Mutex::new(process),
+            stdin: Mutex::new(Some(stdin)),
+            stdout: Mutex::new(Some(stdout)),
+            checker: Checker::new(version),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Sends a line, whatever is in it.
+    pub async fn send(&self, text: &str) {
+        self.inner.checker.sent(text);
+        self.send_bytes(format!("{text}\n").as_bytes()).await;
+    }
+
+    /// Sends bytes as they are.
+    pub async fn send_bytes(&self, bytes: &[u8]) {
+        let mut stdin = self.inner.stdin.lock().await;
+        soon("the server to read", stdin.as_mut().unwrap().write_all(bytes)).await.unwrap();
+    }
+
+    /// The next message, or nothing once the server has closed its side.
+    pub async fn try_next(&self) -> Option<Message> {
+        let mut stdout = self.inner.stdout.lock().await;
+        let line = soon("a message of the server", stdout.as_mut().unwrap().next_line()).await.unwrap()?;
+        Some(self.inner.checker.read(&line))
+    }
+
+    pub async fn next(&self) -> Message {
+        self.try_next().await.unwrap_or_else(|| panic!("the server has closed its side"))
+    }
+
+    /// Sends a line and reads the next message.
+    pub async fn exchange(&self, text: &str) -> Message {
+        self.send(text).await;
+        self.next().await
+    }
+
+    /// Closes our side of standard input.
+    pub async fn hang_up(&self) {
+        self.inner.stdin.lock().await.take();
+    }
+
+    /// Closes both of our sides, as the end of our process would.
+    pub async fn vanish(&self) {
+        self.inner.stdin.lock().await.take();
+        self.inner.stdout.lock().await.take();
+    }
+
+    /// The process, for signals and its end.
+    pub async fn process(&self) -> tokio::sync::MutexGuard<'_, Process> {
+        self.inner.process.lock().await
+    }
+}

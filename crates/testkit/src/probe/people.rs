@@ -1,0 +1,44 @@
+//! Tools that ask whoever called them.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolyard_sdk::{Context, Elicited, Tool, ToolError, tool};
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![ask(), ask_twice()]
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Occasion {
+    /// What the question is about.
+    about: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    /// The name.
+    name: String,
+}
+
+/// Asks for a name.
+#[tool]
+async fn ask(params: Occasion, ctx: Context) -> Result<String, ToolError> {
+    let answer = ctx.elicit::<Name>("name", &format!("Who is it, for {}?", params.about)).await?;
+    Ok(format!("{}: {}", params.about, said(answer)))
+}
+
+/// Asks for two names, one after the other.
+#[tool]
+async fn ask_twice(ctx: Context) -> Result<String, ToolError> {
+    let first = said(ctx.elicit::<Name>("first", "Who is first?").await?);
+    let second = said(ctx.elicit::<Name>("second", "Who is second?").await?);
+    Ok(format!("{first}, then {second}"))
+}
+
+fn said(answer: Elicited<Name>) -> String {
+    match answer {
+        Elicited::Accepted(name) => name.name,
+        Elicited::Declined => "declined".to_owned(),
+        Elicited::Cancelled => "cancelled".to_owned(),
+    }
+}

@@ -1,0 +1,112 @@
+//! Tools that take their time: until they are cancelled, until a gate opens, or as long as they are told.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+use toolyard_sdk::{Context, Level, Tool, ToolError, tool};
+
+pub(super) fn tools() -> Vec<Tool> {
+    let gates = Arc::new(Gates::default());
+    let opened = Arc::clone(&gates);
+    vec![
+        wait_until_cancelled(),
+        slow(),
+        flood(),
+        Tool::new("steps", move |params: Steps, ctx: Context| steps(Arc::clone(&gates), params, ctx))
+            .description("Reports each step, and takes the next one when the gate lets it."),
+        Tool::new("open", move |params: Steps| open(Arc::clone(&opened), params))
+            .description("Lets a number of steps through a gate."),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Traces {
+    /// Where to leave traces: `FILE.started` and `FILE.cancelled`.
+    file: PathBuf,
+}
+
+/// Leaves a trace when it begins, and another when nobody waits for it any more. Never answers.
+#[tool]
+async fn wait_until_cancelled(params: Traces, ctx: Context) -> Result<(), ToolError> {
+    let _trace = CancelledTrace(params.file.with_extension("cancelled"));
+    std::fs::write(params.file.with_extension("started"), "")?;
+    ctx.report(1, 2, "waiting");
+    std::future::pending().await
+}
+
+struct CancelledTrace(PathBuf);
+
+impl Drop for CancelledTrace {
+    fn drop(&mut self) {
+        // A test that waits for the file says so if it does not come.
+        let _ = std::fs::write(&self.0, "");
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Pause {
+    /// How many milliseconds to take.
+    ms: u64,
+}
+
+/// Answers late.
+#[tool]
+async fn slow(params: Pause) -> Result<&'static str, ToolError> {
+    tokio::time::sleep(Duration::from_millis(params.ms)).await;
+    Ok("at last")
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Flood {
+    /// How many times to report progress and to log.
+    n: u32,
+}
+
+/// Says a lot, quickly.
+#[tool]
+async fn flood(params: Flood, ctx: Context) -> Result<&'static str, ToolError> {
+    for at in 1..=params.n {
+        ctx.report(at, params.n, "flooding");
+        ctx.log(Level::Info, format!("line {at}"));
+        tokio::task::yield_now().await;
+    }
+    Ok("dry again")
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Steps {
+    /// The gate.
+    gate: String,
+    /// How many steps.
+    n: u32,
+}
+
+/// Gates by name; each lets as many steps through as it was opened for.
+#[derive(Default)]
+struct Gates(Mutex<HashMap<String, Arc<Semaphore>>>);
+
+impl Gates {
+    fn get(&self, name: &str) -> Arc<Semaphore> {
+        let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(gates.entry(name.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(0))))
+    }
+}
+
+async fn steps(gates: Arc<Gates>, params: Steps, ctx: Context) -> Result<&'static str, ToolError> {
+    let gate = gates.get(&params.gate);
+    for at in 1..=params.n {
+        ctx.report(at, params.n, format!("step {at}"));
+        gate.acquire().await?.forget();
+    }
+    Ok("arrived")
+}
+
+async fn open(gates: Arc<Gates>, params: Steps) -> Result<(), ToolError> {
+    gates.get(&params.gate).add_permits(params.n as usize);
+    Ok(())
+}

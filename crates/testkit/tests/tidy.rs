@@ -1,0 +1,434 @@
+//! The rules of the house that a machine can hold: which room may use which, how files are named and how long they
+//! are, and what must not be in them. Every rule is a function over files, so that each can be shown to fail.
+
+use std::path::Path;
+use std::{fs, io};
+
+use toml::{Table, Value};
+
+/// One file of the repository, by its path from the root.
+struct File {
+    path: String,
+    text: String,
+}
+
+/// A rule names every place that breaks it.
+type Rule = fn(&[File]) -> Vec<String>;
+
+const SKIPPED: [&str; 5] = ["target", "node_modules", ".git", ".venv", "__pycache__"];
+const LONGEST: usize = 800;
+
+/// Which crates of this house a crate may use, by folder. `testkit` is not on any list, because it is for tests.
+const EDGES: [(&str, &[&str]); 13] = [
+    ("hub", &[]),
+    ("wire", &[]),
+    ("history", &["hub"]),
+    ("sdk", &["hub", "sdk-macros"]),
+    ("sdk/macros", &[]),
+    ("serve", &["hub", "wire"]),
+    ("upstream", &["hub", "wire"]),
+    ("openapi", &["hub"]),
+    ("program", &["hub"]),
+    ("tui", &["hub"]),
+    ("tester", &["hub", "upstream"]),
+    ("cli", &["hub", "history", "sdk", "serve", "upstream", "openapi", "program", "tui", "tester"]),
+    (
+        "testkit",
+        &["hub", "wire", "history", "sdk", "serve", "upstream", "openapi", "program", "tui", "tester"],
+    ),
+];
+
+/// Libraries that only some rooms may know.
+const ROOMS: [(&str, &[&str]); 3] =
+    [("axum", &["serve", "wire"]), ("rmcp", &["upstream"]), ("ratatui", &["tui"])];
+
+/// Imports point one way, and each big library has its room.
+fn edges(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (folder, manifest) in manifests(files) {
+        let Some((_, allowed)) = EDGES.iter().find(|(name, _)| *name == folder) else {
+            broken.push(format!("crates/{folder}: which crates it may use is not written down in tidy.rs"));
+            continue;
+        };
+        for (section, dependency, _) in dependencies(&manifest) {
+            if section.ends_with("dev-dependencies") {
+                continue;
+            }
+            let ours = dependency.strip_prefix("toolyard-").or((dependency == "toolyard").then_some("cli"));
+            if ours.is_some_and(|name| !allowed.contains(&name)) {
+                broken.push(format!("crates/{folder}: may not use {dependency}"));
+            }
+            let room = ROOMS.iter().find(|(library, _)| *library == dependency);
+            if room.is_some_and(|(_, rooms)| !rooms.contains(&folder.as_str())) {
+                broken.push(format!("crates/{folder}: {dependency} belongs in another room"));
+            }
+        }
+    }
+    broken
+}
+
+/// Versions are named in the root manifest and nowhere else.
+fn versions(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (folder, manifest) in manifests(files) {
+        for (section, dependency, value) in dependencies(&manifest) {
+            if !from_workspace(value) {
+                broken.push(format!("crates/{folder}: {section}: {dependency} is not from the workspace"));
+            }
+        }
+        for key in ["version", "edition", "rust-version", "license"] {
+            let value = manifest.get("package").and_then(|package| package.get(key));
+            if value.is_some_and(|value| !from_workspace(value)) {
+                broken.push(format!("crates/{folder}: {key} is not from the workspace"));
+            }
+        }
+    }
+    broken
+}
+
+fn from_workspace(value: &Value) -> bool {
+    value.get("workspace").and_then(Value::as_bool) == Some(true) && value.get("version").is_none()
+}
+
+fn long_files(files: &[File]) -> Vec<String> {
+    let measured = files.iter().filter(|file| is_any(file, &["rs", "ts", "vue", "py"]));
+    let long = measured.map(|file| (file, file.text.lines().count())).filter(|(_, lines)| *lines > LONGEST);
+    long.map(|(file, lines)| format!("{}: {lines} lines, {LONGEST} are allowed", file.path)).collect()
+}
+
+fn first_lines(files: &[File]) -> Vec<String> {
+    let sources =
+        files.iter().filter(|file| crate_of(file).is_some_and(|(_, rest)| rest.starts_with("src/")));
+    let silent = sources.filter(|file| is_any(file, &["rs"]) && !file.text.starts_with("//!"));
+    silent.map(|file| format!("{}: the first line does not say what the file is for", file.path)).collect()
+}
+
+fn file_names(files: &[File]) -> Vec<String> {
+    const NAMES: [&str; 8] = ["util", "utils", "common", "helpers", "misc", "types", "manager", "mod"];
+    let named = |file: &&File| {
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        let stem = name.split('.').next().unwrap_or_default();
+        is_any(file, &["rs", "ts", "js", "mjs", "vue", "py"]) && NAMES.contains(&stem)
+    };
+    files.iter().filter(named).map(|file| format!("{}: say what is in it", file.path)).collect()
+}
+
+/// No test is switched off and nothing is left for later. The words are cut in two so that this file may hold them.
+fn unfinished(files: &[File]) -> Vec<String> {
+    const WORDS: [&str; 4] = [
+        concat!("#[ig", "nore"),
+        concat!("to", "do!("),
+        concat!("unimple", "mented!("),
+        concat!("db", "g!("),
+    ];
+    let sources = files.iter().filter(|file| is_any(file, &["rs"]));
+    sources.flat_map(|file| lines_with(file, &file.text, &WORDS)).collect()
+}
+
+/// Nothing below `cli` reads the environment, prints, or ends the process.
+fn outside_world(files: &[File]) -> Vec<String> {
+    const WORDS: [&str; 9] = [
+        "env::var(",
+        "env::var_os(",
+        "env::vars(",
+        "env::vars_os(",
+        "println!(",
+        "print!(",
+        "eprintln!(",
+        "eprint!(",
+        "process::exit(",
+    ];
+    let below = files.iter().filter(|file| {
+        let Some((name, rest)) = crate_of(file) else { return false };
+        let shipped = rest.starts_with("src/") && !rest.contains("/tests/") && !rest.ends_with("/tests.rs");
+        is_any(file, &["rs"]) && shipped && name != "cli" && name != "testkit"
+    });
+    let shipped = |file: &File| {
+        let end = file.text.find("#[cfg(test)]\nmod tests {").unwrap_or(file.text.len());
+        file.text[..end].to_owned()
+    };
+    below.flat_map(|file| lines_with(file, &shipped(file), &WORDS)).collect()
+}
+
+/// Paths of the machine that somebody worked on mean nothing on any other.
+fn machine_paths(files: &[File]) -> Vec<String> {
+    let found = |line: &str| {
+        ["work", "root", "farm"].iter().any(|word| {
+            line.match_indices(&format!("/{word}/")).any(|(at, _)| {
+                // In the middle of a longer path it is just a folder of that name.
+                let before = line[..at].chars().next_back();
+                !before.is_some_and(|c| c.is_alphanumeric() || "_-.~$*})>]".contains(c))
+            })
+        })
+    };
+    let mut broken = Vec::new();
+    for file in files {
+        let lines = file.text.lines().enumerate().filter(|(_, line)| found(line));
+        broken.extend(lines.map(|(at, line)| format!("{}:{}: {}", file.path, at + 1, line.trim())));
+    }
+    broken
+}
+
+/// A lock file that names a registry host installs nowhere else.
+fn registry_hosts(files: &[File]) -> Vec<String> {
+    fn resolved(value: &serde_json::Value, found: &mut Vec<String>) {
+        for (key, inner) in value.as_object().into_iter().flatten() {
+            match inner.as_str() {
+                Some(text) if key == "resolved" && text.contains("://") => found.push(text.to_owned()),
+                _ => resolved(inner, found),
+            }
+        }
+    }
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| file.path.ends_with("package-lock.json")) {
+        let mut found = Vec::new();
+        match serde_json::from_str(&file.text) {
+            Ok(lock) => resolved(&lock, &mut found),
+            Err(error) => broken.push(format!("{}: {error}", file.path)),
+        }
+        broken.extend(found.iter().map(|address| format!("{}: resolved to {address}", file.path)));
+    }
+    broken
+}
+
+/// The crates' manifests, by folder under `crates`. One that cannot be read does not build, so cargo says why.
+fn manifests(files: &[File]) -> impl Iterator<Item = (String, Table)> {
+    files.iter().filter_map(|file| {
+        let folder = file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
+        Some((folder.to_owned(), file.text.parse().ok()?))
+    })
+}
+
+/// Section, name and value of every dependency, those for one platform included.
+fn dependencies(manifest: &Table) -> Vec<(String, &str, &Value)> {
+    let mut places = vec![(String::new(), manifest)];
+    let targets = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
+    places.extend(targets.filter_map(|(name, table)| Some((format!("{name}."), table.as_table()?))));
+    let mut found = Vec::new();
+    for (place, table) in places {
+        for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let list = table.get(section).and_then(Value::as_table).into_iter().flatten();
+            found.extend(list.map(|(name, value)| (format!("{place}{section}"), name.as_str(), value)));
+        }
+    }
+    found
+}
+
+/// The folder of the crate that a file is in, and the path from there.
+fn crate_of(file: &File) -> Option<(&str, &str)> {
+    let path = file.path.strip_prefix("crates/")?;
+    match path.strip_prefix("sdk/macros/") {
+        Some(rest) => Some(("sdk/macros", rest)),
+        None => path.split_once('/'),
+    }
+}
+
+fn is_any(file: &File, extensions: &[&str]) -> bool {
+    file.path.rsplit_once('.').is_some_and(|(_, extension)| extensions.contains(&extension))
+}
+
+/// The lines of code with one of these words that is not the end of a longer word; comments may name anything.
+fn lines_with(file: &File, text: &str, words: &[&str]) -> Vec<String> {
+    let has = |line: &str, word: &str| {
+        line.match_indices(word)
+            .any(|(at, _)| !line[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '_'))
+    };
+    let code = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+    let found = code.filter(|(_, line)| words.iter().any(|word| has(line, word)));
+    found.map(|(at, line)| format!("{}:{}: {}", file.path, at + 1, line.trim())).collect()
+}
+
+/// Every text file of the repository.
+fn repository() -> io::Result<Vec<File>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let mut files = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if SKIPPED.iter().any(|skipped| entry.file_name() == *skipped) {
+                continue;
+            }
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file()
+                && let Ok(text) = fs::read_to_string(entry.path())
+                && let Ok(path) = entry.path().strip_prefix(&root)
+            {
+                files.push(File { path: path.to_string_lossy().into_owned(), text });
+            }
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
+}
+
+#[track_caller]
+fn holds(rule: Rule) {
+    let files = repository().unwrap_or_default();
+    assert!(files.len() > 50, "the repository was not found");
+    let broken = rule(&files);
+    assert!(broken.is_empty(), "{} places break this rule:\n  {}", broken.len(), broken.join("\n  "));
+}
+
+#[track_caller]
+fn check(rule: Rule, path: &str, text: &str, broken: &[&str]) {
+    let file = File { path: path.to_owned(), text: text.to_owned() };
+    assert_eq!(rule(&[file]), broken);
+}
+
+#[test]
+fn imports_point_one_way_and_each_big_library_has_its_room() {
+    holds(edges);
+}
+
+#[test]
+fn an_import_against_the_direction_is_found() {
+    let hub =
+        "[dependencies]\ntoolyard-wire.workspace = true\naxum.workspace = true\nserde.workspace = true\n";
+    let broken = ["crates/hub: axum belongs in another room", "crates/hub: may not use toolyard-wire"];
+    check(edges, "crates/hub/Cargo.toml", hub, &broken);
+    check(edges, "crates/hub/Cargo.toml", &hub.replace("[dep", "[dev-dep"), &[]);
+    let kit = "[target.'cfg(unix)'.dependencies]\ntoolyard-testkit.workspace = true\nrmcp.workspace = true\n";
+    let broken = ["crates/cli: rmcp belongs in another room", "crates/cli: may not use toolyard-testkit"];
+    check(edges, "crates/cli/Cargo.toml", kit, &broken);
+    check(
+        edges,
+        "crates/tui/Cargo.toml",
+        "[build-dependencies]\ntoolyard = {}",
+        &["crates/tui: may not use toolyard"],
+    );
+    let new = ["crates/attic: which crates it may use is not written down in tidy.rs"];
+    check(edges, "crates/attic/Cargo.toml", "", &new);
+}
+
+#[test]
+fn versions_are_named_in_the_root_manifest_only() {
+    holds(versions);
+}
+
+#[test]
+fn a_version_in_a_member_is_found() {
+    let manifest = r#"
+        package.version = "1.0.0"
+        package.edition.workspace = true
+        dependencies.serde = "1"
+        dev-dependencies.tokio = { version = "1", features = ["full"] }
+        build-dependencies.cc = { path = "../cc" }
+        dependencies.fine = { workspace = true, features = ["x"] }
+    "#;
+    let broken = [
+        "crates/hub: dependencies: serde is not from the workspace",
+        "crates/hub: dev-dependencies: tokio is not from the workspace",
+        "crates/hub: build-dependencies: cc is not from the workspace",
+        "crates/hub: version is not from the workspace",
+    ];
+    check(versions, "crates/hub/Cargo.toml", manifest, &broken);
+}
+
+#[test]
+fn no_file_is_longer_than_800_lines() {
+    holds(long_files);
+}
+
+#[test]
+fn a_long_file_is_found() {
+    let text = "line\n".repeat(LONGEST + 1);
+    check(long_files, "web/src/page.vue", &text, &["web/src/page.vue: 801 lines, 800 are allowed"]);
+    check(long_files, "web/package-lock.json", &text, &[]);
+}
+
+#[test]
+fn every_source_file_says_first_what_it_is_for() {
+    holds(first_lines);
+}
+
+#[test]
+fn a_source_file_that_says_nothing_is_found() {
+    let broken = "crates/sdk/macros/src/a.rs: the first line does not say what the file is for";
+    check(first_lines, "crates/sdk/macros/src/a.rs", "\n//! Late.\n", &[broken]);
+    check(first_lines, "crates/hub/tests/a.rs", "fn main() {}", &[]);
+}
+
+#[test]
+fn files_are_named_for_what_they_hold() {
+    holds(file_names);
+}
+
+#[test]
+fn a_file_named_for_nothing_is_found() {
+    check(file_names, "crates/hub/src/call/mod.rs", "", &["crates/hub/src/call/mod.rs: say what is in it"]);
+    check(file_names, "web/src/types.d.ts", "", &["web/src/types.d.ts: say what is in it"]);
+    check(file_names, "crates/hub/src/common.toml", "", &[]);
+}
+
+#[test]
+fn nothing_is_left_unfinished_and_no_test_is_switched_off() {
+    holds(unfinished);
+}
+
+#[test]
+fn what_is_left_unfinished_is_found() {
+    let text = format!("fn a() {{\n    {}!()\n}}\n// {}!() in words\n", "todo", "todo");
+    check(unfinished, "crates/hub/tests/a.rs", &text, &[&format!("crates/hub/tests/a.rs:2: {}!()", "todo")]);
+    let text = format!("#[{} = \"slow\"]\n", "ignore");
+    check(
+        unfinished,
+        "crates/hub/tests/a.rs",
+        &text,
+        &[&format!("crates/hub/tests/a.rs:1: {}", text.trim())],
+    );
+}
+
+#[test]
+fn nothing_below_cli_reads_the_environment_prints_or_exits() {
+    holds(outside_world);
+}
+
+#[test]
+fn a_crate_that_talks_to_the_outside_world_is_found() {
+    let text = "//! x\nlet home = std::env::var(\"HOME\");\neprintln!(\"hm\");\n// println!(\"in words\")\n";
+    let broken = [
+        "crates/hub/src/a.rs:2: let home = std::env::var(\"HOME\");",
+        "crates/hub/src/a.rs:3: eprintln!(\"hm\");",
+    ];
+    check(outside_world, "crates/hub/src/a.rs", text, &broken);
+    for fine in [
+        "crates/cli/src/a.rs",
+        "crates/hub/build.rs",
+        "crates/hub/examples/a.rs",
+        "crates/hub/src/a/tests.rs",
+    ] {
+        check(outside_world, fine, text, &[]);
+    }
+    check(outside_world, "crates/hub/src/a.rs", "#[cfg(test)]\nmod tests {\n    println!(\"x\");\n}\n", &[]);
+}
+
+#[test]
+fn no_file_names_a_path_of_the_machine_it_was_written_on() {
+    holds(machine_paths);
+}
+
+#[test]
+fn a_path_of_the_machine_is_found() {
+    for word in ["work", "root", "farm"] {
+        let line = format!("see /{word}/main/notes");
+        check(machine_paths, "README.md", &format!("fine\n{line}\n"), &[&format!("README.md:2: {line}")]);
+        check(machine_paths, "README.md", &format!("https://host/{word}/x and ./{word}/x"), &[]);
+    }
+}
+
+#[test]
+fn no_lock_file_names_a_registry_host() {
+    holds(registry_hosts);
+}
+
+#[test]
+fn a_registry_host_in_a_lock_file_is_found() {
+    let lock = r#"{"packages": {"a": {"resolved": "https://registry.example/a.tgz"}, "b": {"resolved": "packages/b"}}}"#;
+    let broken = ["web/package-lock.json: resolved to https://registry.example/a.tgz"];
+    check(registry_hosts, "web/package-lock.json", lock, &broken);
+    let broken = ["package-lock.json: EOF while parsing an object at line 1 column 1"];
+    check(registry_hosts, "package-lock.json", "{", &broken);
+}

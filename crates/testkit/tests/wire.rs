@@ -1,0 +1,22 @@
+//! What clients see of a server on the wire, whatever they send and however they leave: the real binary over
+//! stdio and HTTP, in every version of the protocol. Every message of the server is held against the protocol's
+//! own schema by the harness.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
+
+mod wire {
+    mod announcements;
+    mod asking;
+    mod bad_lines;
+    mod bad_params;
+    mod bad_posts;
+    mod batches;
+    mod cancelling;
+    mod crowds;
+    mod lossless;
+    mod never_reading;
+    mod pages;
+    mod progress;
+    mod resuming;
+    mod sessions;
+    mod start;
+}

@@ -1,0 +1,126 @@
+//! What clients are told unasked, and only if they wanted to hear it.
+
+use serde_json::{Value, json};
+use toolyard_testkit::harness::{Client, Message, Over, Signal, Version};
+use toolyard_testkit::probe::NOTE;
+
+use super::start::{probe, server};
+
+const UPDATED: &str = "notifications/resources/updated";
+const TOOLS: &str = "notifications/tools/list_changed";
+const PROMPTS: &str = "notifications/prompts/list_changed";
+const RESOURCES: &str = "notifications/resources/list_changed";
+
+#[tokio::test]
+async fn a_legacy_client_hears_of_changed_lists_and_its_subscriptions() {
+    for over in Client::BOTH {
+        for version in Version::LEGACY {
+            let mut client = probe(over, version).await;
+            let mut standing = match over {
+                Over::Http => Some(client.listen(None).await.events()),
+                Over::Stdio => None,
+            };
+            client.ask("resources/subscribe", json!({"uri": NOTE})).await.answer.result();
+            let mut said = change_everything(&mut client).await;
+            client.ask("resources/unsubscribe", json!({"uri": NOTE})).await.answer.result();
+            said.extend(client.call("touch", json!({"uri": NOTE})).await.said);
+            said.extend(client.call("change_tools", "{}").await.said);
+            match &mut standing {
+                Some(events) => {
+                    assert!(said.is_empty(), "{version}: {said:?}");
+                    while said.len() < 5 {
+                        said.push(events.next_message().await.unwrap().1);
+                    }
+                }
+                // What is said on its own may come after the answer that it is not part of.
+                None => {
+                    while said.len() < 5 {
+                        said.push(client.line().next().await);
+                    }
+                }
+            }
+            let said: Vec<Value> = said.into_iter().map(|message| message.value).collect();
+            let told =
+                |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
+            let expected = [
+                told(UPDATED, json!({"uri": NOTE})),
+                told(TOOLS, json!({})),
+                told(PROMPTS, json!({})),
+                told(RESOURCES, json!({})),
+                told(TOOLS, json!({})),
+            ];
+            assert_eq!(said, expected, "{over:?} {version}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_is_acknowledged_first_filtered_and_ends_with_a_result() {
+    let server = server().await;
+    let mut client = Client::join(&server, Version::V2026_07_28).await;
+    let mut other = Client::join(&server, Version::V2026_07_28).await;
+    let missing = "probe://missing";
+    let wanted = json!({"toolsListChanged": true, "resourceSubscriptions": [NOTE, missing]});
+    let mut listening = client.begin("subscriptions/listen", json!({"notifications": wanted})).await;
+    let id = listening.id.clone();
+    let told = |method: &str, params: Value| {
+        let mut params = params;
+        params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
+        json!({"jsonrpc": "2.0", "method": method, "params": params})
+    };
+    let agreed = json!({"toolsListChanged": true, "resourceSubscriptions": [NOTE]});
+    let acknowledged = told("notifications/subscriptions/acknowledged", json!({"notifications": agreed}));
+    assert_eq!(listening.next().await.unwrap().value, acknowledged);
+    change_everything(&mut other).await;
+    assert_eq!(listening.next().await.unwrap().value, told(UPDATED, json!({"uri": NOTE})));
+    assert_eq!(listening.next().await.unwrap().value, told(TOOLS, json!({})));
+    server.process().await.signal(Signal::Terminate);
+    assert_eq!(listening.finish().await.answer.value, ended(&id));
+    assert_eq!(server.process().await.exit().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_subscription_works_on_stdio_beside_other_requests() {
+    let mut client = probe(Over::Stdio, Version::V2026_07_28).await;
+    let wanted = json!({"notifications": {"promptsListChanged": true, "resourcesListChanged": true}});
+    let mut listening = client.begin("subscriptions/listen", wanted).await;
+    let acknowledged = listening.next().await.unwrap();
+    assert_eq!(acknowledged.method(), Some("notifications/subscriptions/acknowledged"));
+    let mut said = change_everything(&mut client).await;
+    while said.len() < 2 {
+        said.push(listening.next().await.unwrap());
+    }
+    let methods: Vec<_> = said.iter().map(|message| message.method().unwrap()).collect();
+    assert_eq!(methods, [PROMPTS, RESOURCES]);
+    let id = listening.id.clone();
+    client.line().process().await.signal(Signal::Terminate);
+    assert_eq!(listening.finish().await.answer.value, ended(&id));
+    assert_eq!(client.line().process().await.exit().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_cancelled_subscription_is_silent() {
+    let mut client = probe(Over::Stdio, Version::V2026_07_28).await;
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let mut listening = client.begin("subscriptions/listen", wanted).await;
+    listening.next().await.unwrap();
+    client.cancel(&listening.id).await;
+    assert!(change_everything(&mut client).await.is_empty());
+    assert!(client.ask("tools/list", "{}").await.said.is_empty());
+}
+
+/// Touches two resources, then changes each list; what was said meanwhile.
+async fn change_everything(client: &mut Client) -> Vec<Message> {
+    let mut said = Vec::new();
+    said.extend(client.call("touch", json!({"uri": "probe://other"})).await.said);
+    said.extend(client.call("touch", json!({"uri": NOTE})).await.said);
+    for change in ["change_tools", "change_prompts", "change_resources"] {
+        said.extend(client.call(change, "{}").await.said);
+    }
+    said
+}
+
+fn ended(id: &Value) -> Value {
+    let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
+    json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": meta}})
+}

@@ -1,0 +1,90 @@
+//! Clients that ask and never read: they may wait for ever, but they may not use up our memory or our time.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+use toolyard_testkit::harness::{Client, Process, Version, soon};
+
+use super::start::{FIXTURE, server};
+
+/// More than this may no misbehaving client cost.
+const MEGABYTES: u64 = 100;
+/// How long a pipe must take nothing more before we say that it is full.
+const FULL: Duration = Duration::from_millis(500);
+
+#[tokio::test]
+async fn a_flood_of_requests_that_nobody_reads_the_answers_of_stops_being_read() {
+    let (process, mut stdin, stdout) = Process::start(FIXTURE, &["stdio", "--yard", "probe"]);
+    let before = process.megabytes();
+    let mut sent = 0;
+    loop {
+        let line = request(sent, "big", json!({"bytes": 100_000}), None) + "\n";
+        match timeout(FULL, stdin.write_all(line.as_bytes())).await {
+            Ok(written) => written.unwrap(),
+            Err(_) => break,
+        }
+        sent += 1;
+        assert!(sent < 100_000, "the server reads and reads");
+    }
+    let grown = process.megabytes().saturating_sub(before);
+    assert!(grown < MEGABYTES, "{grown} MB more after {sent} requests");
+
+    // Once somebody reads, everything that was read in whole is answered.
+    drop(stdin);
+    let mut answers = BufReader::new(stdout).lines();
+    let mut answered = 0;
+    while soon("the answers", answers.next_line()).await.unwrap().is_some() {
+        answered += 1;
+    }
+    assert!(answered >= sent, "{answered} answers to {sent} requests");
+}
+
+#[tokio::test]
+async fn streams_that_nobody_reads_hold_up_nobody_else() {
+    let server = server().await;
+    let mut other = Client::join(&server, Version::V2026_07_28).await;
+    other.ask("tools/list", "{}").await.answer.result();
+    let before = server.process().await.megabytes();
+    let mut silent = Vec::new();
+    for at in 0..8 {
+        let body = request(at, "flood", json!({"n": 20_000}), Some("t"));
+        silent.push(post(&server.address, "flood", &body).await);
+        let body = request(at, "big", json!({"bytes": 3_000_000}), None);
+        silent.push(post(&server.address, "big", &body).await);
+    }
+    for _ in 0..50 {
+        let asked = Instant::now();
+        other.ask("tools/list", "{}").await.answer.result();
+        assert!(asked.elapsed() < Duration::from_secs(2), "an answer took {:?}", asked.elapsed());
+    }
+    assert_eq!(other.call("slow", json!({"ms": 1})).await.answer.content(), "at last");
+    let grown = server.process().await.megabytes().saturating_sub(before);
+    assert!(grown < MEGABYTES, "{grown} MB more");
+}
+
+fn request(id: u32, tool: &str, arguments: serde_json::Value, token: Option<&str>) -> String {
+    let mut meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    if let Some(token) = token {
+        meta["progressToken"] = token.into();
+    }
+    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+}
+
+async fn post(address: &str, tool: &str, body: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: tools/call\r\nMcp-Name: {tool}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
