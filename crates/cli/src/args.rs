@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -29,13 +30,17 @@ pub(crate) enum Verb {
     Serve(ServeArgs),
     /// Serve the yard to the client that started this process, over standard input and output.
     Stdio(StdioArgs),
+    /// Keeps the process of a server: this program starts itself like that, people do not.
+    #[command(hide = true)]
+    Keeper(KeeperArgs),
 }
 
 #[derive(Debug, Parser)]
 pub(crate) struct ServeArgs {
-    /// The configuration. Without one, the embedded demo yard is served.
+    /// A configuration: toolyard.toml, or the file of another program that names MCP servers; may be given several
+    /// times. Without one: ./toolyard.toml, the one among your configurations, or the embedded demo yard.
     #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    pub(crate) config: Vec<PathBuf>,
 
     /// The address to listen on; port 0 picks a free one [default: 127.0.0.1:8080].
     #[arg(long, value_name = "ADDRESS")]
@@ -56,12 +61,24 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Parser)]
 pub(crate) struct StdioArgs {
-    /// The configuration. Without one, the embedded demo yard is served.
+    /// A configuration: toolyard.toml, or the file of another program that names MCP servers; may be given several
+    /// times. Without one: ./toolyard.toml, the one among your configurations, or the embedded demo yard.
     #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    pub(crate) config: Vec<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[derive(Debug, Parser)]
+pub(crate) struct KeeperArgs {
+    /// The process to outlive by no more than it takes to clean up.
+    #[arg(long, value_name = "PID")]
+    pub(crate) watch: u32,
+
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AuthMode {
     Token,

@@ -6,6 +6,8 @@
 mod args;
 mod config;
 mod demo;
+mod fleet;
+mod keeper;
 mod serve;
 mod signals;
 mod stdio;
@@ -43,7 +45,16 @@ impl From<Exit> for ExitCode {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    start_log(&args);
+    match args.verb {
+        Verb::Serve(verb) => run(args.log.as_deref(), serve::run(verb)),
+        Verb::Stdio(verb) => run(args.log.as_deref(), stdio::run(verb)),
+        // There is one of these beside every server that we start, so it has neither log nor runtime.
+        Verb::Keeper(verb) => keeper::run(verb),
+    }
+}
+
+fn run(log: Option<&str>, work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
+    start_log(log);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -51,12 +62,7 @@ fn main() -> ExitCode {
             return Exit::Failed.into();
         }
     };
-    let exit = runtime.block_on(async {
-        match args.verb {
-            Verb::Serve(args) => serve::run(args).await,
-            Verb::Stdio(args) => stdio::run(args).await,
-        }
-    });
+    let exit = runtime.block_on(work);
     // A read of standard input that nobody will answer must not keep the process alive.
     runtime.shutdown_background();
     exit.unwrap_or_else(|error| {
@@ -66,10 +72,10 @@ fn main() -> ExitCode {
     .into()
 }
 
-fn start_log(args: &Args) {
+fn start_log(log: Option<&str>) {
     use std::io::IsTerminal;
     let colour =
         std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let filter = tracing_subscriber::EnvFilter::new(args.log.as_deref().unwrap_or("warn"));
+    let filter = tracing_subscriber::EnvFilter::new(log.unwrap_or("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour).init();
 }

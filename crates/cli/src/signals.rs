@@ -10,14 +10,12 @@ pub(crate) async fn until_stopped<T>(
 ) -> anyhow::Result<Option<T>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
     tokio::pin!(work);
     loop {
         tokio::select! {
             done = &mut work => return Ok(Some(done)),
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            _ = hang_up.recv() => {}
         }
         if stop.is_cancelled() {
             return Ok(None);

@@ -1,20 +1,18 @@
 //! `toolyard stdio`
 
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
 use toolyard_serve::{StdioOptions, stdio_with};
 
 use crate::args::StdioArgs;
-use crate::config::Config;
+use crate::fleet::Fleet;
 use crate::signals::until_stopped;
-use crate::{Exit, yard};
+use crate::{Exit, config, yard};
 
 pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
-    let config = match Config::find(args.config.as_deref()) {
-        Ok(config) => config,
-        Err(error) => {
-            eprintln!("toolyard: {error:#}");
-            return Ok(Exit::Usage);
-        }
+    let Some(config) = config::load_or_tell(&args.config) else {
+        return Ok(Exit::Usage);
     };
     let stop = CancellationToken::new();
     let options = StdioOptions {
@@ -27,8 +25,16 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         stop: stop.clone(),
         ..StdioOptions::default()
     };
-    match until_stopped(stop, stdio_with(yard::build(&config), options)).await? {
-        Some(served) => served.map(|()| Exit::Fine).map_err(Into::into),
-        None => Ok(Exit::Interrupted),
-    }
+    let yard = yard::build(&config);
+    let mut fleet = Fleet::start(Arc::clone(&yard), config, args.config)?;
+    let work = async {
+        let served = tokio::select! {
+            served = stdio_with(yard, options) => served.map_err(Into::into),
+            failed = fleet.follow() => failed,
+        };
+        fleet.stop().await;
+        served
+    };
+    let done = until_stopped(stop, work).await?.transpose()?;
+    Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
 }

@@ -85,12 +85,22 @@ struct Report {
     suggestion: Option<String>,
     details: Option<Value>,
     retry_after: Option<Duration>,
+    origin: Option<Origin>,
+}
+
+/// The error that a source answered with, in its own words. A front of the same protocol repeats it as it was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Origin {
+    pub code: i64,
+    pub message: String,
+    pub data: Option<Value>,
 }
 
 impl Error {
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        let message = message.into();
         let report =
-            Report { kind, message: message.into(), suggestion: None, details: None, retry_after: None };
+            Report { kind, message, suggestion: None, details: None, retry_after: None, origin: None };
         Self { report: Box::new(report) }
     }
 
@@ -110,6 +120,17 @@ impl Error {
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.report.retry_after = Some(wait);
         self
+    }
+
+    #[must_use]
+    pub fn from_source(mut self, origin: Origin) -> Self {
+        self.report.origin = Some(origin);
+        self
+    }
+
+    /// What the source itself answered, if this is its own error.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.report.origin.as_ref()
     }
 
     pub fn kind(&self) -> Kind {

@@ -35,6 +35,10 @@ pub enum Event {
         source: SourceName,
         uri: String,
     },
+    /// How a source is doing is not what it was.
+    StatusChanged {
+        source: SourceName,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

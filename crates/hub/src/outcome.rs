@@ -9,14 +9,16 @@ pub struct Outcome {
     pub body: Raw,
     /// Whether the result itself says that the tool failed.
     pub failed: bool,
+    /// Whether the body carries what only the modern era adds to results.
+    pub modern: bool,
 }
 
 impl Outcome {
     pub fn success(body: Raw) -> Self {
-        Self { body, failed: false }
+        Self { body, failed: false, modern: false }
     }
 
     pub fn failure(body: Raw) -> Self {
-        Self { body, failed: true }
+        Self { body, failed: true, modern: false }
     }
 }

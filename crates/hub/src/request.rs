@@ -65,6 +65,8 @@ pub enum Priority {
 pub struct CallContext {
     pub session_id: Option<Arc<str>>,
     pub user_id: Option<Arc<str>>,
+    /// Headers of the caller's request that the configuration lets through to sources, by lower-case name.
+    pub headers: Vec<(String, String)>,
     /// Set where a front serves one source alone: names are then that source's raw names.
     pub only_source: Option<SourceName>,
 }

@@ -16,6 +16,7 @@ use crate::name::{Prefix, SourceName};
 use crate::outcome::Outcome;
 use crate::principal::Principal;
 use crate::request::CallContext;
+use crate::status::Status;
 use crate::yard::Yard;
 
 /// Anything that offers tools, resources or prompts.
@@ -31,8 +32,16 @@ pub trait Source: Send + Sync {
     /// to read. It asks while it holds its list of sources, so do not tell the [`Feed`] anything from in here.
     fn offer(&self) -> Arc<Offer>;
 
+    /// How it is doing.
+    fn status(&self) -> Status {
+        Status::ready()
+    }
+
     /// Called once, when the yard takes the source in.
     fn attach(&self, _feed: Feed) {}
+
+    /// Somebody wants to hear when this resource is updated. The source tells its [`Feed`] from then on.
+    fn watch(&self, _uri: &str) {}
 
     /// Carries the call out. Dropping the future cancels it.
     fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>>;
@@ -135,6 +144,13 @@ impl Feed {
     pub fn offer_changed(&self) {
         if let Some(yard) = self.yard.upgrade() {
             yard.refresh();
+        }
+    }
+
+    /// How the source is doing is not what it was.
+    pub fn status_changed(&self) {
+        if let Some(yard) = self.yard.upgrade() {
+            yard.status_changed(&self.source);
         }
     }
 

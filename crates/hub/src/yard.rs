@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
 
 use crate::catalog::Catalog;
 use crate::events::{Event, Events};
@@ -14,6 +16,7 @@ use crate::limits::{Limits, RateCounters};
 use crate::name::SourceName;
 use crate::principal::Principal;
 use crate::source::{Feed, Source};
+use crate::status::Status;
 use crate::view::View;
 
 /// The running set of sources.
@@ -28,6 +31,7 @@ pub struct Yard {
     /// How many refreshes were asked for, and up to which of them the catalog is current.
     wanted: AtomicU64,
     served: AtomicU64,
+    status: Notify,
 }
 
 /// What a yard is made with.
@@ -50,6 +54,7 @@ impl Yard {
             events: Events::default(),
             wanted: AtomicU64::new(0),
             served: AtomicU64::new(0),
+            status: Notify::new(),
         })
     }
 
@@ -115,6 +120,55 @@ impl Yard {
     /// What this principal may see of it.
     pub fn view(&self, principal: &Principal) -> View {
         View::new(self.catalog(), principal.clone())
+    }
+
+    /// Whether there is a source of this name.
+    pub fn has(&self, name: &SourceName) -> bool {
+        self.lock_sources().iter().any(|source| source.name() == name)
+    }
+
+    /// How every source is doing, in the order of the yard.
+    pub fn statuses(&self) -> Vec<(SourceName, Status)> {
+        self.lock_sources().iter().map(|source| (source.name().clone(), source.status())).collect()
+    }
+
+    /// Whether every source has started or failed to: the lists are whole.
+    pub fn is_settled(&self) -> bool {
+        self.lock_sources().iter().all(|source| source.status().settled)
+    }
+
+    /// Waits for sources that are still starting, for each at most this long since it began.
+    pub async fn settle(&self, longest: Duration) {
+        loop {
+            let changed = self.status.notified();
+            let until = {
+                let sources = self.lock_sources();
+                let starting = sources.iter().map(|source| source.status()).filter(|status| !status.settled);
+                starting.map(|status| status.since + longest).max()
+            };
+            match until {
+                Some(until) if until > Instant::now() => {
+                    // Whether it changed or the time is up: look again.
+                    let _ = tokio::time::timeout_at(until, changed).await;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    pub(crate) fn status_changed(&self, source: &SourceName) {
+        self.status.notify_waiters();
+        self.events.tell(|| Event::StatusChanged { source: source.clone() });
+    }
+
+    /// Somebody wants to hear when this resource is updated: its source is told.
+    pub fn watch(&self, uri: &str) {
+        let catalog = self.catalog();
+        let holder = catalog.resource(uri).map(|resource| &resource.source);
+        let holder = holder.or_else(|| catalog.template_for(uri).map(|template| &template.source));
+        if let Some(source) = holder.and_then(|name| catalog.source(name)) {
+            source.watch(uri);
+        }
     }
 
     pub fn limits(&self) -> &Limits {

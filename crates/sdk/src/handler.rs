@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use toolyard_hub::json::Object;
 use toolyard_hub::{BoxFuture, Error, Kind, Raw};
 
 use crate::context::Context;
@@ -115,11 +116,17 @@ where
 
 /// The arguments as the tool wants them. They fit the schema already; what fails here is finer than a schema.
 fn read<P: DeserializeOwned>(arguments: &RawValue) -> Result<P, ToolError> {
-    serde_json::from_str(arguments.get()).map_err(|error| {
+    // `()` is a way to take nothing, but to serde it is `null`, which arguments never are.
+    let nothing = || if is_empty(arguments) { serde_json::from_str("null").ok() } else { None };
+    serde_json::from_str(arguments.get()).or_else(|error| nothing().ok_or(error)).map_err(|error| {
         let provided: Value = serde_json::from_str(arguments.get()).unwrap_or_default();
         let details = serde_json::json!({"field": "", "reason": error.to_string(), "provided": provided});
         Error::new(Kind::InvalidArguments, format!("input validation failed: {error}"))
             .with_details(details)
             .into()
     })
+}
+
+fn is_empty(arguments: &RawValue) -> bool {
+    Object::parse(arguments).is_ok_and(|members| members.is_empty())
 }

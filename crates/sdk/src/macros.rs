@@ -5,8 +5,23 @@ use serde::de::DeserializeOwned;
 use serde_json::Map;
 pub use serde_json::Value;
 
+use crate::error::ToolError;
+use crate::output::IntoOutput;
+
 /// Does nothing; it compiles only for types that can be a tool's parameters.
 pub fn can_be_params<P: DeserializeOwned + JsonSchema>() {}
+
+/// Does nothing; it compiles only for what a tool can return.
+pub fn can_be_returned<R: Returned>() {}
+
+/// What a tool can return.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    note = "a tool returns `Result<O, ToolError>`"
+)]
+pub trait Returned {}
+
+impl<O: IntoOutput> Returned for Result<O, ToolError> {}
 
 /// An object with these members.
 pub fn object<const N: usize>(members: [(&str, Value); N]) -> Value {

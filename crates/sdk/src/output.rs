@@ -137,7 +137,7 @@ impl IntoOutput for Raw {
             is_error: bool,
         }
         let failed = serde_json::from_str::<Said>(self.get()).is_ok_and(|said| said.is_error);
-        Ok(Outcome { body: self, failed })
+        Ok(Outcome { body: self, failed, modern: false })
     }
 }
 

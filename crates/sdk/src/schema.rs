@@ -17,6 +17,9 @@ pub(crate) use form::form;
 /// here and complains when it reads them.
 pub(crate) fn input<T: JsonSchema>() -> Raw {
     let schema = root::<T>(settings().for_deserialize());
+    if schema.get("type").is_some_and(|kind| kind == "null") {
+        return no_input();
+    }
     if is_object(&schema, &schema) { raw::to_raw(&said_to_be_object(schema)) } else { any_input() }
 }
 

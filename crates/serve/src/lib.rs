@@ -3,6 +3,7 @@
 
 mod connection;
 mod door;
+mod fronts;
 mod listen;
 mod mcp;
 mod router;

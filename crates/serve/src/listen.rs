@@ -11,11 +11,12 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::Yard;
-use toolyard_wire::{Endpoint, EndpointSettings};
+use toolyard_wire::EndpointSettings;
 
 use crate::connection::Connection;
 use crate::door::{Auth, Door, DoorSettings};
-use crate::mcp::{Front, McpSettings, announce};
+use crate::fronts::Fronts;
+use crate::mcp::McpSettings;
 use crate::router::router;
 
 /// How many connections are served at once; more wait to be taken.
@@ -73,11 +74,10 @@ impl Bound {
     pub async fn serve(self, stop: CancellationToken) {
         let Self { listener, address, yard, settings } = self;
         let door = Door::new(settings.door, address.ip().is_loopback());
-        let front = Arc::new(Front::new(yard, settings.mcp));
-        let endpoint = Endpoint::new(Arc::clone(&front), settings.endpoint);
-        let announcer = tokio::spawn(announce(Arc::clone(&front), Arc::clone(endpoint.roster())));
-        let service = TowerToHyperService::new(router(Arc::clone(&endpoint), door));
+        let fronts = Fronts::new(yard, settings.mcp, settings.endpoint);
+        let service = TowerToHyperService::new(router(Arc::clone(&fronts), door));
         let connections = GracefulShutdown::new();
+        let cut = CancellationToken::new();
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
@@ -101,22 +101,26 @@ impl Bound {
             };
             let _ = stream.set_nodelay(true);
             let connection = http.serve_connection(TokioIo::new(Connection::new(stream)), service.clone());
-            let connection = connections.watch(connection);
+            let connection = cut.clone().run_until_cancelled_owned(connections.watch(connection));
             tokio::spawn(async move {
-                if let Err(error) = connection.await {
+                if let Some(Err(error)) = connection.await {
                     tracing::debug!(%error, "a connection ended badly");
                 }
                 drop(place);
             });
         }
         drop(listener);
-        endpoint.close();
+        fronts.close();
+        // Sessions end last: ending one cancels its calls, and those may still be answered on a connection.
         let drained = async {
-            tokio::join!(connections.shutdown(), endpoint.closed());
+            connections.shutdown().await;
+            fronts.closed().await;
         };
         if tokio::time::timeout(settings.drain, drained).await.is_err() {
             tracing::warn!("calls in flight did not finish in time and are cancelled");
+            cut.cancel();
+            fronts.cut_off();
         }
-        announcer.abort();
+        fronts.settled().await;
     }
 }

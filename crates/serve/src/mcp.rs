@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use toolyard_hub::{Principal, Yard};
+use tokio_util::task::TaskTracker;
+use toolyard_hub::{Principal, SourceName, View, Yard};
 use toolyard_wire::{About, Era, Inbound, Raw, RpcError, Service, Version};
 
 pub(crate) use listen::announce;
@@ -41,6 +42,10 @@ pub struct McpSettings {
     /// How many calls may wait for a modern client's answer, and for how long.
     pub parked: usize,
     pub parked_time: Duration,
+    /// How long a list waits for sources that are still starting.
+    pub start_wait: Duration,
+    /// Headers of callers, by lower-case name, that some source is to be handed.
+    pub forward_headers: Vec<String>,
 }
 
 impl Default for McpSettings {
@@ -56,6 +61,8 @@ impl Default for McpSettings {
             list_ttl: Duration::from_secs(60),
             parked: 256,
             parked_time: Duration::from_secs(600),
+            start_wait: Duration::from_secs(3),
+            forward_headers: Vec::new(),
         }
     }
 }
@@ -64,16 +71,50 @@ impl Default for McpSettings {
 #[derive(Debug)]
 pub(crate) struct Front {
     yard: Arc<Yard>,
+    scope: Scope,
     settings: McpSettings,
     /// `{name, title, version}`, made once.
     info: Raw,
     parking: Parking,
+    /// Calls under way, each in a task of its own.
+    calls: TaskTracker,
 }
 
+/// What of the yard a front shows.
+#[derive(Debug, Clone)]
+pub(crate) enum Scope {
+    /// Everything, under full names.
+    All,
+    /// One source, as if one were talking to it.
+    Source(SourceName),
+}
+
+/// How long calls that were cancelled may take to put things away before the process ends.
+const SETTLE: Duration = Duration::from_secs(5);
+
 impl Front {
-    pub(crate) fn new(yard: Arc<Yard>, settings: McpSettings) -> Self {
+    pub(crate) fn new(yard: Arc<Yard>, scope: Scope, settings: McpSettings) -> Self {
         let parking = Parking::new(settings.parked, settings.parked_time);
-        Self { info: discover::info(&settings.identity), yard, settings, parking }
+        let calls = TaskTracker::new();
+        Self { info: discover::info(&settings.identity), yard, scope, settings, parking, calls }
+    }
+
+    /// What this caller may see of it.
+    fn view(&self, caller: &Principal) -> View {
+        match &self.scope {
+            Scope::All => self.yard.view(caller),
+            Scope::Source(name) => self.yard.view(caller).of_source(name.clone()),
+        }
+    }
+
+    /// Waits for the calls that nobody waits for any more: what runs in them must learn that before the
+    /// process ends.
+    pub(crate) async fn settled(&self) {
+        self.parking.clear();
+        self.calls.close();
+        if tokio::time::timeout(SETTLE, self.calls.wait()).await.is_err() {
+            tracing::warn!(calls = self.calls.len(), "calls that were cancelled do not end");
+        }
     }
 }
 
@@ -90,6 +131,9 @@ impl Service for Front {
 
     async fn handle(self: Arc<Self>, request: Inbound<Principal>) -> Result<Raw, RpcError> {
         let modern = request.version.era() == Era::Modern;
+        if request.method.ends_with("/list") {
+            self.yard.settle(self.settings.start_wait).await;
+        }
         match (request.method.as_str(), modern) {
             ("tools/list", _) => self.list_tools(&request),
             ("resources/list", _) => self.list_resources(&request),

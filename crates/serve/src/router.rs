@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{Request, Response, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
@@ -13,22 +13,42 @@ use toolyard_hub::Principal;
 use toolyard_wire::Endpoint;
 
 use crate::door::{Door, guard};
+use crate::fronts::Fronts;
 use crate::mcp::Front;
 
 /// Routes that anybody may see without a token.
 pub(crate) const PUBLIC: [&str; 2] = ["/", "/health"];
 
-pub(crate) fn router(endpoint: Arc<Endpoint<Front>>, door: Arc<Door>) -> Router {
+pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
     Router::new()
         .route("/", get(welcome))
         .route("/health", get(health))
         .route("/mcp", any(mcp))
+        .route("/servers/{name}/mcp", any(mcp_of_source))
         .fallback(nowhere)
-        .with_state(endpoint)
+        .with_state(fronts)
         .layer(from_fn_with_state(door, guard))
 }
 
-async fn mcp(State(endpoint): State<Arc<Endpoint<Front>>>, request: Request<Body>) -> Response<Body> {
+async fn mcp(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {
+    respond(fronts.all(), request).await
+}
+
+async fn mcp_of_source(
+    State(fronts): State<Arc<Fronts>>,
+    Path(name): Path<String>,
+    request: Request<Body>,
+) -> Response<Body> {
+    match fronts.of_source(&name) {
+        Some(endpoint) => respond(&endpoint, request).await,
+        None => {
+            let body = r#"{"error":"there is no server of this name"}"#;
+            (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+        }
+    }
+}
+
+async fn respond(endpoint: &Arc<Endpoint<Front>>, request: Request<Body>) -> Response<Body> {
     match request.extensions().get::<Principal>().cloned() {
         Some(principal) => endpoint.respond(principal, request).await,
         // The door lets nobody through without one.

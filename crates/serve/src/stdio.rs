@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Principal, Yard};
 use toolyard_wire::{Roster, StdioEnd, StdioSettings, serve_stdio};
 
-use crate::mcp::{Front, McpSettings, announce};
+use crate::mcp::{Front, McpSettings, Scope, announce};
 
 /// What serving over stdio obeys.
 #[derive(Debug, Clone)]
@@ -38,13 +38,14 @@ pub async fn stdio(yard: Arc<Yard>) -> std::io::Result<()> {
 
 /// The same with everything said.
 pub async fn stdio_with(yard: Arc<Yard>, options: StdioOptions) -> std::io::Result<()> {
-    let front = Arc::new(Front::new(yard, options.mcp));
+    let front = Arc::new(Front::new(yard, Scope::All, options.mcp));
     let roster = Arc::new(Roster::new(1));
     let announcer = tokio::spawn(announce(Arc::clone(&front), Arc::clone(&roster)));
     let streams = (tokio::io::stdin(), tokio::io::stdout());
     let end = StdioEnd { shutdown: options.stop, unread: nobody_reads() };
-    let served = serve_stdio(front, options.principal, roster, streams, options.wire, end).await;
+    let served = serve_stdio(Arc::clone(&front), options.principal, roster, streams, options.wire, end).await;
     announcer.abort();
+    front.settled().await;
     served
 }
 

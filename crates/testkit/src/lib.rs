@@ -2,5 +2,7 @@
 //! on this.
 
 pub mod conformance;
+pub mod conformance_client;
 pub mod harness;
+pub mod odd;
 pub mod probe;

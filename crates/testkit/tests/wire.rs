@@ -19,4 +19,5 @@ mod wire {
     mod resuming;
     mod sessions;
     mod start;
+    mod stopping;
 }

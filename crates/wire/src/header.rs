@@ -3,7 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -104,10 +104,118 @@ fn check_param(headers: &HeaderMap, header: &str, value: &Value) -> Result<(), R
     if same { Ok(()) } else { Err(differs(header, &said, &body)) }
 }
 
+/// `Mcp-Name` for a request of ours.
+pub fn mirror_name(headers: &mut HeaderMap, name: &str) {
+    headers.insert(HeaderName::from_static(NAME), encode(name));
+}
+
+/// `Mcp-Param-*` for a request of ours, or why the schema cannot be mirrored: clients must not use such a tool.
+pub fn mirror_params(headers: &mut HeaderMap, schema: &RawValue, arguments: &RawValue) -> Result<(), String> {
+    if memchr::memmem::find(schema.get().as_bytes(), b"x-mcp-header").is_none() {
+        return Ok(());
+    }
+    let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
+    let arguments: Value = serde_json::from_str(arguments.get()).unwrap_or_default();
+    mirror_properties(headers, &schema, &arguments)
+}
+
+fn mirror_properties(headers: &mut HeaderMap, schema: &Value, arguments: &Value) -> Result<(), String> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(()) };
+    for (name, property) in properties {
+        let value = arguments.get(name).unwrap_or(&Value::Null);
+        if let Some(suffix) = property.get("x-mcp-header").and_then(Value::as_str) {
+            let header = HeaderName::try_from(format!("mcp-param-{suffix}"))
+                .map_err(|_| format!("x-mcp-header {suffix:?} is no header name"))?;
+            let text = match value {
+                Value::String(text) => Some(text.clone()),
+                Value::Number(number) => Some(number.to_string()),
+                Value::Bool(flag) => Some(flag.to_string()),
+                Value::Null | Value::Array(_) | Value::Object(_) => None,
+            };
+            if let Some(text) = text {
+                headers.insert(header, encode(&text));
+            }
+        }
+        mirror_properties(headers, property, value)?;
+    }
+    Ok(())
+}
+
+/// Why a schema's `x-mcp-header` annotations break the protocol's rules, if they do.
+pub fn check_annotations(schema: &RawValue) -> Result<(), String> {
+    let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
+    let mut seen = std::collections::HashSet::new();
+    check_annotated(&schema, Place::Root, &mut seen)
+}
+
+/// Where in a schema we are: annotations count only on properties that are reached through properties alone.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Root,
+    Property,
+    Elsewhere,
+}
+
+fn check_annotated(
+    schema: &Value,
+    place: Place,
+    seen: &mut std::collections::HashSet<String>,
+) -> Result<(), String> {
+    let Some(members) = schema.as_object() else {
+        return match schema {
+            Value::Array(items) => {
+                items.iter().try_for_each(|item| check_annotated(item, Place::Elsewhere, seen))
+            }
+            _ => Ok(()),
+        };
+    };
+    if let Some(annotation) = members.get("x-mcp-header") {
+        let suffix = annotation.as_str().filter(|suffix| !suffix.is_empty());
+        let suffix = suffix.ok_or("x-mcp-header must be a name")?;
+        let token =
+            suffix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
+        if !token {
+            return Err(format!("x-mcp-header {suffix:?} is no header name"));
+        }
+        if place != Place::Property {
+            return Err(format!("x-mcp-header {suffix:?} is not on a property that is always in reach"));
+        }
+        if !matches!(members.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
+            return Err(format!(
+                "x-mcp-header {suffix:?} is on a parameter that is no string, integer or boolean"
+            ));
+        }
+        if !seen.insert(suffix.to_ascii_lowercase()) {
+            return Err(format!("x-mcp-header {suffix:?} is there twice"));
+        }
+    }
+    for (key, value) in members {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(properties)) if place != Place::Elsewhere => {
+                for property in properties.values() {
+                    check_annotated(property, Place::Property, seen)?;
+                }
+            }
+            ("const" | "default" | "enum" | "examples" | "x-mcp-header", _) => {}
+            (_, value) => check_annotated(value, Place::Elsewhere, seen)?,
+        }
+    }
+    Ok(())
+}
+
 /// The value of a header without the white space around it.
 pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     value.to_str().map(|text| Some(text.trim_matches([' ', '\t']))).map_err(|_| unreadable(name))
+}
+
+/// The value as it is where a header can carry it, else as `=?base64?…?=`.
+fn encode(text: &str) -> HeaderValue {
+    let plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte))
+        && text.trim() == text
+        && !(text.starts_with("=?base64?") && text.ends_with("?="));
+    let encoded = if plain { text.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(text)) };
+    HeaderValue::try_from(encoded).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 /// Undoes `=?base64?…?=`; anything else is itself. `None` if the base64 is wrong.
@@ -135,7 +243,7 @@ mod tests {
     use http::{HeaderMap, HeaderValue};
     use serde_json::value::RawValue;
 
-    use super::{check_name, check_params};
+    use super::{check_name, check_params, mirror_name, mirror_params};
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()
@@ -178,5 +286,23 @@ mod tests {
         assert!(!name("Echo", "tools/call", r#"{"name":"echo"}"#));
         assert!(name("anything", "tools/list", "{}"));
         assert!(!name("x", "resources/read", r#"{"uri":"y"}"#));
+    }
+
+    #[test]
+    fn what_we_mirror_passes_our_own_check() {
+        let schema = raw(
+            r#"{"properties":{"s":{"type":"string","x-mcp-header":"S"},"n":{"type":"integer","x-mcp-header":"N"}}}"#,
+        );
+        for text in ["plain", " padded ", "héé", "a\nb", "=?base64?x?=", ""] {
+            let arguments = raw(&serde_json::json!({"s": text, "n": -7}).to_string());
+            let mut headers = HeaderMap::new();
+            mirror_params(&mut headers, &schema, &arguments).unwrap();
+            assert!(check_params(&headers, &schema, Some(&arguments)).is_ok(), "{text:?} {headers:?}");
+            mirror_name(&mut headers, text);
+            let params = raw(&serde_json::json!({"name": text}).to_string());
+            assert!(check_name(&headers, "tools/call", Some(&params)).is_ok(), "{text:?}");
+        }
+        let bad = raw(r#"{"properties":{"s":{"type":"string","x-mcp-header":"a b"}}}"#);
+        assert!(mirror_params(&mut HeaderMap::new(), &bad, &raw("{}")).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! MCP on the wire: JSON-RPC messages whose payloads stay the JSON text they arrived as, both protocol eras,
 //! and the transports. No catalog and no policy live here: what a request means is the [`Service`]'s business.
 
+mod client;
 mod header;
 mod message;
 mod meta;
@@ -8,7 +9,13 @@ mod rpc_error;
 mod server;
 mod version;
 
-pub use header::check_params;
+pub use client::authorization::Authorization;
+pub use client::handshake::{Introduction, meet_http, meet_lines, modern_headers};
+pub use client::http::{Post, PostSettings};
+pub use client::sse::Pair;
+pub use client::stdio::{Lines, lines};
+pub use client::{Client, Failure, Listener, Outbound, Said, ServerSide};
+pub use header::{check_annotations, check_params, mirror_name, mirror_params};
 pub use message::{Id, Message, Notification, Packet, Refusal, Request, Response, parse};
 pub use meta::{ClientSide, Meta};
 pub use rpc_error::{RpcError, code};

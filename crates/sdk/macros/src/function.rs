@@ -1,7 +1,7 @@
 //! The function under the attribute: whether it can be a tool, and what becomes of it.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, FnArg, ItemFn, Lit, LitStr, Meta, Result, ReturnType, Signature, Type};
 
@@ -28,13 +28,16 @@ pub(crate) fn expand(settings: TokenStream, function: TokenStream) -> Result<Tok
         .iter()
         .partition(|attr| ["doc", "cfg", "deprecated"].iter().any(|name| attr.path().is_ident(name)));
     // Said here, so that the compiler points at the type that does not fit.
-    let check = params.map(|ty| quote_spanned!(ty.span()=> ::toolyard_sdk::macros::can_be_params::<#ty>();));
+    let takes = params.map(|ty| quote_spanned!(ty.span()=> ::toolyard_sdk::macros::can_be_params::<#ty>();));
+    let gives =
+        returned(sig).map(|ty| quote_spanned!(ty.span()=> ::toolyard_sdk::macros::can_be_returned::<#ty>();));
     Ok(quote! {
         #(#outside)*
         #vis fn #ident() -> ::toolyard_sdk::Tool {
             #(#inside)*
             #sig #block
-            #check
+            #takes
+            #gives
             ::toolyard_sdk::Tool::new(#name, #ident) #(#calls)*
         }
     })
@@ -83,6 +86,12 @@ fn params(sig: &Signature) -> Result<Option<&Type>> {
             Err(Error::new_spanned(third, "a tool takes its parameters and a `Context`, and nothing else"))
         }
     }
+}
+
+/// The type that is returned, where it can be named: `impl Trait` cannot.
+fn returned(sig: &Signature) -> Option<&Type> {
+    let ReturnType::Type(_, ty) = &sig.output else { return None };
+    (!ty.to_token_stream().to_string().contains("impl ")).then_some(ty)
 }
 
 fn is_context(ty: &Type) -> bool {

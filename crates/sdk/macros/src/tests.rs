@@ -88,6 +88,7 @@ fn writes_what_one_would_write_by_hand() {
             #[inline]
             async fn f(p: P) -> R { p }
             ::toolyard_sdk::macros::can_be_params::<P>();
+            ::toolyard_sdk::macros::can_be_returned::<R>();
             ::toolyard_sdk::Tool::new("f", f)
                 .description("Adds.\n\nTwice.")
                 .tags(["t"])

@@ -92,6 +92,7 @@ fn a_struct_without_members_lists_no_properties() {
     #[derive(Deserialize, JsonSchema)]
     struct Nothing {}
     assert_eq!(input_of::<Nothing>(), json!({"$schema": DIALECT, "type": "object", "properties": {}}));
+    assert_eq!(input_of::<()>(), json!({"type": "object", "properties": {}}));
     assert_eq!(valid(super::no_input().get()), json!({"type": "object", "properties": {}}));
 }
 

@@ -42,6 +42,8 @@ async fn functions_of_all_four_shapes_are_tools() {
     assert_eq!(testing::call(nothing(), json!({})).await.text(), "nothing");
     assert_eq!(testing::call(only_params(), json!({"name": "ada"})).await.text(), "ada");
     assert_eq!(testing::call(only_context(), json!({})).await.text(), "test");
+    let unit = Tool::new("unit", |(): (), ctx: Context| async move { Ok(ctx.principal().id().to_owned()) });
+    assert_eq!(testing::call(unit, json!({})).await.text(), "test");
     assert_eq!(testing::call(both(), json!({"name": "ada"})).await.text(), "ada for test");
 }
 

@@ -1,19 +1,21 @@
 //! `tools/call`, `resources/read` and `prompts/get`: from the protocol's words to a request for the hub.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolyard_hub::{
-    Abilities, CallContext, Client, Deadline, Level, Lookup, Outcome, Principal, Priority, Request, What,
+    Abilities, CallContext, Client, Deadline, Level, Lookup, Outcome, Principal, Priority, Request, Tool,
+    What,
 };
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Transport, check_params};
 
 use super::errors::{Asked, answer};
 use super::park::digest;
 use super::run::{Pace, Run};
-use super::shape::{Cache, cacheable, complete, with_chunks};
-use super::{Front, params};
+use super::shape::{Cache, cacheable, complete, plain, with_chunks};
+use super::{Front, Scope, params};
 
 /// What an outcome is of; it decides how the outcome is dressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +54,22 @@ impl Front {
     pub(super) async fn call_tool(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
         let Named { name, arguments } = params(&request.method, request.params.as_deref())?;
         if let (Transport::Http(headers), Era::Modern) = (&request.transport, request.version.era())
-            && let Lookup::Found(tool) = self.yard.catalog().tool(&name)
+            && let Some(tool) = self.tool(&name)
         {
             check_params(headers, &tool.input_schema, arguments.as_deref())?;
         }
         self.carry_out(request, What::Tool { name, arguments }, Subject::Tool).await
+    }
+
+    /// The tool of this name, as this front names it.
+    fn tool(&self, name: &str) -> Option<Arc<Tool>> {
+        match &self.scope {
+            Scope::Source(source) => self.yard.catalog().tool_of(source, name),
+            Scope::All => match self.yard.catalog().tool(name) {
+                Lookup::Found(tool) => Some(tool),
+                Lookup::Ambiguous(_) | Lookup::Unknown => None,
+            },
+        }
     }
 
     pub(super) async fn read_resource(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
@@ -115,15 +128,27 @@ impl Front {
             priority: Priority::Normal,
             context: CallContext {
                 session_id: request.session.as_ref().map(|session| session.id().into()),
-                ..CallContext::default()
+                user_id: None,
+                headers: self.forwarded(&request.transport),
+                only_source: match &self.scope {
+                    Scope::All => None,
+                    Scope::Source(name) => Some(name.clone()),
+                },
             },
             meta: request.meta.all.clone(),
             client,
         };
-        let yard = std::sync::Arc::clone(&self.yard);
+        let yard = Arc::clone(&self.yard);
         // A task of its own: its deadline holds even while the client does not read.
-        let task = tokio::spawn(async move { yard.call(call).await });
+        let task = self.calls.spawn(async move { yard.call(call).await });
         Ok(Run::new(task, updates, cancel))
+    }
+
+    /// The caller's headers that some source is to be handed; none unless the configuration names them.
+    fn forwarded(&self, transport: &Transport) -> Vec<(String, String)> {
+        let Transport::Http(headers) = transport else { return Vec::new() };
+        let value = |name: &String| Some((name.clone(), headers.get(name)?.to_str().ok()?.to_owned()));
+        self.settings.forward_headers.iter().filter_map(value).collect()
     }
 
     fn dress(
@@ -138,6 +163,7 @@ impl Front {
             chunks => with_chunks(&outcome.body, chunks),
         };
         match (request.version.era(), subject) {
+            (Era::Legacy, _) if outcome.modern => plain(&body),
             (Era::Legacy, _) => body,
             // Whether contents change, and who may see them, only their source knows.
             (Era::Modern, Subject::Resource) => {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Error, Kind};
+use toolyard_hub::{Error, Kind, Origin};
 use toolyard_wire::{Era, Raw, RpcError, Version, code};
 
 /// What was asked for. Only a tool's result can say that it failed; everything else needs a JSON-RPC error.
@@ -14,6 +14,9 @@ pub(super) enum Asked {
 
 pub(super) fn answer(error: &Error, version: Version, asked: Asked) -> Result<Raw, RpcError> {
     let modern = version.era() == Era::Modern;
+    if let Some(origin) = error.origin() {
+        return Err(repeated(origin, modern));
+    }
     let code = match error.kind() {
         Kind::UnknownTool | Kind::UnknownPrompt => code::INVALID_PARAMS,
         Kind::UnknownResource if modern => code::INVALID_PARAMS,
@@ -41,6 +44,16 @@ pub(super) fn answer(error: &Error, version: Version, asked: Asked) -> Result<Ra
         Kind::Bug => code::INTERNAL,
     };
     Err(rpc(code, error))
+}
+
+/// A source's own error, in the codes of the client's era.
+fn repeated(origin: &Origin, modern: bool) -> RpcError {
+    let code = match origin.code {
+        code::RESOURCE_NOT_FOUND if modern => code::INVALID_PARAMS,
+        other => other,
+    };
+    let error = RpcError::new(code, origin.message.clone()).with_status(200);
+    origin.data.iter().cloned().fold(error, RpcError::with_data)
 }
 
 /// As a result that says it failed, where there is one.

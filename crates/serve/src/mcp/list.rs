@@ -1,5 +1,7 @@
 //! Lists, in pages with opaque cursors.
 
+use std::time::Duration;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
@@ -9,7 +11,7 @@ use toolyard_hub::{Principal, Tool};
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Version};
 
 use super::shape::{Cache, cacheable};
-use super::{Front, params};
+use super::{Front, Scope, params};
 
 #[derive(Deserialize)]
 struct Paging {
@@ -18,25 +20,31 @@ struct Paging {
 
 impl Front {
     pub(super) fn list_tools(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
-        let view = self.yard.view(&request.caller);
-        let all = view.tools().map(|tool| (tool.full_name.as_str(), shown(tool, request.version)));
+        let view = self.view(&request.caller);
+        let all = view.tools().map(|tool| match self.scope {
+            Scope::All => (tool.full_name.as_str(), shown(tool, &tool.shown, request.version)),
+            Scope::Source(_) => (tool.raw_name.as_str(), shown(tool, &tool.definition, request.version)),
+        });
         self.page("tools", request, all, view.is_private())
     }
 
     pub(super) fn list_prompts(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
-        let view = self.yard.view(&request.caller);
-        let all = view.prompts().map(|prompt| (prompt.full_name.as_str(), Shown::As(&prompt.shown)));
+        let view = self.view(&request.caller);
+        let all = view.prompts().map(|prompt| match self.scope {
+            Scope::All => (prompt.full_name.as_str(), Shown::As(&prompt.shown)),
+            Scope::Source(_) => (prompt.raw_name.as_str(), Shown::As(&prompt.definition)),
+        });
         self.page("prompts", request, all, view.is_private())
     }
 
     pub(super) fn list_resources(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
-        let view = self.yard.view(&request.caller);
+        let view = self.view(&request.caller);
         let all = view.resources().map(|resource| (resource.uri.as_str(), Shown::As(&resource.definition)));
         self.page("resources", request, all, view.is_private())
     }
 
     pub(super) fn list_templates(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
-        let view = self.yard.view(&request.caller);
+        let view = self.view(&request.caller);
         let all =
             view.templates().map(|template| (template.template.as_str(), Shown::As(&template.definition)));
         self.page("resourceTemplates", request, all, view.is_private())
@@ -79,7 +87,8 @@ impl Front {
         if request.version.era() == Era::Legacy {
             return Ok(list);
         }
-        let ttl = self.settings.list_ttl;
+        // A list that is not whole yet is not worth keeping.
+        let ttl = if self.yard.is_settled() { self.settings.list_ttl } else { Duration::ZERO };
         let cache = if private { Cache::private(ttl) } else { Cache::public(ttl) };
         Ok(cacheable(&self.info, &list, cache))
     }
@@ -91,15 +100,18 @@ enum Shown<'a> {
     Edited(Raw),
 }
 
-fn shown(tool: &Tool, version: Version) -> Shown<'_> {
+fn shown<'a>(tool: &Tool, definition: &'a RawValue, version: Version) -> Shown<'a> {
     // Before the modern era an output schema had to be of an object.
     let forbidden = version.era() == Era::Legacy && tool.output_schema.is_some() && !tool.output_is_object;
-    match Object::parse(&tool.shown) {
-        Ok(mut members) if forbidden => {
+    if !forbidden {
+        return Shown::As(definition);
+    }
+    match Object::parse(definition) {
+        Ok(mut members) => {
             members.remove("outputSchema");
             Shown::Edited(members.to_raw())
         }
-        _ => Shown::As(&tool.shown),
+        Err(_) => Shown::As(definition),
     }
 }
 

@@ -13,7 +13,7 @@ use toolyard_hub::json::{from_text, to_raw};
 use toolyard_hub::{Change, Event, Principal};
 use toolyard_wire::{Inbound, Outlet, Raw, Roster, RpcError};
 
-use super::{Front, params};
+use super::{Front, Scope, params};
 
 const TOOLS: &str = "notifications/tools/list_changed";
 const PROMPTS: &str = "notifications/prompts/list_changed";
@@ -78,7 +78,7 @@ pub(crate) async fn announce(front: Arc<Front>, roster: Arc<Roster<Principal>>) 
                     }
                 }
             }
-            Event::CallStarted { .. } | Event::CallEnded { .. } => {}
+            Event::CallStarted { .. } | Event::CallEnded { .. } | Event::StatusChanged { .. } => {}
         }
     }
 }
@@ -104,6 +104,7 @@ impl Front {
         }
         let subscribed = request.session.as_ref().is_some_and(|session| session.subscribe(&uri));
         if subscribed {
+            self.yard.watch(&uri);
             Ok(from_text("{}".to_owned()))
         } else {
             Err(RpcError::invalid_request("this session has too many subscriptions"))
@@ -130,6 +131,7 @@ impl Front {
         let seen = |uri: &String| self.may_see(&request.caller, uri);
         let uris: HashSet<String> =
             filter.resource_subscriptions.iter().filter(|uri| seen(uri)).cloned().collect();
+        uris.iter().for_each(|uri| self.yard.watch(uri));
         let tell = |method: &'static str, params: Value| tell(&request.outlet, method, params, &id);
         let agreed = filter.agreed(&uris);
         if tell("notifications/subscriptions/acknowledged", json!({"notifications": agreed})).await.is_err() {
@@ -161,9 +163,12 @@ impl Front {
 
     fn may_see(&self, principal: &Principal, uri: &str) -> bool {
         let catalog = self.yard.catalog();
-        let resource = catalog.resource(uri).map(|resource| &resource.permissions);
-        let permissions =
-            resource.or_else(|| catalog.template_for(uri).map(|template| &template.permissions));
+        let (resource, template) = match &self.scope {
+            Scope::All => (catalog.resource(uri), catalog.template_for(uri)),
+            Scope::Source(source) => (catalog.resource_of(source, uri), catalog.template_of(source, uri)),
+        };
+        let resource = resource.map(|resource| &resource.permissions);
+        let permissions = resource.or_else(|| template.map(|template| &template.permissions));
         permissions.is_some_and(|permissions| principal.lacks(permissions).is_none())
     }
 }

@@ -105,6 +105,11 @@ impl Parking {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, (until, _)| *until > now);
     }
 
+    /// Cancels them all.
+    pub(super) fn clear(&self) {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     fn sign(&self, note: &Note) -> String {
         let payload = to_raw(note);
         let signature = self.mac(payload.get()).map(|mac| mac.finalize().into_bytes());

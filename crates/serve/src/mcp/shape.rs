@@ -42,6 +42,19 @@ pub(super) fn cacheable(info: &RawValue, result: &RawValue, cache: Cache) -> Raw
     })
 }
 
+/// A modern source's result for a legacy client: without what that era does not know.
+pub(super) fn plain(result: &RawValue) -> Raw {
+    let Ok(mut object) = Object::parse(result) else { return result.to_owned() };
+    for key in ["resultType", "ttlMs", "cacheScope"] {
+        object.remove(key);
+    }
+    if let Some(Ok(mut meta)) = object.get("_meta").map(Object::parse) {
+        meta.remove(SERVER_INFO);
+        if meta.is_empty() { drop(object.remove("_meta")) } else { object.set("_meta", meta.to_raw()) }
+    }
+    object.to_raw()
+}
+
 fn edit(info: &RawValue, result: &RawValue, more: impl FnOnce(&mut Object)) -> Raw {
     // A result that is no object cannot be added to; it goes out as the source sent it.
     let Ok(mut object) = Object::parse(result) else { return result.to_owned() };

@@ -125,3 +125,34 @@ fn validator(version: Version, definition: &'static str) -> Arc<Validator> {
     });
     Arc::clone(made)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Checker, Version};
+
+    fn caught(version: Version, message: &str) -> bool {
+        let checker = Checker::new(version);
+        checker.sent(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#);
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(checker.read(message)))).is_err()
+    }
+
+    #[test]
+    fn messages_that_break_the_schema_are_caught_in_every_version() {
+        for version in Version::ALL {
+            for wrong in [
+                r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete"}}"#,
+                r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text"}]}}"#,
+                r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}"#,
+                r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":"y"}}"#,
+                r#"{"jsonrpc":"2.0","error":{"message":"y"}}"#,
+                r#"{"jsonrpc":"2.0","method":"notifications/unheard"}"#,
+                r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}"#,
+                r#"{"id":1,"result":{"resultType":"complete","content":[]}}"#,
+            ] {
+                assert!(caught(version, wrong), "{version} {wrong}");
+            }
+            let right = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}"#;
+            assert!(!caught(version, right), "{version}");
+        }
+    }
+}

@@ -52,11 +52,16 @@ impl Drop for CancelledTrace {
 struct Pause {
     /// How many milliseconds to take.
     ms: u64,
+    /// Where to leave a trace when it begins: `FILE.started`.
+    file: Option<PathBuf>,
 }
 
 /// Answers late.
 #[tool]
 async fn slow(params: Pause) -> Result<&'static str, ToolError> {
+    if let Some(file) = params.file {
+        std::fs::write(file.with_extension("started"), "")?;
+    }
     tokio::time::sleep(Duration::from_millis(params.ms)).await;
     Ok("at last")
 }

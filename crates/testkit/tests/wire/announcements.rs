@@ -22,7 +22,7 @@ async fn a_legacy_client_hears_of_changed_lists_and_its_subscriptions() {
             };
             client.ask("resources/subscribe", json!({"uri": NOTE})).await.answer.result();
             let mut said = change_everything(&mut client).await;
-            client.ask("resources/unsubscribe", json!({"uri": NOTE})).await.answer.result();
+            said.extend(client.ask("resources/unsubscribe", json!({"uri": NOTE})).await.said);
             said.extend(client.call("touch", json!({"uri": NOTE})).await.said);
             said.extend(client.call("change_tools", "{}").await.said);
             match &mut standing {

@@ -87,7 +87,9 @@ async fn arguments_that_do_not_fit_the_schema_are_refused_as_the_version_wants_i
 async fn metadata_of_the_wrong_type_is_refused() {
     for (over, version) in everywhere().filter(|(_, version)| !version.is_modern()) {
         let mut client = probe(over, version).await;
-        for meta in [json!(7), json!([]), json!("x"), token(json!({})), token(json!(1.5)), token(json!([]))] {
+        for meta in
+            [json!(7), json!([]), json!("x"), token(&json!({})), token(&json!(1.5)), token(&json!([]))]
+        {
             let answer = client.ask("tools/call", call_with(&meta)).await.answer;
             assert_eq!(answer.code(), -32602, "{over:?} {version} {meta}");
         }
@@ -139,6 +141,6 @@ fn call_with(meta: &Value) -> Value {
     json!({"name": "slow", "arguments": {"ms": 1}, "_meta": meta})
 }
 
-fn token(token: Value) -> Value {
+fn token(token: &Value) -> Value {
     json!({"progressToken": token})
 }

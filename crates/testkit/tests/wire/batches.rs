@@ -36,11 +36,17 @@ async fn a_batch_is_answered_as_a_batch_where_there_are_batches() {
 
 #[tokio::test]
 async fn an_id_that_is_twice_in_a_batch_is_answered_twice() {
-    let ping = r#"{"jsonrpc":"2.0","id":7,"method":"prompts/list"}"#;
-    let twice = format!("[{ping},{ping}]");
+    let arguments = r#"{"name":"slow","arguments":{"ms":20}}"#;
+    let slow = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{arguments}}}"#);
+    let twice = format!("[{slow},{slow}]");
+    let expected = [json!([7, null, "at last"]), json!([7, -32600, null])];
     let stdio = probe(Over::Stdio, Version::V2025_03_26).await;
     let answers = stdio.line().exchange(&twice).await;
-    assert_eq!(answers.value.as_array().unwrap().len(), 2, "{}", answers.text);
+    assert_eq!(sorted(answers.value.as_array().unwrap()), expected);
+    let http = probe(Over::Http, Version::V2025_03_26).await;
+    let mut events = http.post(&twice).await.events();
+    let (first, second) = (events.next_message().await.unwrap().1, events.next_message().await.unwrap().1);
+    assert_eq!(sorted(&[second.value, first.value]), expected);
 }
 
 #[tokio::test]

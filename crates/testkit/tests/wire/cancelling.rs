@@ -1,9 +1,9 @@
 //! However a client takes a request back or goes away, the tool learns of it, and nobody is answered.
 
 use serde_json::json;
-use toolyard_testkit::harness::{Over, Scratch, Version};
+use toolyard_testkit::harness::{Over, Process, Scratch, Version};
 
-use super::start::{probe, probe_with};
+use super::start::{FIXTURE, modern_call, probe, probe_with};
 
 #[tokio::test]
 async fn a_cancelled_request_ends_its_tool_and_has_no_answer_on_stdio() {
@@ -55,6 +55,21 @@ async fn a_client_that_dies_ends_its_tool_and_its_server_on_stdio() {
         traces.cancelled().await;
         assert_eq!(client.line().process().await.exit().await, Some(0), "{version}");
     }
+}
+
+#[tokio::test]
+async fn a_client_process_that_is_killed_ends_its_tool() {
+    let scratch = Scratch::new();
+    let traces = scratch.traces("call");
+    scratch.file("request", &(modern_call(1, "wait_until_cancelled", &traces.arguments()) + "\n"));
+    let directory = scratch.path("").display().to_string();
+    // The client is the shell, which holds both pipes and becomes `sleep` with them.
+    let script = r#"cd "$1" && mkfifo in out && ("$0" stdio --yard probe --drain 60000 <in >out &)
+        exec 3>in 4<out && cat request >&3 && exec sleep 600"#;
+    let (mut client, _stdin, _stdout) = Process::start("sh", &["-c", script, FIXTURE, &directory]);
+    traces.started().await;
+    client.kill().await;
+    traces.cancelled().await;
 }
 
 #[tokio::test]

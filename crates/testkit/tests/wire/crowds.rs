@@ -10,6 +10,8 @@ use toolyard_testkit::harness::{Client, Version};
 use super::start::{server, server_with};
 
 const MEGABYTES: u64 = 100;
+/// Far less than it takes to give up on half a request, which is what holding up would look like.
+const QUICKLY: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn sessions_that_nobody_uses_make_room_for_new_ones() {
@@ -64,7 +66,7 @@ async fn a_thousand_half_requests_hold_up_nobody_else() {
     }
     let asked = Instant::now();
     client.ask("tools/list", "{}").await.answer.result();
-    assert!(asked.elapsed() < Duration::from_secs(2), "an answer took {:?}", asked.elapsed());
+    assert!(asked.elapsed() < QUICKLY, "an answer took {:?}", asked.elapsed());
     let grown = server.process().await.megabytes().saturating_sub(before);
     assert!(grown < MEGABYTES, "{grown} MB more");
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use toolyard_testkit::harness::{Client, Line, Over, Server, Version};
 
 pub(super) const FIXTURE: &str = env!("CARGO_BIN_EXE_toolyard-fixture");
@@ -37,6 +38,18 @@ pub(super) async fn server_with(arguments: &[&str]) -> Arc<Server> {
 /// A server that nobody has said anything to.
 pub(super) fn line(version: Version) -> Line {
     Line::start(FIXTURE, &["stdio", "--yard", "probe"], version)
+}
+
+/// A whole modern tool call, which wants to hear of progress and logs, for clients that are no [`Client`].
+pub(super) fn modern_call(id: u32, tool: &str, arguments: &Value) -> String {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/logLevel": "info",
+        "progressToken": id,
+    });
+    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
 }
 
 fn with_yard<'a>(arguments: &[&'a str]) -> Vec<&'a str> {

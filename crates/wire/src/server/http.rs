@@ -108,6 +108,11 @@ impl<S: Service> Endpoint<S> {
         self.roster.close_all();
     }
 
+    /// Ends every session now; their calls are cancelled.
+    pub fn cut_off(&self) {
+        self.roster.close_all();
+    }
+
     /// Answers one HTTP request.
     pub async fn respond(
         self: &Arc<Self>,
@@ -163,6 +168,10 @@ impl<S: Service> Endpoint<S> {
             Ok(packet) => packet,
             Err(refusal) => return refuse(StatusCode::BAD_REQUEST, refusal.id.as_ref(), &refusal.error),
         };
+        let id = match &packet {
+            Packet::One(Message::Request(request)) => Some(request.id.clone()),
+            _ => None,
+        };
         match era(&headers, &packet) {
             Ok(Era::Modern) => match packet {
                 Packet::One(message) => self.modern(caller, headers, message).await,
@@ -172,7 +181,7 @@ impl<S: Service> Endpoint<S> {
                 }
             },
             Ok(Era::Legacy) => self.legacy(caller, headers, packet).await,
-            Err(error) => refuse(StatusCode::BAD_REQUEST, None, &error),
+            Err(error) => refuse(StatusCode::BAD_REQUEST, id.as_ref(), &error),
         }
     }
 }

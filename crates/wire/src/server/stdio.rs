@@ -115,14 +115,15 @@ impl<S: Service> Connection<S> {
                     let line = buffer.split_to(scanned + at);
                     buffer.advance(1);
                     scanned = 0;
-                    if !std::mem::take(&mut skipping) {
-                        self.line(line.trim_ascii()).await;
+                    match (std::mem::take(&mut skipping), line.len() > longest) {
+                        (true, _) => {}
+                        (false, true) => self.too_long(longest).await,
+                        (false, false) => self.line(line.trim_ascii()).await,
                     }
                 }
                 None => {
                     if buffer.len() > longest && !skipping {
-                        let message = format!("a message may have {longest} bytes");
-                        self.say(write_error(None, &RpcError::invalid_request(message))).await;
+                        self.too_long(longest).await;
                         skipping = true;
                     }
                     if skipping {
@@ -135,6 +136,11 @@ impl<S: Service> Connection<S> {
                 }
             }
         }
+    }
+
+    async fn too_long(&self, longest: usize) {
+        let error = RpcError::invalid_request(format!("a message may have {longest} bytes"));
+        self.say(write_error(None, &error)).await;
     }
 
     async fn line(self: &Arc<Self>, line: &[u8]) {
@@ -160,8 +166,7 @@ impl<S: Service> Connection<S> {
                 let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
                 let id = request.id.clone();
                 let Some(cancel) = self.enter(&id) else {
-                    let error = RpcError::invalid_request("a request with this id is still being worked on");
-                    return self.say(write_error(Some(&id), &error)).await;
+                    return self.say(write_error(Some(&id), &in_use())).await;
                 };
                 let connection = Arc::clone(self);
                 self.tasks.spawn(async move {
@@ -191,7 +196,9 @@ impl<S: Service> Connection<S> {
                 match message {
                     Ok(Message::Request(request)) => {
                         let id = request.id.clone();
-                        let cancel = connection.enter(&id)?;
+                        let Some(cancel) = connection.enter(&id) else {
+                            return Some(write_error(Some(&id), &in_use()));
+                        };
                         let answer = cancel.run_until_cancelled(connection.answer(request)).await;
                         connection.lock_in_flight().remove(&id);
                         answer.map(|answer| write_outcome(&id, &answer))
@@ -302,6 +309,10 @@ impl<S: Service> Connection<S> {
     fn lock_in_flight(&self) -> std::sync::MutexGuard<'_, HashMap<Id, CancellationToken>> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn in_use() -> RpcError {
+    RpcError::invalid_request("a request with this id is still being worked on")
 }
 
 async fn write(

@@ -48,4 +48,11 @@ impl Running {
             None => Step::Silent,
         }
     }
+
+    /// Gives it up. What it says in parting is that its questions need no answer any more.
+    pub(crate) fn give_up(mut self) -> Vec<Outgoing> {
+        while self.outgoing.try_recv().is_ok() {}
+        drop(self.future);
+        std::iter::from_fn(|| self.outgoing.try_recv().ok()).collect()
+    }
 }

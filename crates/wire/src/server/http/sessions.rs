@@ -288,6 +288,9 @@ impl Pumps {
                 }
             }
         }
+        for parting in call.running.give_up() {
+            self.say(parting).await;
+        }
     }
 
     async fn say(&self, said: Outgoing) {

@@ -104,7 +104,7 @@ impl Stream {
             let since = self.lock().unread_since;
             match since {
                 Some(since) if since.elapsed() >= patience => return,
-                Some(since) => tokio::time::sleep(patience - since.elapsed()).await,
+                Some(since) => tokio::time::sleep(patience.saturating_sub(since.elapsed())).await,
                 None => changed.await,
             }
         }

@@ -1,0 +1,48 @@
+//! What an address and a header may look like. Checked here, so that the message has a place in a file.
+
+/// Whether this is an address that starts with `http://` or `https://` and names a host.
+pub(super) fn is_address(text: &str) -> bool {
+    let rest = ["http://", "https://"].iter().find_map(|scheme| {
+        let (start, rest) = text.split_at_checked(scheme.len())?;
+        start.eq_ignore_ascii_case(scheme).then_some(rest)
+    });
+    let Some(rest) = rest else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let odd = |letter: char| letter.is_whitespace() || letter.is_control();
+    !host.is_empty() && !host.starts_with(':') && !text.contains(odd) && port_is_fine(host)
+}
+
+fn port_is_fine(host: &str) -> bool {
+    match host.rsplit_once(':') {
+        // The colons of an address in brackets are its own.
+        Some((_, port)) if !port.contains(']') => port.is_empty() || port.parse::<u16>().is_ok(),
+        _ => true,
+    }
+}
+
+pub(super) fn is_header_name(name: &str) -> bool {
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(fine)
+}
+
+pub(super) fn is_header_value(value: &str) -> bool {
+    value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_address;
+
+    #[test]
+    fn knows_an_address() {
+        for good in ["http://a", "https://a.b:80/mcp?x=1", "HTTP://[::1]:9/", "http://u:p@host/"] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in
+            ["", "a.b/mcp", "ftp://a", "http://", "http://:80", "http:///x", "http://a b", "http://a:99999"]
+        {
+            assert!(!is_address(bad), "{bad}");
+        }
+    }
+}

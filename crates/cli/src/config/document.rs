@@ -1,0 +1,218 @@
+//! A file that was read: its text, and which parts of it may be shown beside a problem. Every value is hidden, save the
+//! one that the problem is about, and that one too where the key says that it is nobody's business.
+
+use std::path::{Path, PathBuf};
+
+use super::problem::{Place, Problem, Severity};
+use super::tree::fault::Fault;
+use super::tree::{Broken, Node, Span, Value, json, toml};
+
+/// Below these keys nothing is shown but `${…}`.
+const PRIVATE: [&str; 18] = [
+    "args",
+    "auth_token",
+    "baseUrl",
+    // Here people write the token itself where its variable is asked for.
+    "bearerTokenEnv",
+    "bearerTokenEnvVar",
+    "bearer_token_env_var",
+    "clientSecret",
+    "client_secret",
+    "CLIENT_SECRET",
+    "default",
+    "env",
+    "env_http_headers",
+    "headers",
+    "httpUrl",
+    "http_headers",
+    "serverUrl",
+    "token",
+    "url",
+];
+/// Excerpts of longer lines are cut; there are configurations of one line.
+const WIDEST: usize = 100;
+/// Bytes of a line that are looked at on either side of a problem.
+const NEAR: usize = 400;
+const HIDDEN: char = '…';
+
+pub(super) struct Document {
+    pub(super) path: PathBuf,
+    text: String,
+    /// In the order of the text. None if it could not be read, so that nobody knows what is a value.
+    leaves: Option<Vec<Leaf>>,
+}
+
+struct Leaf {
+    span: Span,
+    private: bool,
+}
+
+/// What a file is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Syntax {
+    Toml,
+    Json,
+}
+
+impl Document {
+    /// Reads a text. What is wrong with it comes as problems that show no secret.
+    pub(super) fn parse(path: &Path, text: &str, syntax: Syntax) -> Result<(Self, Node), Vec<Problem>> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
+        let parsed = match syntax {
+            Syntax::Toml => toml::parse(&text),
+            Syntax::Json => json::parse(&text).map_err(|broken| vec![broken]),
+        };
+        let mut document = Self { path: path.to_owned(), text, leaves: None };
+        match parsed {
+            Ok(root) => {
+                let mut leaves = Vec::new();
+                gather(&root, false, &mut leaves);
+                leaves.sort_by_key(|leaf| leaf.span.start);
+                document.leaves = Some(leaves);
+                Ok((document, root))
+            }
+            Err(broken) => {
+                let problem = |Broken { span, message }| document.problem(Severity::Error, &span, message);
+                Err(broken.into_iter().map(problem).collect())
+            }
+        }
+    }
+
+    pub(super) fn problem(&self, severity: Severity, span: &Span, message: impl Into<String>) -> Problem {
+        Problem { place: Some(self.place(span)), ..Problem::of_file(severity, self.path.clone(), message) }
+    }
+
+    pub(super) fn fault(&self, fault: &Fault) -> Problem {
+        self.problem(Severity::Error, &fault.span, fault.message.clone()).suggest(fault.suggestion.clone())
+    }
+
+    /// Where in a value a piece of text stands, or the value where it was written in another way.
+    pub(super) fn within(&self, span: &Span, piece: &str) -> Span {
+        let text = self.text.get(span.clone()).unwrap_or_default();
+        text.find(piece).filter(|_| !piece.is_empty()).map_or_else(
+            || span.clone(),
+            |at| Span { start: span.start + at, end: span.start + at + piece.len() },
+        )
+    }
+
+    fn place(&self, span: &Span) -> Place {
+        let start = self.text.floor_char_boundary(span.start);
+        let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
+        let (excerpt, caret) = self.excerpt(line_start, line_end, span);
+        Place {
+            line: self.text[..line_start].matches('\n').count() + 1,
+            column: self.text[line_start..start].chars().count() + 1,
+            excerpt,
+            caret,
+        }
+    }
+
+    /// A line as it may be shown, and where the carets go.
+    fn excerpt(&self, start: usize, end: usize, span: &Span) -> (String, (usize, usize)) {
+        let line = self.text[start..end].trim_end();
+        let guess = Guess::of(line);
+        let near = Span {
+            start: line.floor_char_boundary(span.start.saturating_sub(start + NEAR)),
+            end: line.floor_char_boundary((span.start - start).saturating_add(NEAR)),
+        };
+        let mut shown: Vec<char> = Vec::new();
+        let (mut caret, mut width) = (None, 0);
+        let mut hiding = false;
+        for (offset, letter) in line[near.clone()].char_indices() {
+            let offset = near.start + offset;
+            let at = start + offset;
+            if at >= span.start && caret.is_none() {
+                caret = Some(shown.len());
+            }
+            let hidden = match &self.leaves {
+                Some(leaves) => leaf_at(leaves, at).is_some_and(|leaf| leaf.hides(at, letter, span)),
+                None => guess.hides(offset, letter),
+            };
+            if hidden && hiding {
+                continue;
+            }
+            hiding = hidden;
+            shown.push(if hidden {
+                HIDDEN
+            } else if letter.is_control() {
+                ' '
+            } else {
+                letter
+            });
+            if caret.is_some() && at < span.end.max(span.start + 1) {
+                width = shown.len() - caret.unwrap_or_default();
+            }
+        }
+        let caret = caret.unwrap_or(shown.len());
+        window(&shown, (caret, width.max(1)), (near.start > 0, near.end < line.len()))
+    }
+}
+
+impl Leaf {
+    fn hides(&self, at: usize, letter: char, problem: &Span) -> bool {
+        let quote = letter == '"' || letter == '\'';
+        if quote && (at == self.span.start || at + 1 == self.span.end) {
+            return false;
+        }
+        let about = problem.contains(&at);
+        let whole = problem.start <= self.span.start && self.span.end <= problem.end;
+        !(about && (!whole || (*problem == self.span && !self.private)))
+    }
+}
+
+fn leaf_at(leaves: &[Leaf], at: usize) -> Option<&Leaf> {
+    let after = leaves.partition_point(|leaf| leaf.span.start <= at);
+    leaves[..after].last().filter(|leaf| leaf.span.contains(&at))
+}
+
+/// In a text that cannot be read, whatever could be a value is hidden and only the punctuation is shown.
+struct Guess {
+    hidden_from: usize,
+}
+
+impl Guess {
+    fn of(line: &str) -> Self {
+        let trimmed = line.trim_start();
+        let heading = trimmed.starts_with('[')
+            && trimmed.trim_start_matches('[').starts_with(|letter: char| letter.is_alphabetic());
+        let hidden_from = match line.find(['=', ':']) {
+            Some(at) => at,
+            None if heading => line.len(),
+            None => 0,
+        };
+        Self { hidden_from }
+    }
+
+    fn hides(&self, offset: usize, letter: char) -> bool {
+        let structure = letter.is_whitespace() || "[]{},:=\"'#".contains(letter);
+        offset >= self.hidden_from && !structure
+    }
+}
+
+fn gather(node: &Node, private: bool, leaves: &mut Vec<Leaf>) {
+    match &node.value {
+        Value::Table(entries) => {
+            for (key, below) in entries {
+                gather(below, private || PRIVATE.contains(&key.name.as_str()), leaves);
+            }
+        }
+        Value::List(items) => {
+            for below in items {
+                gather(below, private, leaves);
+            }
+        }
+        _ => leaves.push(Leaf { span: node.span.clone(), private }),
+    }
+}
+
+/// The part of a long line around the caret; `cut` says on which sides there is more of it still.
+fn window(line: &[char], caret: (usize, usize), cut: (bool, bool)) -> (String, (usize, usize)) {
+    let (at, width) = caret;
+    let from = if line.len() > WIDEST { at.saturating_sub(WIDEST / 3) } else { 0 };
+    let to = (from + WIDEST).min(line.len());
+    let mark = |cut: bool| if cut { "..." } else { "" };
+    let (before, after) = (mark(cut.0 || from > 0), mark(cut.1 || to < line.len()));
+    let text: String = line[from..to].iter().collect();
+    (format!("{before}{text}{after}"), (at - from + before.len(), width.min(to.saturating_sub(at)).max(1)))
+}

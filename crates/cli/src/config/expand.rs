@@ -1,0 +1,183 @@
+//! `${VAR}`, `${VAR:-default}`, `${env:VAR}`, and what editors add: `${input:id}`, `${workspaceFolder}` and its
+//! relatives. Whatever else looks like a reference stays as it is; `$${` is a plain `${`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::surroundings::Surroundings;
+
+/// What the texts of one file may refer to.
+pub(super) struct References<'a> {
+    pub(super) around: &'a Surroundings,
+    /// The folder that the file is about.
+    pub(super) folder: &'a Path,
+    /// Inputs that the file declares, with the default of those that have one.
+    pub(super) inputs: &'a BTreeMap<String, Option<String>>,
+    pub(super) rule: Rule,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Texts mean what they say.
+    Literal,
+    Variables,
+    /// Also what only editors know.
+    Editor,
+}
+
+/// A reference to something that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Missing {
+    /// As it was written, for instance `${TOKEN}`.
+    pub(super) reference: String,
+    pub(super) message: String,
+    pub(super) suggestion: Option<String>,
+}
+
+impl References<'_> {
+    /// A text with its references replaced, or everything that is missing.
+    pub(super) fn expand(&self, text: &str) -> Result<String, Vec<Missing>> {
+        if self.rule == Rule::Literal {
+            return Ok(text.to_owned());
+        }
+        let mut done = String::with_capacity(text.len());
+        let mut missing = Vec::new();
+        let mut rest = text;
+        while let Some(at) = rest.find("${") {
+            if rest[..at].ends_with('$') {
+                done.push_str(&rest[..at]);
+                done.push('{');
+                rest = &rest[at + 2..];
+                continue;
+            }
+            done.push_str(&rest[..at]);
+            let Some(end) = closing(&rest[at..]) else {
+                rest = &rest[at..];
+                break;
+            };
+            let reference = &rest[at..at + end + 1];
+            match self.look_up(&reference[2..end]) {
+                Ok(Some(value)) => done.push_str(&value),
+                Ok(None) => done.push_str(reference),
+                Err(mut lacking) => missing.append(&mut lacking),
+            }
+            rest = &rest[at + end + 1..];
+        }
+        done.push_str(rest);
+        if missing.is_empty() { Ok(done) } else { Err(missing) }
+    }
+
+    /// The value of a variable that a key names outright.
+    pub(super) fn variable(&self, name: &str) -> Result<String, Missing> {
+        if let Some(value) = self.around.variable(name) {
+            return Ok(value.to_owned());
+        }
+        // Whoever wrote the token itself here must not find it in a log.
+        let usual = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
+        if name.chars().all(usual) {
+            return Err(self.unset(name, name));
+        }
+        Err(Missing {
+            reference: String::new(),
+            message: "the environment variable that is named here is not set".to_owned(),
+            suggestion: Some("name the variable here, not its value".to_owned()),
+        })
+    }
+
+    /// What stands between the braces; nothing if that is no reference of ours.
+    fn look_up(&self, inside: &str) -> Result<Option<String>, Vec<Missing>> {
+        if let Some((name, default)) = inside.split_once(":-").filter(|(name, _)| is_name(bare(name))) {
+            return match self.around.variable(bare(name)).filter(|value| !value.is_empty()) {
+                Some(value) => Ok(Some(value.to_owned())),
+                None => self.expand(default).map(Some),
+            };
+        }
+        if self.rule == Rule::Editor
+            && let Some(value) = self.editor(inside)
+        {
+            return value.map(Some).map_err(|missing| vec![missing]);
+        }
+        let name = bare(inside);
+        if !is_name(name) {
+            return Ok(None);
+        }
+        match self.around.variable(name) {
+            Some(value) => Ok(Some(value.to_owned())),
+            None => Err(vec![self.unset(name, &format!("${{{inside}}}"))]),
+        }
+    }
+
+    fn editor(&self, inside: &str) -> Option<Result<String, Missing>> {
+        let text = |path: &Path| Some(Ok(path.display().to_string()));
+        match inside {
+            "workspaceFolder" => return text(self.folder),
+            "workspaceFolderBasename" => return text(Path::new(self.folder.file_name()?)),
+            "userHome" => return text(self.around.home()?),
+            "pathSeparator" | "/" => return Some(Ok("/".to_owned())),
+            _ => {}
+        }
+        let (kind, id) = inside.split_once(':')?;
+        let reference = format!("${{{inside}}}");
+        match kind {
+            "input" => Some(self.input(id, reference)),
+            "command" | "config" | "file" => Some(Err(Missing {
+                message: format!("{reference} is known to an editor only"),
+                reference,
+                suggestion: Some("an environment variable can be referred to as ${NAME}".to_owned()),
+            })),
+            _ => None,
+        }
+    }
+
+    fn input(&self, id: &str, reference: String) -> Result<String, Missing> {
+        let variable = input_variable(id);
+        let given = self.around.variable(&variable).map(str::to_owned);
+        given.or_else(|| self.inputs.get(id).cloned().flatten()).ok_or_else(|| Missing {
+            message: format!("input {id} is not given, and nobody can be asked for it"),
+            reference,
+            suggestion: Some(format!("set the environment variable {variable}")),
+        })
+    }
+
+    fn unset(&self, name: &str, reference: &str) -> Missing {
+        let near = super::problem::nearest(name, self.around.names());
+        Missing {
+            reference: reference.to_owned(),
+            message: format!("the environment variable {name} is not set"),
+            suggestion: near.or_else(|| {
+                (self.rule != Rule::Literal && reference.starts_with("${"))
+                    .then(|| format!("set it, or give a default: ${{{name}:-…}}"))
+            }),
+        }
+    }
+}
+
+/// The variable that stands for an input of an editor.
+fn input_variable(id: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("INPUT_{}", id.chars().map(letter).collect::<String>())
+}
+
+fn bare(name: &str) -> &str {
+    name.strip_prefix("env:").unwrap_or(name)
+}
+
+fn is_name(name: &str) -> bool {
+    let mut letters = name.chars();
+    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
+
+/// Where the reference at the start of a text ends; its default may hold others.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '{' if text[..at].ends_with('$') => depth += 1,
+            '}' if depth == 1 => return Some(at),
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,123 @@
+//! Every key of `toolyard.toml`. This is their one home: the reader, `docs/toolyard.schema.json` and the check of
+//! `docs/config.md` are made from it. What has secrets in it has no `Debug`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::limits::LimitKeys;
+use super::transport::TransportKind;
+use super::values::{PermissionKeys, Time, Word, Words};
+use crate::args::AuthMode;
+
+/// The configuration of Toolyard, `toolyard.toml`. Every key is optional.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, expecting = "a table")]
+#[schemars(title = "toolyard.toml")]
+pub(super) struct ConfigKeys {
+    /// The address to listen on; port 0 picks a free one.
+    pub(super) listen: Option<SocketAddr>,
+    /// Who may come in: whoever has the token, or everybody on this machine.
+    pub(super) auth: Option<AuthMode>,
+    /// Host names, beside the loopback ones, under which this server is reached.
+    pub(super) hosts: Option<Vec<String>>,
+    /// Origins whose pages may use this server.
+    pub(super) origins: Option<Vec<String>>,
+    /// What the holder of the token may do; everything if this is not said.
+    pub(super) permissions: Option<Vec<String>>,
+    /// Whether the embedded demo tools are served too.
+    pub(super) demo: Option<bool>,
+    /// Other files to read servers from, in any of the forms that are known. A server of the same name in this file wins.
+    pub(super) imports: Option<Vec<String>>,
+    /// Limits of the yard.
+    pub(super) limits: LimitKeys,
+    /// MCP servers by name.
+    #[allow(dead_code, reason = "each server is read on its own, so that one mistake costs one server")]
+    pub(super) servers: BTreeMap<String, ServerKeys>,
+}
+
+/// One MCP server: a `command` to start, or a `url` to connect to.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, expecting = "a table")]
+pub(super) struct ServerKeys {
+    /// The program to start. `${VAR}`, `${VAR:-default}` and `${env:VAR}` are replaced.
+    pub(super) command: Option<String>,
+    /// The arguments of the program. Variables are replaced.
+    pub(super) args: Option<Vec<Word>>,
+    /// Environment variables for the program, beside those of this process. Variables are replaced.
+    pub(super) env: Option<BTreeMap<String, Option<Word>>>,
+    /// A file of lines `NAME=value` with more environment variables; those in `env` win.
+    pub(super) env_file: Option<String>,
+    /// The folder that the program starts in; `~` is the home folder. Seen from the folder of this file.
+    pub(super) cwd: Option<String>,
+    /// The address of the server. Variables are replaced.
+    pub(super) url: Option<String>,
+    /// Headers for every request to the address. Variables are replaced.
+    pub(super) headers: Option<BTreeMap<String, Option<Word>>>,
+    /// How to speak to the server; clear from `command` or `url` if this is not said.
+    #[serde(rename = "type")]
+    pub(super) kind: Option<TransportKind>,
+    /// Whether the server is started.
+    pub(super) enabled: Option<bool>,
+    /// Globs over the names of its tools; all of them if this is not said.
+    pub(super) enabled_tools: Option<Vec<String>>,
+    /// Globs over the names of its tools that are not offered, whatever `enabled_tools` says.
+    pub(super) disabled_tools: Option<Vec<String>>,
+    /// The name that the server has in this yard, if not the name of its table.
+    pub(super) alias: Option<String>,
+    /// Permissions that a caller needs, all of them: a list, or a table from globs over tool names to lists.
+    pub(super) permissions: Option<PermissionKeys>,
+    /// How long the server may take to connect and list what it offers.
+    pub(super) start_timeout: Option<Time>,
+    /// How long a call may be silent; progress starts the clock anew.
+    pub(super) call_timeout: Option<Time>,
+    /// Headers of our own callers that are handed on to the server.
+    pub(super) forward_headers: Option<Vec<String>>,
+    /// The environment variable that holds a bearer token for the server.
+    pub(super) bearer_token_env_var: Option<String>,
+    /// How to authorise with OAuth, beyond what the server says about itself.
+    pub(super) oauth: Option<OAuthKeys>,
+    /// Headers whose values are in environment variables. Only Codex says it like this.
+    #[serde(skip)]
+    pub(super) header_variables: BTreeMap<String, String>,
+}
+
+/// How to authorise with OAuth.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, expecting = "a table")]
+pub(super) struct OAuthKeys {
+    /// The client that is registered with the server. Variables are replaced.
+    #[serde(alias = "clientId", alias = "CLIENT_ID")]
+    pub(super) client_id: Option<String>,
+    /// The secret of that client. Variables are replaced.
+    #[serde(alias = "clientSecret", alias = "CLIENT_SECRET")]
+    pub(super) client_secret: Option<Word>,
+    /// What to ask for: a list, or one text with spaces.
+    #[serde(alias = "scope")]
+    pub(super) scopes: Option<Words>,
+    /// The loopback port of the callback; a free one if this is not said.
+    #[serde(alias = "callbackPort")]
+    pub(super) callback_port: Option<u16>,
+    /// Whether the client's own credentials are enough, so that no person is asked.
+    #[serde(alias = "clientCredentials")]
+    pub(super) client_credentials: Option<bool>,
+}
+
+impl ConfigKeys {
+    /// These keys, and those of an earlier file where nothing is said here.
+    pub(super) fn over(self, earlier: Self) -> Self {
+        Self {
+            listen: self.listen.or(earlier.listen),
+            auth: self.auth.or(earlier.auth),
+            hosts: self.hosts.or(earlier.hosts),
+            origins: self.origins.or(earlier.origins),
+            permissions: self.permissions.or(earlier.permissions),
+            demo: self.demo.or(earlier.demo),
+            imports: None,
+            limits: self.limits.over(earlier.limits),
+            servers: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Which files are read, in which order, and who wins. See docs/config.md for the words.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::Config;
+use super::document::{Document, Syntax};
+use super::expand::References;
+use super::files::Files;
+use super::form::{self, Form};
+use super::keys::ConfigKeys;
+use super::origin::Origin;
+use super::problem::{Problem, Problems, Severity};
+use super::server::{ServerEntry, entry};
+use super::surroundings::Surroundings;
+use super::tree::decode::{Findings, decode};
+use super::tree::{Key, Node, Span};
+
+pub(super) const FILE: &str = "toolyard.toml";
+
+/// Reads the files that were named, or the usual one, or else makes the demo yard. What is wrong with one server is in
+/// the configuration; what is wrong with a file or with the yard's own keys leaves nothing to start with.
+pub(super) fn load(named: &[PathBuf], around: &Surroundings) -> Result<Config, Problems> {
+    let mut loading = Loading {
+        around,
+        files: Files::default(),
+        keys: ConfigKeys::default(),
+        problems: Vec::new(),
+        servers: Vec::new(),
+    };
+    let paths = if named.is_empty() { usual(around) } else { named.to_vec() };
+    if paths.is_empty() {
+        loading.keys.demo = Some(true);
+    }
+    for path in &paths {
+        loading.given(path);
+    }
+    loading.finish()
+}
+
+/// `./toolyard.toml`, else the one among the user's configurations, else none.
+fn usual(around: &Surroundings) -> Vec<PathBuf> {
+    let users = around.config_home().map(|folder| folder.join("toolyard").join(FILE));
+    let known = [Some(PathBuf::from(FILE)), users];
+    known.into_iter().flatten().find(|path| around.folder().join(path).is_file()).into_iter().collect()
+}
+
+struct Loading<'a> {
+    around: &'a Surroundings,
+    files: Files,
+    keys: ConfigKeys,
+    problems: Vec<Problem>,
+    servers: Vec<Candidate>,
+}
+
+/// A server, until one of the same name from a file that wins.
+struct Candidate {
+    /// The name in its file.
+    key: String,
+    /// Where that name was said.
+    place: (Rc<Document>, Span),
+    entry: ServerEntry,
+    warnings: Vec<Problem>,
+}
+
+/// A file that was read.
+struct Read {
+    document: Rc<Document>,
+    root: Node,
+    syntax: Syntax,
+}
+
+impl Loading<'_> {
+    fn given(&mut self, path: &Path) {
+        let Some(read) = self.read(path, Severity::Error) else { return };
+        match form::form(read.syntax, &read.root) {
+            Some(Form::Toolyard) => self.toolyard(path, &read),
+            Some(form) => self.servers(form, &read),
+            None => {
+                let message = "there are no servers: neither `mcpServers` nor `servers`";
+                self.problems.push(Problem::of_file(Severity::Error, path.to_owned(), message));
+            }
+        }
+    }
+
+    fn read(&mut self, path: &Path, if_absent: Severity) -> Option<Read> {
+        let text = match self.files.read(&self.around.folder().join(path)) {
+            Ok(text) => text,
+            Err(error) => {
+                let absent = error.kind() == std::io::ErrorKind::NotFound;
+                let severity = if absent { if_absent } else { Severity::Error };
+                let message = format!("cannot read it: {error}");
+                self.problems.push(Problem::of_file(severity, path.to_owned(), message));
+                return None;
+            }
+        };
+        let syntax = form::syntax(path, &text);
+        match Document::parse(path, &text, syntax) {
+            Ok((document, root)) => Some(Read { document: Rc::new(document), root, syntax }),
+            Err(mut problems) => {
+                self.problems.append(&mut problems);
+                None
+            }
+        }
+    }
+
+    fn toolyard(&mut self, path: &Path, read: &Read) {
+        let apart: Vec<&Node> = read.root.get("servers").into_iter().collect();
+        let (keys, findings) = decode::<ConfigKeys>(&read.root, &apart);
+        let keys = keys.unwrap_or_default();
+        self.problems.extend(findings.faults.iter().map(|fault| read.document.fault(fault)));
+        self.problems.extend(unknown(&read.document, &findings));
+        for (place, message) in keys.limits.nonsense() {
+            let node = place.iter().try_fold(&read.root, |node, step| node.get(step)).unwrap_or(&read.root);
+            let message = format!("{} {message}", place.join("."));
+            self.problems.push(read.document.problem(Severity::Error, &node.span, message));
+        }
+        let folder = form::folder(path, self.around.folder());
+        for import in keys.imports.iter().flatten() {
+            self.import(&self.around.resolve(import, &folder));
+        }
+        self.keys = keys.over(std::mem::take(&mut self.keys));
+        self.servers(Form::Toolyard, read);
+    }
+
+    /// Only the servers of a file; that it is not there is worth a word and no more.
+    fn import(&mut self, path: &Path) {
+        let Some(read) = self.read(path, Severity::Warning) else { return };
+        if let Some(form) = form::form(read.syntax, &read.root) {
+            self.servers(form, &read);
+        }
+    }
+
+    fn servers(&mut self, form: Form, read: &Read) {
+        let inputs = form.inputs(&read.root);
+        let folder = form::folder(&read.document.path, self.around.folder());
+        let references =
+            References { around: self.around, folder: &folder, inputs: &inputs, rule: form.rule() };
+        for table in form.tables(&read.root, self.around.folder()) {
+            if !table.is_table() {
+                let message = "expected a table of servers by name";
+                self.problems.push(read.document.problem(Severity::Error, &table.span, message));
+            }
+            for (key, node) in table.entries() {
+                let candidate = candidate(form, &read.document, (key, node), &references, &self.files);
+                match self.servers.iter_mut().find(|earlier| earlier.key == key.name) {
+                    Some(earlier) => *earlier = candidate,
+                    None => self.servers.push(candidate),
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Config, Problems> {
+        self.refuse_names_that_are_taken();
+        let fatal = self.problems.iter().any(|problem| problem.severity == Severity::Error);
+        let mut problems = self.problems;
+        for server in &self.servers {
+            problems.extend(server.warnings.iter().cloned());
+            if let ServerEntry::Broken(broken) = &server.entry
+                && broken.enabled
+            {
+                problems.extend(broken.problems.iter().cloned());
+            }
+        }
+        in_order(&mut problems);
+        if fatal {
+            return Err(Problems(problems));
+        }
+        Ok(Config {
+            listen: self.keys.listen,
+            auth: self.keys.auth,
+            hosts: self.keys.hosts.unwrap_or_default(),
+            origins: self.keys.origins.unwrap_or_default(),
+            permissions: self.keys.permissions,
+            demo: self.keys.demo.unwrap_or(false),
+            limits: self.keys.limits,
+            servers: self.servers.into_iter().map(|server| server.entry).collect(),
+            problems,
+            files: self.files.into_seen(),
+        })
+    }
+
+    /// Two sources of one name could not be told apart.
+    fn refuse_names_that_are_taken(&mut self) {
+        let mut taken: Vec<&str> = Vec::new();
+        if self.keys.demo == Some(true) {
+            taken.push("demo");
+        }
+        for server in &self.servers {
+            let name = server.entry.name().as_str();
+            if taken.contains(&name) {
+                let message = format!("another source is called {name} already");
+                let suggestion = Some("give one of them another `alias`".to_owned());
+                let (document, span) = &server.place;
+                let problem = document.problem(Severity::Error, span, message).about(&server.key);
+                self.problems.push(problem.suggest(suggestion));
+            }
+            taken.push(name);
+        }
+    }
+}
+
+fn candidate(
+    form: Form,
+    document: &Rc<Document>,
+    (key, node): (&Key, &Node),
+    references: &References<'_>,
+    files: &Files,
+) -> Candidate {
+    let (keys, findings) = form.read(node);
+    let errors = findings.faults.iter().map(|fault| document.fault(fault).about(&key.name)).collect();
+    let origin = Origin { document, key, node, references, files, errors };
+    Candidate {
+        key: key.name.clone(),
+        place: (Rc::clone(document), key.span.clone()),
+        entry: entry(keys, origin),
+        warnings: unknown(document, &findings).map(|problem| problem.about(&key.name)).collect(),
+    }
+}
+
+fn unknown<'a>(document: &'a Document, findings: &'a Findings) -> impl Iterator<Item = Problem> + 'a {
+    findings.unknown.iter().map(|unknown| {
+        let message = format!("unknown key `{}`", unknown.key.name);
+        document.problem(Severity::Warning, &unknown.key.span, message).suggest(unknown.suggestion.clone())
+    })
+}
+
+/// As they stand in the files, which keep the order in which they were read.
+fn in_order(problems: &mut [Problem]) {
+    let mut files: Vec<Option<PathBuf>> = Vec::new();
+    for problem in problems.iter() {
+        if !files.contains(&problem.file) {
+            files.push(problem.file.clone());
+        }
+    }
+    problems.sort_by_cached_key(|problem| {
+        let file = files.iter().position(|file| *file == problem.file);
+        (file, problem.place.as_ref().map(|place| (place.line, place.column)))
+    });
+}

@@ -1,0 +1,107 @@
+//! Where a server was written: its place in a file, for problems, and what its texts may refer to.
+
+use std::path::{Path, PathBuf};
+
+use super::document::Document;
+use super::expand::{Missing, References};
+use super::files::Files;
+use super::problem::{Problem, Severity};
+use super::tree::{Key, Node, Span, Value};
+
+/// Other words for our keys in other people's files, to find the place of a value again.
+const OTHER_WORDS: [(&str, &[&str]); 6] = [
+    ("url", &["httpUrl", "serverUrl", "baseUrl"]),
+    ("headers", &["http_headers"]),
+    ("env_file", &["envFile"]),
+    ("bearer_token_env_var", &["bearerTokenEnvVar", "bearerTokenEnv"]),
+    ("client_id", &["clientId", "CLIENT_ID"]),
+    ("client_secret", &["clientSecret", "CLIENT_SECRET"]),
+];
+
+pub(super) struct Origin<'a> {
+    pub(super) document: &'a Document,
+    pub(super) key: &'a Key,
+    pub(super) node: &'a Node,
+    pub(super) references: &'a References<'a>,
+    pub(super) files: &'a Files,
+    /// What is wrong with this server.
+    pub(super) errors: Vec<Problem>,
+}
+
+impl Origin<'_> {
+    /// The name in the file.
+    pub(super) fn name(&self) -> &str {
+        &self.key.name
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        find(self.node, key).is_some()
+    }
+
+    pub(super) fn wrong(&mut self, place: &[&str], message: String) {
+        let problem = self.document.problem(Severity::Error, &self.span(place), message);
+        self.errors.push(problem.about(&self.key.name));
+    }
+
+    /// Notes a problem that nothing can be made of.
+    pub(super) fn refuse<T>(&mut self, place: &[&str], message: &str, suggestion: &str) -> Option<T> {
+        let problem = self.document.problem(Severity::Error, &self.span(place), message);
+        self.errors.push(problem.about(&self.key.name).suggest(Some(suggestion.to_owned())));
+        None
+    }
+
+    /// A text with its references replaced; what is missing is noted.
+    pub(super) fn expand(&mut self, text: &str, place: &[&str]) -> Option<String> {
+        match self.references.expand(text) {
+            Ok(text) => Some(text),
+            Err(missing) => {
+                for missing in missing {
+                    self.miss(missing, place);
+                }
+                None
+            }
+        }
+    }
+
+    /// The value of a variable that a key names outright.
+    pub(super) fn variable(&mut self, name: &str, place: &[&str]) -> Option<String> {
+        self.references.variable(name).map_err(|missing| self.miss(missing, place)).ok()
+    }
+
+    /// A path seen from the folder of the file.
+    pub(super) fn path(&mut self, path: &str, place: &[&str]) -> Option<PathBuf> {
+        let path = self.expand(path, place)?;
+        Some(self.references.around.resolve(&path, self.references.folder))
+    }
+
+    /// Reads a file that the server names, and keeps an eye on it from now on.
+    pub(super) fn read(&self, path: &Path) -> std::io::Result<String> {
+        self.files.read(path)
+    }
+
+    fn miss(&mut self, missing: Missing, place: &[&str]) {
+        let span = self.document.within(&self.span(place), &missing.reference);
+        let problem = self.document.problem(Severity::Error, &span, missing.message);
+        self.errors.push(problem.about(&self.key.name).suggest(missing.suggestion));
+    }
+
+    /// Where a value of this server is; its name where that cannot be said.
+    fn span(&self, place: &[&str]) -> Span {
+        let mut node = self.node;
+        for step in place {
+            match find(node, step) {
+                Some(below) => node = below,
+                None => return self.key.span.clone(),
+            }
+        }
+        if place.is_empty() { self.key.span.clone() } else { node.span.clone() }
+    }
+}
+
+fn find<'a>(node: &'a Node, step: &str) -> Option<&'a Node> {
+    if let Value::List(items) = &node.value {
+        return items.get(step.parse::<usize>().ok()?);
+    }
+    let others = OTHER_WORDS.iter().find(|(word, _)| *word == step).map_or(&[][..], |(_, others)| others);
+    node.get(step).or_else(|| others.iter().find_map(|other| node.get(other)))
+}

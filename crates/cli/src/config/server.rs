@@ -1,0 +1,266 @@
+//! One server: from the keys of any of the forms to what the upstream obeys, or the reasons why that cannot be. A
+//! server with a mistake hurts nobody but itself.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use toolyard_hub::SourceName;
+use toolyard_upstream::{
+    AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
+    UrlSettings,
+};
+
+use super::address::{is_address, is_header_name, is_header_value};
+use super::dotenv;
+use super::keys::{OAuthKeys, ServerKeys};
+use super::origin::Origin;
+use super::problem::Problem;
+use super::transport::TransportKind;
+use super::values::{PermissionKeys, Word};
+
+/// One server of the configuration.
+#[derive(Clone, PartialEq)]
+pub(crate) enum ServerEntry {
+    Ready(Box<ServerSettings>),
+    Broken(BrokenServer),
+}
+
+/// A server whose settings could not be made.
+#[derive(Clone, PartialEq)]
+pub(crate) struct BrokenServer {
+    pub(crate) name: SourceName,
+    pub(crate) enabled: bool,
+    /// Each with its place and perhaps a way out; they were told when the configuration was read.
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl ServerEntry {
+    pub(crate) fn name(&self) -> &SourceName {
+        match self {
+            Self::Ready(settings) => &settings.name,
+            Self::Broken(broken) => &broken.name,
+        }
+    }
+}
+
+impl BrokenServer {
+    /// Why, in one line, for the state of the source.
+    pub(crate) fn reason(&self) -> String {
+        let reasons: Vec<&str> = self.problems.iter().map(|problem| problem.message.as_str()).collect();
+        reasons.join("; ")
+    }
+}
+
+/// Arguments and addresses may hold secrets that came out of the environment.
+impl fmt::Debug for ServerEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ready(settings) => write!(f, "Ready({})", settings.name),
+            Self::Broken(broken) => write!(f, "Broken({}: {})", broken.name, broken.reason()),
+        }
+    }
+}
+
+/// Makes the settings of a server. What was wrong with its keys is in `origin` already.
+pub(super) fn entry(keys: ServerKeys, mut origin: Origin<'_>) -> ServerEntry {
+    let name = name(&keys, &mut origin);
+    let enabled = keys.enabled.unwrap_or(true);
+    let settings = transport(&keys, &mut origin).zip(auth(&keys, &mut origin));
+    let broken = |problems| ServerEntry::Broken(BrokenServer { name: name.clone(), enabled, problems });
+    let (transport, auth) = match settings {
+        Some(settings) if origin.errors.is_empty() => settings,
+        _ => return broken(origin.errors),
+    };
+    let (permissions, tool_permissions) = match keys.permissions {
+        Some(PermissionKeys::All(list)) => (list, BTreeMap::new()),
+        Some(PermissionKeys::ByTool(table)) => (Vec::new(), table),
+        None => (Vec::new(), BTreeMap::new()),
+    };
+    let usual = ServerSettings::new(name, transport);
+    ServerEntry::Ready(Box::new(ServerSettings {
+        enabled,
+        enabled_tools: keys.enabled_tools,
+        disabled_tools: keys.disabled_tools.unwrap_or_default(),
+        permissions,
+        tool_permissions,
+        start_time: keys.start_timeout.map_or(usual.start_time, |time| time.0),
+        call_time: keys.call_timeout.map_or(usual.call_time, |time| time.0),
+        forward_headers: keys.forward_headers.unwrap_or_default(),
+        auth,
+        ..usual
+    }))
+}
+
+fn name(keys: &ServerKeys, origin: &mut Origin<'_>) -> SourceName {
+    if let Some(header) = keys.forward_headers.iter().flatten().find(|header| !is_header_name(header)) {
+        let message = format!("{header:?} is no name of a header");
+        origin.wrong(&["forward_headers"], message);
+    }
+    let fine = |name: &str| !name.trim().is_empty() && !name.contains(|c: char| c.is_control() || c == '/');
+    let name = keys.alias.as_deref().unwrap_or(origin.name());
+    if fine(name) {
+        return SourceName::new(name);
+    }
+    origin.wrong(&["alias"], "a server's name must not be empty or have a slash in it".to_owned());
+    SourceName::new(origin.name())
+}
+
+/// Nothing if there is a problem, which is in `origin` then.
+fn transport(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettings> {
+    let stdio = match (keys.kind, &keys.command, &keys.url) {
+        (Some(TransportKind::Stdio), Some(_), _) | (None, Some(_), None) => true,
+        (Some(TransportKind::Http | TransportKind::Sse), _, Some(_)) | (None, None, Some(_)) => false,
+        (Some(TransportKind::Stdio), None, _) => return lacks(keys, "there is no command", origin),
+        (Some(TransportKind::Http | TransportKind::Sse), _, None) => {
+            return lacks(keys, "there is no url", origin);
+        }
+        (None, Some(_), Some(_)) => {
+            return origin.refuse(
+                &["url"],
+                "there is both a command and a url",
+                "keep one of them, or say `type`",
+            );
+        }
+        (None, None, None) => return lacks(keys, "there is neither a command nor a url", origin),
+    };
+    if stdio { command(keys, origin) } else { address(keys, origin) }
+}
+
+/// What is not there cannot be missed if it was there and wrong.
+fn lacks(keys: &ServerKeys, message: &str, origin: &mut Origin<'_>) -> Option<TransportSettings> {
+    let wrong = keys.command.is_none() && origin.has("command") || keys.url.is_none() && origin.has("url");
+    if !wrong && origin.node.is_table() {
+        origin.wrong(&[], message.to_owned());
+    }
+    None
+}
+
+fn command(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettings> {
+    let program = origin.expand(keys.command.as_deref()?, &["command"]);
+    if program.as_deref().is_some_and(|program| program.trim().is_empty()) {
+        origin.wrong(&["command"], "the command is empty".to_owned());
+    }
+    let numbered = keys.args.iter().flatten().enumerate();
+    let args: Vec<Option<String>> =
+        numbered.map(|(index, arg)| origin.expand(&arg.0, &["args", &index.to_string()])).collect();
+    let mut env = match &keys.env_file {
+        Some(file) => env_file(file, origin),
+        None => BTreeMap::new(),
+    };
+    for (name, value) in said(keys.env.as_ref()) {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            origin.wrong(&["env", name], "this is no name of an environment variable".to_owned());
+        }
+        if let Some(value) = origin.expand(&value.0, &["env", name]) {
+            env.insert(name.to_owned(), Secret::new(value));
+        }
+    }
+    let cwd = match &keys.cwd {
+        Some(cwd) => Some(origin.path(cwd, &["cwd"])?),
+        None => None,
+    };
+    let args = args.into_iter().collect::<Option<Vec<String>>>()?;
+    Some(TransportSettings::Command(CommandSettings { program: program?, args, env, cwd }))
+}
+
+fn env_file(file: &str, origin: &mut Origin<'_>) -> BTreeMap<String, Secret> {
+    let Some(path) = origin.path(file, &["env_file"]) else { return BTreeMap::new() };
+    match origin.read(&path) {
+        Ok(text) => dotenv::parse(&text).map(|(name, value)| (name, Secret::new(value))).collect(),
+        Err(error) => {
+            origin.wrong(&["env_file"], format!("cannot read {}: {error}", path.display()));
+            BTreeMap::new()
+        }
+    }
+}
+
+fn address(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettings> {
+    let url = origin.expand(keys.url.as_deref()?, &["url"]);
+    if url.as_deref().is_some_and(|url| !is_address(url)) {
+        origin.wrong(&["url"], "this is no address that starts with http:// or https://".to_owned());
+    }
+    let mut headers = BTreeMap::new();
+    for (name, value) in said(keys.headers.as_ref()) {
+        let value = origin.expand(&value.0, &["headers", name]);
+        keep_header(&mut headers, name, value, &["headers", name], origin);
+    }
+    for (name, variable) in &keys.header_variables {
+        let place = ["env_http_headers", name];
+        let value = origin.variable(variable, &place);
+        keep_header(&mut headers, name, value, &place, origin);
+    }
+    let kind = match keys.kind {
+        Some(TransportKind::Sse) => UrlKind::OldSse,
+        _ => UrlKind::Any,
+    };
+    Some(TransportSettings::Url(UrlSettings { url: url?, headers, kind }))
+}
+
+fn keep_header(
+    headers: &mut BTreeMap<String, Secret>,
+    name: &str,
+    value: Option<String>,
+    place: &[&str],
+    origin: &mut Origin<'_>,
+) {
+    let Some(value) = value else { return };
+    if !is_header_name(name) {
+        origin.wrong(place, format!("{name:?} is no name of a header"));
+    } else if !is_header_value(&value) {
+        origin.wrong(place, format!("the header {name} has a character that headers cannot have"));
+    } else {
+        headers.insert(name.to_owned(), Secret::new(value));
+    }
+}
+
+fn auth(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<AuthSettings> {
+    match (&keys.bearer_token_env_var, &keys.oauth) {
+        (None, None) => Some(AuthSettings::WhenAsked),
+        (Some(variable), None) => {
+            let token = origin.variable(variable, &["bearer_token_env_var"])?;
+            if token.is_empty() || !is_header_value(&token) {
+                let message = format!("the environment variable {variable} holds no token");
+                origin.wrong(&["bearer_token_env_var"], message);
+            }
+            Some(AuthSettings::Bearer(Secret::new(token)))
+        }
+        (None, Some(oauth)) => self::oauth(oauth, origin).map(AuthSettings::OAuth),
+        (Some(_), Some(_)) => origin.refuse(
+            &["oauth"],
+            "there is both a bearer token and OAuth",
+            "keep one of `bearer_token_env_var` and `oauth`",
+        ),
+    }
+}
+
+fn oauth(keys: &OAuthKeys, origin: &mut Origin<'_>) -> Option<OAuthSettings> {
+    let client_id = keys.client_id.as_ref().map(|id| origin.expand(id, &["oauth", "client_id"]));
+    let client_secret =
+        keys.client_secret.as_ref().map(|secret| origin.expand(&secret.0, &["oauth", "client_secret"]));
+    let client_credentials = keys.client_credentials.unwrap_or(false);
+    if client_credentials && (client_id.is_none() || client_secret.is_none()) {
+        let message = "client credentials need a `client_id` and a `client_secret`";
+        origin.wrong(&["oauth", "client_credentials"], message.to_owned());
+    }
+    Some(OAuthSettings {
+        client_id: transpose(client_id)?,
+        client_secret: transpose(client_secret)?.map(Secret::new),
+        scopes: keys.scopes.clone().unwrap_or_default().0,
+        callback_port: keys.callback_port,
+        client_credentials,
+    })
+}
+
+/// What was said and cannot be had spoils the whole.
+fn transpose(said: Option<Option<String>>) -> Option<Option<String>> {
+    match said {
+        Some(None) => None,
+        Some(Some(value)) => Some(Some(value)),
+        None => Some(None),
+    }
+}
+
+/// Entries that have a value; in JSON a null says that there is none.
+fn said(table: Option<&BTreeMap<String, Option<Word>>>) -> impl Iterator<Item = (&str, &Word)> {
+    table.into_iter().flatten().filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?)))
+}

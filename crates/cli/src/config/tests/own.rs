@@ -1,0 +1,181 @@
+//! `toolyard.toml` itself.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use toolyard_hub::{Limits, Rate, SourceName};
+use toolyard_upstream::{
+    AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
+    UrlSettings,
+};
+
+use super::{Place, only, settings};
+use crate::args::AuthMode;
+
+#[test]
+fn every_key_of_the_yard_is_read() {
+    let text = r#"
+        listen = "127.0.0.1:9000"
+        auth = "none"
+        demo = true
+        hosts = ["yard.example.com"]
+        origins = ["https://app.example.com"]
+        permissions = ["admin"]
+        [limits]
+        call_seconds = 1.5
+        payload_bytes = 1_000
+        calls_per_source = 0
+        drain_seconds = 7
+        rate = { per_second = 5, burst = 10.0 }
+    "#;
+    let config = Place::new(&[("toolyard.toml", text)]).load(&[]);
+    assert_eq!(config.problems(), []);
+    assert_eq!(config.listen, Some("127.0.0.1:9000".parse().unwrap()));
+    assert_eq!(config.auth, Some(AuthMode::None));
+    assert!(config.demo);
+    assert_eq!(config.hosts, ["yard.example.com"]);
+    assert_eq!(config.origins, ["https://app.example.com"]);
+    assert_eq!(config.permissions, Some(vec!["admin".to_owned()]));
+    let limits = Limits {
+        call_time: Duration::from_millis(1_500),
+        payload: 1_000,
+        per_source: None,
+        rate: Some(Rate { per_second: 5.0, burst: 10.0 }),
+    };
+    assert_eq!(config.limits.limits(), limits);
+    assert_eq!(config.limits.drain(), Duration::from_secs(7));
+}
+
+#[test]
+fn every_key_of_a_command_is_read() {
+    let place = Place::new(&[
+        (
+            "toolyard.toml",
+            r#"
+            [servers.git]
+            command = "uvx"
+            args = ["mcp-server-git", 7, "--token=${TOKEN}"]
+            env = { LEVEL = "debug", PORT = 3000, QUIET = true }
+            env_file = "git.env"
+            cwd = "~/work"
+            type = "stdio"
+            enabled = false
+            enabled_tools = ["git_*"]
+            disabled_tools = ["git_push"]
+            alias = "repository"
+            permissions = { "git_*" = ["read"], git_commit = ["write", "sign"] }
+            start_timeout = "2m"
+            call_timeout = 7
+            "#,
+        ),
+        ("git.env", "LEVEL=info\nEDITOR=ed\n"),
+    ]);
+    let place = place.with("TOKEN", "t0ken");
+    let config = place.load(&[]);
+    assert_eq!(config.problems(), []);
+    let text = |text: &str| text.to_owned();
+    let secret = |name: &str, value: &str| (name.to_owned(), Secret::new(value));
+    let transport = TransportSettings::Command(CommandSettings {
+        program: text("uvx"),
+        args: vec![text("mcp-server-git"), text("7"), text("--token=t0ken")],
+        env: BTreeMap::from([
+            secret("EDITOR", "ed"),
+            secret("LEVEL", "debug"),
+            secret("PORT", "3000"),
+            secret("QUIET", "true"),
+        ]),
+        cwd: Some(place.folder().join("work")),
+    });
+    let expected = ServerSettings {
+        enabled: false,
+        enabled_tools: Some(vec![text("git_*")]),
+        disabled_tools: vec![text("git_push")],
+        tool_permissions: BTreeMap::from([
+            (text("git_*"), vec![text("read")]),
+            (text("git_commit"), vec![text("write"), text("sign")]),
+        ]),
+        start_time: Duration::from_secs(120),
+        call_time: Duration::from_secs(7),
+        ..ServerSettings::new(SourceName::new("repository"), transport)
+    };
+    assert_eq!(*settings(&config, "repository"), expected);
+}
+
+#[test]
+fn every_key_of_an_address_is_read() {
+    let server = only(
+        r#"
+        [servers.cloud]
+        url = "https://${HOST:-cloud.example.com}/mcp"
+        headers = { Authorization = "Bearer ${env:TOKEN}", X-Version = 2 }
+        type = "sse"
+        permissions = ["cloud"]
+        forward_headers = ["X-Request-Id"]
+        start_timeout = "500ms"
+        [servers.cloud.oauth]
+        client_id = "yard"
+        client_secret = "${TOKEN}"
+        scopes = "read write"
+        callback_port = 8123
+        client_credentials = true
+        "#,
+    );
+    let text = |text: &str| text.to_owned();
+    let transport = TransportSettings::Url(UrlSettings {
+        url: text("https://cloud.example.com/mcp"),
+        headers: BTreeMap::from([
+            (text("Authorization"), Secret::new("Bearer t0ken")),
+            (text("X-Version"), Secret::new("2")),
+        ]),
+        kind: UrlKind::OldSse,
+    });
+    let oauth = OAuthSettings {
+        client_id: Some(text("yard")),
+        client_secret: Some(Secret::new("t0ken")),
+        scopes: vec![text("read"), text("write")],
+        callback_port: Some(8123),
+        client_credentials: true,
+    };
+    let expected = ServerSettings {
+        permissions: vec![text("cloud")],
+        forward_headers: vec![text("X-Request-Id")],
+        start_time: Duration::from_millis(500),
+        auth: AuthSettings::OAuth(oauth),
+        ..ServerSettings::new(SourceName::new("cloud"), transport)
+    };
+    assert_eq!(server, expected);
+}
+
+#[test]
+fn a_bearer_token_comes_from_the_variable_that_is_named() {
+    let server = only("[servers.a]\nurl = \"http://localhost:1\"\nbearer_token_env_var = \"TOKEN\"\n");
+    assert_eq!(server.auth, AuthSettings::Bearer(Secret::new("t0ken")));
+}
+
+#[test]
+fn times_are_written_in_several_ways() {
+    let times =
+        [("7", 7_000), ("1.5", 1_500), ("\"30s\"", 30_000), ("\"2 m\"", 120_000), ("\"1h\"", 3_600_000)];
+    for (written, milliseconds) in times {
+        let server = only(&format!("[servers.a]\ncommand = \"x\"\ncall_timeout = {written}\n"));
+        assert_eq!(server.call_time, Duration::from_millis(milliseconds), "{written}");
+    }
+}
+
+#[test]
+fn servers_come_in_the_order_in_which_they_are_written() {
+    let text =
+        "[servers.zebra]\ncommand = \"x\"\n[servers.ant]\ncommand = \"x\"\n[servers.mole]\ncommand = \"x\"\n";
+    let config = Place::new(&[("toolyard.toml", text)]).load(&[]);
+    let names: Vec<&str> = config.servers().iter().map(|entry| entry.name().as_str()).collect();
+    assert_eq!(names, ["zebra", "ant", "mole"]);
+}
+
+#[test]
+fn secrets_are_not_in_debug() {
+    let text = "[servers.a]\nurl = \"http://h/?key=${TOKEN}\"\nheaders = { A = \"${TOKEN}\" }\n\
+                [servers.b]\ncommand = \"x\"\nargs = [\"${TOKEN}\"]\n";
+    let config = Place::new(&[("toolyard.toml", text)]).with("TOKEN", "t0ken").load(&[]);
+    let shown = format!("{config:?}");
+    assert!(shown.contains("Ready(a)") && !shown.contains("t0ken"), "{shown}");
+}

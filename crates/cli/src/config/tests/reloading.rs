@@ -1,0 +1,89 @@
+//! Noticing that a file has changed, and what that means for the servers.
+
+use std::time::Duration;
+
+use toolyard_hub::SourceName;
+
+use super::super::diff::{Diff, diff};
+use super::super::{Change, ServerEntry, Watch};
+use super::{Place, entry};
+
+const BEFORE: &str = "[servers.same]\ncommand = \"x\"\n[servers.other]\ncommand = \"x\"\n[servers.gone]\ncommand = \"x\"\n\
+                      [servers.bad]\ncommand = \"${NONE}\"\n";
+const AFTER: &str = "# a comment moves everything\n[servers.new]\ncommand = \"x\"\n[servers.other]\ncommand = \"y\"\n\
+                     [servers.bad]\ncommand = \"${NONE}\"\n[servers.same]\ncommand = \"x\"\n";
+
+#[test]
+fn only_servers_that_changed_are_named() {
+    let place = Place::new(&[("toolyard.toml", BEFORE)]);
+    let old = place.load(&[]);
+    place.write("toolyard.toml", AFTER);
+    let new = place.load(&[]);
+    let gone = SourceName::new("gone");
+    let expected =
+        Diff { added: vec![entry(&new, "new")], removed: vec![&gone], changed: vec![entry(&new, "other")] };
+    assert_eq!(diff(&old, &new), expected);
+    assert_eq!(diff(&new, &new), Diff::default());
+}
+
+#[test]
+fn a_server_that_is_mended_has_changed() {
+    let place = Place::new(&[("toolyard.toml", BEFORE)]);
+    let old = place.load(&[]);
+    place.write("toolyard.toml", &BEFORE.replace("${NONE}", "x"));
+    let new = place.load(&[]);
+    let names: Vec<&str> = diff(&old, &new).changed.into_iter().map(|entry| entry.name().as_str()).collect();
+    assert_eq!(names, ["bad"]);
+    assert!(matches!(entry(&new, "bad"), ServerEntry::Ready(_)));
+}
+
+/// What comes within a time in which nothing would be a surprise.
+async fn within(watch: &mut Watch, seconds: u64) -> Option<Change> {
+    tokio::time::timeout(Duration::from_secs(seconds), watch.changed()).await.ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_any_file_is_told_once() {
+    let files = [
+        (
+            "toolyard.toml",
+            "imports = [\"a.json\", \"later.json\"]\n[servers.x]\ncommand = \"x\"\nenv_file = \".env\"\n",
+        ),
+        ("a.json", "{\"mcpServers\": {}}"),
+        (".env", "A=1\n"),
+    ];
+    let place = Place::new(&files);
+    let mut watch = Watch::new(&place.load(&[])).unwrap();
+    assert_eq!(within(&mut watch, 60).await, None);
+    for name in ["toolyard.toml", "a.json", ".env", "later.json"] {
+        place.write(
+            name,
+            "# something else that is longer than what was there before, in any of these files\n",
+        );
+        let path = place.folder().join(name);
+        assert_eq!(within(&mut watch, 60).await, Some(Change::File(path)), "{name}");
+        assert_eq!(within(&mut watch, 60).await, None, "{name}");
+    }
+    std::fs::remove_file(place.folder().join(".env")).unwrap();
+    assert_eq!(within(&mut watch, 60).await, Some(Change::File(place.folder().join(".env"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_before_the_watch_began_is_not_missed() {
+    let place = Place::new(&[("toolyard.toml", "demo = true\n")]);
+    let config = place.load(&[]);
+    place.write("toolyard.toml", "demo = false\n");
+    let mut watch = Watch::new(&config).unwrap();
+    assert!(within(&mut watch, 60).await.is_some());
+    watch.follow(&place.load(&[]));
+    assert_eq!(within(&mut watch, 60).await, None);
+}
+
+#[tokio::test]
+async fn sighup_is_a_reason_to_read_again() {
+    let place = Place::new(&[("toolyard.toml", "demo = true\n")]);
+    let mut watch = Watch::new(&place.load(&[])).unwrap();
+    let me = std::process::id().to_string();
+    assert!(std::process::Command::new("kill").args(["-HUP", &me]).status().unwrap().success());
+    assert_eq!(within(&mut watch, 60).await, Some(Change::HangUp));
+}

@@ -1,0 +1,54 @@
+//! How to speak to a server, in all the words that are in use for it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TransportKind {
+    /// A process of our own, spoken to over its standard streams.
+    Stdio,
+    /// Streamable HTTP, and the old transport where that fails.
+    Http,
+    /// The old HTTP+SSE transport.
+    Sse,
+}
+
+impl<'de> Deserialize<'de> for TransportKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reading;
+        impl Visitor<'_> for Reading {
+            type Value = TransportKind;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("stdio, http or sse")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<TransportKind, E> {
+                match text.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
+                    "stdio" | "local" => Ok(TransportKind::Stdio),
+                    "http" | "streamablehttp" | "remote" => Ok(TransportKind::Http),
+                    "sse" => Ok(TransportKind::Sse),
+                    _ => Err(E::unknown_variant(text, &["stdio", "http", "sse"])),
+                }
+            }
+        }
+        deserializer.deserialize_str(Reading)
+    }
+}
+
+impl JsonSchema for TransportKind {
+    fn schema_name() -> Cow<'static, str> {
+        "Transport".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "http, streamable-http and streamableHttp are the same; sse is the old transport.",
+            "enum": ["stdio", "http", "sse", "streamable-http", "streamableHttp"],
+        })
+    }
+}

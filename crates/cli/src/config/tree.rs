@@ -1,0 +1,72 @@
+//! A configuration file as a tree in which every value knows its place, whatever the file is written in. What the
+//! keys mean does not belong here. The tree has no `Debug`: it holds secrets.
+
+use std::ops::Range;
+
+pub(super) mod decode;
+pub(super) mod fault;
+pub(super) mod json;
+pub(super) mod toml;
+
+/// Bytes of the text that a value or a key was read from.
+pub(super) type Span = Range<usize>;
+
+pub(super) struct Node {
+    pub(super) span: Span,
+    pub(super) value: Value,
+}
+
+pub(super) enum Value {
+    Null,
+    Flag(bool),
+    Whole(i64),
+    Number(f64),
+    Text(String),
+    List(Vec<Node>),
+    Table(Vec<(Key, Node)>),
+}
+
+#[derive(Clone)]
+pub(super) struct Key {
+    pub(super) name: String,
+    pub(super) span: Span,
+}
+
+/// Why a text is no tree.
+pub(super) struct Broken {
+    pub(super) span: Span,
+    pub(super) message: String,
+}
+
+impl Node {
+    /// What is under a name, where this is a table.
+    pub(super) fn get(&self, name: &str) -> Option<&Self> {
+        self.entries().iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
+    }
+
+    /// The entries, where this is a table.
+    pub(super) fn entries(&self) -> &[(Key, Self)] {
+        match &self.value {
+            Value::Table(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    pub(super) fn is_table(&self) -> bool {
+        matches!(self.value, Value::Table(_))
+    }
+
+    /// The values directly below.
+    pub(super) fn children(&self) -> Vec<&Self> {
+        match &self.value {
+            Value::List(items) => items.iter().collect(),
+            Value::Table(entries) => entries.iter().map(|(_, node)| node).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Which node of the tree this is; a tree is never changed once it is made.
+    pub(super) fn identity(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}

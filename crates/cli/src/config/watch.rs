@@ -1,0 +1,78 @@
+//! Tells when a file of the configuration has changed, or somebody sent SIGHUP. What to do about it is up to whoever
+//! asked.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::Config;
+use super::files::{SeenFile, Stamp};
+
+/// A change counts once the file has stayed the same from one look to the next: twice this is the longest wait.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Why the configuration should be read again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    File(PathBuf),
+    HangUp,
+}
+
+#[derive(Debug)]
+pub(crate) struct Watch {
+    files: Vec<SeenFile>,
+    /// What the files looked like when last looked at.
+    latest: Vec<Stamp>,
+    ticks: Interval,
+    hang_up: Signal,
+}
+
+impl Watch {
+    /// From now on SIGHUP no longer ends this process.
+    pub(crate) fn new(config: &Config) -> io::Result<Self> {
+        let mut ticks = interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let hang_up = signal(SignalKind::hangup())?;
+        Ok(Self { files: config.files.clone(), latest: stamps(&config.files), ticks, hang_up })
+    }
+
+    /// Waits for the next change. Dropping it half-way loses nothing.
+    pub(crate) async fn changed(&mut self) -> Change {
+        loop {
+            tokio::select! {
+                Some(()) = self.hang_up.recv() => return Change::HangUp,
+                _ = self.ticks.tick() => {}
+            }
+            if let Some(path) = self.look() {
+                return Change::File(path);
+            }
+        }
+    }
+
+    /// Watches the files of a configuration that was read since, instead of the ones before.
+    pub(crate) fn follow(&mut self, config: &Config) {
+        self.latest = stamps(&config.files);
+        self.files = config.files.clone();
+    }
+
+    /// The first file that has changed and settled; it is reported once, even if nobody reads it again.
+    fn look(&mut self) -> Option<PathBuf> {
+        let now = stamps(&self.files);
+        let before = std::mem::replace(&mut self.latest, now);
+        let settled = self.latest == before;
+        let changed = |(file, now): &(&SeenFile, &Stamp)| file.stamp != **now;
+        let (file, _) = self.files.iter().zip(&self.latest).find(changed).filter(|_| settled)?;
+        let path = file.path.clone();
+        for (file, now) in self.files.iter_mut().zip(&self.latest) {
+            file.stamp = *now;
+        }
+        Some(path)
+    }
+}
+
+fn stamps(files: &[SeenFile]) -> Vec<Stamp> {
+    files.iter().map(|file| Stamp::of(&file.path)).collect()
+}

@@ -1,0 +1,120 @@
+//! The servers of the configuration as sources of the yard, kept in step with the files while it runs.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use futures_util::future::join_all;
+use serde_json::json;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{Source, SourceName, State, Yard};
+use toolyard_upstream::{Broken, Common, Keeper, Upstream};
+
+use crate::config::{self, Change, Config, ServerEntry, Watch, diff};
+
+/// Every server that was started, by name.
+pub(crate) struct Fleet {
+    yard: Arc<Yard>,
+    common: Common,
+    config: Config,
+    files: Vec<PathBuf>,
+    running: HashMap<SourceName, Arc<Upstream>>,
+}
+
+impl Fleet {
+    /// Starts every server of the configuration, in parallel and in the background.
+    pub(crate) fn start(yard: Arc<Yard>, config: Config, files: Vec<PathBuf>) -> anyhow::Result<Self> {
+        let keeper = Keeper {
+            program: std::env::current_exe().context("cannot find out where this program is")?,
+            args: vec!["keeper".into()],
+            path: std::env::var_os("PATH"),
+        };
+        let me =
+            to_raw(&json!({"name": "toolyard", "title": "Toolyard", "version": env!("CARGO_PKG_VERSION")}));
+        let common = Common::new(keeper, me).context("cannot set up HTTP")?;
+        let mut fleet = Self { yard, common, config, files, running: HashMap::new() };
+        let entries: Vec<ServerEntry> = fleet.config.servers().to_vec();
+        for entry in &entries {
+            fleet.add(entry);
+        }
+        Ok(fleet)
+    }
+
+    /// Reads the configuration again whenever a file of it changes, or SIGHUP comes. Never ends by itself.
+    pub(crate) async fn follow(&mut self) -> anyhow::Result<()> {
+        let mut watch = Watch::new(&self.config)?;
+        loop {
+            match watch.changed().await {
+                Change::File(path) => eprintln!("toolyard: {} has changed", path.display()),
+                Change::HangUp => eprintln!("toolyard: reading the configuration again"),
+            }
+            // What cannot be used was told; what runs goes on as it is.
+            if let Some(new) = config::load_or_tell(&self.files) {
+                watch.follow(&new);
+                self.become_like(new).await;
+            }
+        }
+    }
+
+    /// Servers that did not change are left alone; calls of those that did finish first.
+    async fn become_like(&mut self, new: Config) {
+        let old = std::mem::replace(&mut self.config, new);
+        let diff = diff(&old, &self.config);
+        let gone: Vec<SourceName> = diff.removed.iter().map(|name| (*name).clone()).collect();
+        let changed: Vec<ServerEntry> = diff.changed.into_iter().cloned().collect();
+        let added: Vec<ServerEntry> = diff.added.into_iter().cloned().collect();
+        let mut ending = Vec::new();
+        for name in &gone {
+            self.yard.remove(name);
+            ending.extend(self.running.remove(name));
+        }
+        for entry in changed.iter().chain(&added) {
+            ending.extend(self.running.remove(entry.name()));
+            self.add(entry);
+        }
+        eprintln!(
+            "toolyard: {} servers added, {} changed, {} removed",
+            added.len(),
+            changed.len(),
+            gone.len()
+        );
+        join_all(ending.iter().map(|upstream| upstream.stop())).await;
+    }
+
+    /// Ends everything that was started.
+    pub(crate) async fn stop(&self) {
+        join_all(self.running.values().map(|upstream| upstream.stop())).await;
+    }
+
+    fn add(&mut self, entry: &ServerEntry) {
+        let source: Arc<dyn Source> = match entry {
+            ServerEntry::Ready(settings) => {
+                let upstream = Upstream::start((**settings).clone(), self.common.clone());
+                self.running.insert(settings.name.clone(), Arc::clone(&upstream));
+                upstream
+            }
+            ServerEntry::Broken(broken) => {
+                let state = if broken.enabled { State::Failed } else { State::Disabled };
+                Arc::new(Broken::new(broken.name.clone(), state, broken.reason()))
+            }
+        };
+        self.yard.add(source);
+    }
+}
+
+/// The headers of callers that some server is to be handed.
+pub(crate) fn forwarded(config: &Config) -> Vec<String> {
+    let mut names: Vec<String> = config
+        .servers()
+        .iter()
+        .filter_map(|entry| match entry {
+            ServerEntry::Ready(settings) => Some(settings),
+            ServerEntry::Broken(_) => None,
+        })
+        .flat_map(|settings| settings.forward_headers.iter().map(|name| name.to_ascii_lowercase()))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}

@@ -1,0 +1,119 @@
+//! Starting: what is printed, what is refused, and with which exit code.
+
+use serde_json::json;
+use toolyard_testkit::harness::{Client, Line, Process, Scratch, Server, Version};
+
+use super::{SERVE, TOOLYARD};
+
+/// Runs it to its end; the exit code and what it said on standard error.
+async fn run(arguments: &[&str]) -> (Option<i32>, String) {
+    let (mut process, stdin, _stdout) = Process::start(TOOLYARD, arguments);
+    drop(stdin);
+    let code = process.exit().await;
+    (code, process.stderr())
+}
+
+#[tokio::test]
+async fn the_demo_yard_is_served_to_whoever_has_the_token() {
+    let server = Server::start(TOOLYARD, &SERVE).await;
+    for version in Version::ALL {
+        let mut client = Client::join(&server, version).await;
+        let answer = client.call("add", json!({"a": 1, "b": 2})).await.answer;
+        assert_eq!(answer.result()["structuredContent"], json!({"sum": 3.0}), "{version}");
+    }
+    let mut stranger = Client::join_as(&server, Version::V2026_07_28, None).await;
+    let list = stranger.text("tools/list", &json!({}));
+    assert_eq!(stranger.post(&list).await.refusal().await, (401, -32600));
+}
+
+#[tokio::test]
+async fn the_demo_yard_is_served_over_stdio() {
+    for version in Version::ALL {
+        let mut client = Client::on(Line::start(TOOLYARD, &["stdio"], version), version).await;
+        let answer = client.call("add", json!({"a": 1, "b": 2})).await.answer;
+        assert_eq!(answer.result()["structuredContent"], json!({"sum": 3.0}), "{version}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_of_ones_own_is_taken_and_everybody_may_be_let_in() {
+    let chosen: Vec<&str> = SERVE.into_iter().chain(["--token", "chosen"]).collect();
+    assert_eq!(Server::start(TOOLYARD, &chosen).await.token.as_deref(), Some("chosen"));
+    let open: Vec<&str> = SERVE.into_iter().chain(["--auth", "none"]).collect();
+    let server = Server::start(TOOLYARD, &open).await;
+    assert_eq!(server.token, None);
+    let mut client = Client::join(&server, Version::V2026_07_28).await;
+    client.ask("tools/list", "{}").await.answer.result();
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named_with_a_way_out() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (code, said) = run(&["serve", "--listen", &address]).await;
+    assert_eq!(code, Some(1), "{said}");
+    let expected = format!(
+        "toolyard: cannot listen on {address}: Address already in use (os error 98)\n  \
+         another address can be said with --listen; --listen 127.0.0.1:0 picks a free port\n"
+    );
+    assert_eq!(said, expected);
+}
+
+#[tokio::test]
+async fn a_wrong_configuration_is_shown_with_line_and_column() {
+    let scratch = Scratch::new();
+    let config = scratch.file("toolyard.toml", "demo = true\nauth = \"maybe\"\n");
+    for verb in ["serve", "stdio"] {
+        let (code, said) = run(&[verb, "--config", &config]).await;
+        assert_eq!(code, Some(2), "{said}");
+        let expected = format!(
+            "toolyard: error: {config}:2:8: `maybe` is none of token, none\n   |\n 2 | auth = \"maybe\"\n   |        ^^^^^^^\n"
+        );
+        assert_eq!(said, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_that_is_not_there_is_named() {
+    let scratch = Scratch::new();
+    let missing = scratch.path("missing.toml").display().to_string();
+    for verb in ["serve", "stdio"] {
+        let (code, said) = run(&[verb, "--config", &missing]).await;
+        let expected =
+            format!("toolyard: error: {missing}: cannot read it: No such file or directory (os error 2)\n");
+        assert_eq!((code, said), (Some(2), expected));
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_key_is_warned_about_and_passed_over() {
+    let scratch = Scratch::new();
+    let text = "demo = true\ncolour = \"red\"\n[limits]\nspeed = 7\n";
+    let config = scratch.file("toolyard.toml", text);
+    let (code, said) = run(&["stdio", "--config", &config]).await;
+    // The values are not repeated: they might be secrets.
+    let colour = format!(
+        "toolyard: warning: {config}:2:1: unknown key `colour`\n   |\n 2 | colour = \"…\"\n   | ^^^^^^\n"
+    );
+    let speed =
+        format!("toolyard: warning: {config}:4:1: unknown key `speed`\n   |\n 4 | speed = …\n   | ^^^^^\n");
+    assert_eq!((code, said), (Some(0), colour + &speed));
+}
+
+#[tokio::test]
+async fn nobody_is_let_in_without_a_token_from_other_machines() {
+    let (code, said) = run(&["serve", "--listen", "0.0.0.0:0", "--auth", "none"]).await;
+    assert_eq!(code, Some(1), "{said}");
+    let expected =
+        "toolyard: serving without a token is only allowed on a loopback address, not on 0.0.0.0:0\n";
+    assert_eq!(said, expected);
+}
+
+#[tokio::test]
+async fn arguments_that_make_no_sense_are_refused() {
+    for arguments in [&["dance"][..], &[], &["serve", "--listen", "here"], &["serve", "--auth", "maybe"]] {
+        let (code, said) = run(arguments).await;
+        assert_eq!(code, Some(2), "{arguments:?}: {said}");
+        assert!(said.contains("--help"), "{arguments:?}: {said}");
+    }
+}

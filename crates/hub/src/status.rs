@@ -1,0 +1,68 @@
+//! How a source is doing, in words that every front can show.
+
+use tokio::time::Instant;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Disabled,
+    Starting,
+    Ready,
+    /// It wants to know who we are first.
+    NeedsAuthorization,
+    /// It will not be tried again by itself.
+    Failed,
+    /// It failed and will be tried again.
+    BackingOff,
+}
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::NeedsAuthorization => "needs authorization",
+            Self::Failed => "failed",
+            Self::BackingOff => "backing off",
+        }
+    }
+}
+
+/// One source at one moment.
+#[derive(Debug, Clone)]
+pub struct Status {
+    pub state: State,
+    /// Why it is not ready, if it is not.
+    pub reason: Option<String>,
+    /// The last lines that its process wrote to standard error.
+    pub stderr: Vec<String>,
+    pub transport: Option<&'static str>,
+    /// The version of the protocol that is spoken with it.
+    pub version: Option<&'static str>,
+    /// Since when it is in this state.
+    pub since: Instant,
+    /// When it is tried again.
+    pub retry_at: Option<Instant>,
+    /// Whether it has ever been ready, or failed: nobody waits for it any more.
+    pub settled: bool,
+}
+
+impl Status {
+    /// For sources that are always there.
+    pub fn ready() -> Self {
+        Self::new(State::Ready, true)
+    }
+
+    pub fn new(state: State, settled: bool) -> Self {
+        Self {
+            state,
+            reason: None,
+            stderr: Vec::new(),
+            transport: None,
+            version: None,
+            since: Instant::now(),
+            retry_at: None,
+            settled,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The MCP endpoints of one listener: one for the whole yard, and one for each source that somebody asked for by
+//! name, opened when first used.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::task::JoinSet;
+use toolyard_hub::{SourceName, Yard};
+use toolyard_wire::{Endpoint, EndpointSettings};
+
+use crate::mcp::{Front, McpSettings, Scope, announce};
+
+pub(crate) struct Fronts {
+    yard: Arc<Yard>,
+    mcp: McpSettings,
+    endpoint: EndpointSettings,
+    all: Open,
+    sources: Mutex<HashMap<SourceName, Open>>,
+    announcers: Mutex<JoinSet<()>>,
+}
+
+#[derive(Clone)]
+struct Open {
+    front: Arc<Front>,
+    endpoint: Arc<Endpoint<Front>>,
+}
+
+impl Fronts {
+    pub(crate) fn new(yard: Arc<Yard>, mcp: McpSettings, endpoint: EndpointSettings) -> Arc<Self> {
+        let announcers = Mutex::new(JoinSet::new());
+        let all = open(&yard, Scope::All, &mcp, &endpoint, &announcers);
+        Arc::new(Self { yard, mcp, endpoint, all, sources: Mutex::default(), announcers })
+    }
+
+    /// The whole yard.
+    pub(crate) fn all(&self) -> &Arc<Endpoint<Front>> {
+        &self.all.endpoint
+    }
+
+    /// One source, un-prefixed and untouched; `None` if there is none of this name.
+    pub(crate) fn of_source(&self, name: &str) -> Option<Arc<Endpoint<Front>>> {
+        let name = SourceName::new(name);
+        if !self.yard.has(&name) {
+            return None;
+        }
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = sources.entry(name.clone()).or_insert_with(|| {
+            open(&self.yard, Scope::Source(name), &self.mcp, &self.endpoint, &self.announcers)
+        });
+        Some(Arc::clone(&known.endpoint))
+    }
+
+    /// Ends what never ends by itself; calls in flight go on.
+    pub(crate) fn close(&self) {
+        self.each().iter().for_each(|open| open.endpoint.close());
+    }
+
+    /// Waits for the calls that outlive their connection, then ends every session.
+    pub(crate) async fn closed(&self) {
+        for open in self.each() {
+            open.endpoint.closed().await;
+        }
+    }
+
+    /// Gives up on calls that did not finish in time.
+    pub(crate) fn cut_off(&self) {
+        self.each().iter().for_each(|open| open.endpoint.cut_off());
+    }
+
+    /// Waits for calls that were cancelled to put things away.
+    pub(crate) async fn settled(&self) {
+        self.announcers.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        for open in self.each() {
+            open.front.settled().await;
+        }
+    }
+
+    fn each(&self) -> Vec<Open> {
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        std::iter::once(&self.all).chain(sources.values()).cloned().collect()
+    }
+}
+
+fn open(
+    yard: &Arc<Yard>,
+    scope: Scope,
+    mcp: &McpSettings,
+    endpoint: &EndpointSettings,
+    announcers: &Mutex<JoinSet<()>>,
+) -> Open {
+    let front = Arc::new(Front::new(Arc::clone(yard), scope, mcp.clone()));
+    let endpoint = Endpoint::new(Arc::clone(&front), endpoint.clone());
+    let announcing = announce(Arc::clone(&front), Arc::clone(endpoint.roster()));
+    announcers.lock().unwrap_or_else(PoisonError::into_inner).spawn(announcing);
+    Open { front, endpoint }
+}

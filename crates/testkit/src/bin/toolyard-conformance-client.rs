@@ -1,0 +1,27 @@
+//! A client for the conformance suite's client mode: the product's own upstream, made to do what each scenario
+//! expects. The suite gives the server's address as the last argument and the scenario in the environment.
+#![allow(clippy::print_stderr, reason = "the suite shows what a client said when it failed")]
+#![allow(clippy::disallowed_methods, reason = "the suite names the scenario in the environment")]
+
+use std::env;
+use std::process::ExitCode;
+
+use toolyard_testkit::conformance_client::{Scenario, run};
+
+fn main() -> ExitCode {
+    let name = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    let context = env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".to_owned());
+    let url = env::args().next_back().unwrap_or_default();
+    match Scenario::new(name, &context, url).and_then(act) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("toolyard-conformance-client: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn act(scenario: Scenario) -> Result<(), toolyard_testkit::conformance_client::Failure> {
+    run(&scenario).await
+}

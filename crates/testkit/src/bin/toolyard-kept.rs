@@ -1,0 +1,100 @@
+//! For tests of kept processes: `keeper …` is the keeper; `parent -- PROGRAM ARGS…` starts a program the way the
+//! product does, says so, and waits to be killed; `crowd N -- PROGRAM ARGS…` starts it N times at once, waits for a line
+//! from each, ends them all, and says how many descriptors it had open before and after.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the caller waits for it")]
+#![allow(clippy::disallowed_methods, reason = "what is the front door of a process reads its environment")]
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::task::JoinSet;
+use toolyard_upstream::{Child, CommandSettings, Keeper, Kept, keep};
+
+const USAGE: &str = "toolyard-kept keeper --watch PID|parent|crowd N -- PROGRAM ARGS...";
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let done = match arguments.next().as_deref().and_then(|verb| verb.to_str()) {
+        Some("keeper") => keeper(arguments),
+        Some("parent") => parent(arguments),
+        Some("crowd") => crowd(arguments),
+        _ => Err(USAGE.into()),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("toolyard-kept: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn keeper(mut arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, Failure> {
+    let (watch, pid, dashes) = (arguments.next(), arguments.next(), arguments.next());
+    if watch != Some("--watch".into()) || dashes != Some("--".into()) {
+        return Err(USAGE.into());
+    }
+    let watch = pid.as_ref().and_then(|pid| pid.to_str()).ok_or(USAGE)?.parse()?;
+    let program = arguments.next().ok_or(USAGE)?;
+    Ok(match keep(&Kept { watch, program, args: arguments.collect() }) {
+        Ok(code) => code.into(),
+        Err(error) => {
+            eprintln!("toolyard-kept: {error}");
+            error.code().into()
+        }
+    })
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn parent(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, Failure> {
+    let (settings, keeper) = command(arguments)?;
+    let child = Child::spawn(&settings, &keeper)?;
+    println!("{}", child.id());
+    println!("{}", child.exited().await);
+    Ok(ExitCode::SUCCESS)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn crowd(mut arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, Failure> {
+    let number: usize = arguments.next().as_ref().and_then(|number| number.to_str()).ok_or(USAGE)?.parse()?;
+    let (settings, keeper) = command(arguments)?;
+    // The first process makes the runtime open what it keeps open from then on.
+    one(Child::spawn(&settings, &keeper)?).await?;
+    let before = descriptors()?;
+    let mut running = JoinSet::new();
+    for _ in 0..number {
+        running.spawn(one(Child::spawn(&settings, &keeper)?));
+    }
+    while let Some(done) = running.join_next().await {
+        done??;
+    }
+    println!("{before} {}", descriptors()?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for a line and ends the process.
+async fn one(mut child: Child) -> std::io::Result<()> {
+    let Some((_stdin, stdout)) = child.take_streams() else { return Ok(()) };
+    BufReader::new(stdout).read_line(&mut String::new()).await?;
+    child.end(Duration::from_secs(10)).await;
+    Ok(())
+}
+
+fn descriptors() -> std::io::Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/fd")?.count())
+}
+
+fn command(mut arguments: impl Iterator<Item = OsString>) -> Result<(CommandSettings, Keeper), Failure> {
+    if arguments.next() != Some("--".into()) {
+        return Err(USAGE.into());
+    }
+    let mut words = arguments.map(|word| word.into_string().map_err(|_| USAGE));
+    let program = words.next().ok_or(USAGE)??;
+    let args = words.collect::<Result<_, _>>()?;
+    let settings = CommandSettings { program, args, env: BTreeMap::new(), cwd: None };
+    let path = std::env::var_os("PATH");
+    let keeper = Keeper { program: std::env::current_exe()?, args: vec!["keeper".into()], path };
+    Ok((settings, keeper))
+}

@@ -1,0 +1,132 @@
+//! What the product does as a client in each scenario of the conformance suite's client mode.
+
+mod browser;
+mod connection;
+
+use serde_json::{Map, Value, json};
+use toolyard_upstream::{AuthSettings, OAuthSettings, Secret};
+
+use connection::{Connection, members};
+
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// One run of the suite.
+#[derive(Debug)]
+pub struct Scenario {
+    name: String,
+    /// What the suite says beside the address.
+    context: Value,
+    url: String,
+}
+
+impl Scenario {
+    pub fn new(name: String, context: &str, url: String) -> Result<Self, Failure> {
+        Ok(Self { name, context: serde_json::from_str(context)?, url })
+    }
+
+    fn said(&self, key: &str) -> Option<String> {
+        self.context.get(key).and_then(Value::as_str).map(str::to_owned)
+    }
+
+    /// How the client proves who it is: with what the suite gave it, or as the server asks.
+    fn auth(&self) -> AuthSettings {
+        let secret = self.said("client_secret").or_else(|| self.said("private_key_pem"));
+        let Some(client_id) = self.said("client_id") else { return AuthSettings::WhenAsked };
+        AuthSettings::OAuth(OAuthSettings {
+            client_id: Some(client_id),
+            client_secret: secret.map(Secret::new),
+            client_credentials: self.name.starts_with("auth/client-credentials"),
+            ..OAuthSettings::default()
+        })
+    }
+}
+
+/// The scenarios in which a good client stops because something is wrong with the server.
+const REFUSALS: [&str; 7] = [
+    "auth/scope-retry-limit",
+    "auth/resource-mismatch",
+    "auth/iss-supported-missing",
+    "auth/iss-wrong-issuer",
+    "auth/iss-unexpected",
+    "auth/iss-normalized",
+    "auth/metadata-issuer-mismatch",
+];
+
+/// Does what the scenario expects; fails if the server does not do its part.
+pub async fn run(scenario: &Scenario) -> Result<(), Failure> {
+    let connected = Connection::open(&scenario.url, scenario.auth()).await;
+    if REFUSALS.contains(&scenario.name.as_str()) {
+        return match connected {
+            Ok(_) => Err("a server that should not be trusted was".into()),
+            Err(_) => Ok(()),
+        };
+    }
+    let connection = connected?;
+    match scenario.name.as_str() {
+        "http-standard-headers" => everything(&connection).await?,
+        "http-custom-headers" => as_told(&connection, scenario).await?,
+        "json-schema-ref-no-deref" | "request-metadata" | "initialize" => {}
+        "json-schema-2020-12-preservation" => echo(&connection).await?,
+        "sep-2322-client-request-state" => asked_in_between(&connection).await?,
+        _ => every_tool(&connection).await?,
+    }
+    connection.close().await;
+    Ok(())
+}
+
+async fn every_tool(connection: &Connection) -> Result<(), Failure> {
+    for tool in connection.tools() {
+        connection.tool(&tool.name, json!({"a": 2, "b": 3})).await?;
+    }
+    Ok(())
+}
+
+/// One of everything that a server can offer.
+async fn everything(connection: &Connection) -> Result<(), Failure> {
+    every_tool(connection).await?;
+    for resource in &connection.offer().resources {
+        connection.resource(&members(&resource.definition)?["uri"]).await?;
+    }
+    for prompt in &connection.offer().prompts {
+        connection.prompt(&members(&prompt.definition)?["name"]).await?;
+    }
+    Ok(())
+}
+
+async fn as_told(connection: &Connection, scenario: &Scenario) -> Result<(), Failure> {
+    let calls = scenario.context["toolCalls"].as_array().ok_or("the suite names no calls")?;
+    for call in calls {
+        let name = call["name"].as_str().unwrap_or_default();
+        connection.tool(name, call["arguments"].clone()).await?;
+    }
+    Ok(())
+}
+
+/// Hands a schema back as it came.
+async fn echo(connection: &Connection) -> Result<(), Failure> {
+    let tools = connection.tools();
+    let focal = tools.iter().find(|tool| tool.name == "json_schema_2020_12_tool");
+    let schema = focal.ok_or("the tool is not there")?.definition["inputSchema"].clone();
+    connection.tool("json_schema_echo", json!({"schema": schema})).await
+}
+
+/// While one call waits for an answer, another one is made.
+async fn asked_in_between(connection: &Connection) -> Result<(), Failure> {
+    connection
+        .tool_meanwhile("test_mrtr_echo_state", json!({}), || {
+            Box::pin(connection.tool("test_mrtr_unrelated", json!({})))
+        })
+        .await?;
+    connection.tool("test_mrtr_no_state", json!({})).await?;
+    connection.tool("test_mrtr_no_result_type", json!({})).await
+}
+
+/// What a person who agrees with every suggestion answers.
+fn agreeable(schema: &Value) -> Value {
+    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+    let answers = properties.into_iter().map(|(name, property)| {
+        let value = property.get("default").cloned().unwrap_or(Value::Bool(true));
+        (name, value)
+    });
+    json!({"action": "accept", "content": answers.collect::<Map<String, Value>>()})
+}

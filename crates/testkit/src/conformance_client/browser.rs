@@ -1,0 +1,18 @@
+//! A browser whose owner agrees to everything: it goes where it is told, and then where it is sent.
+
+use std::sync::Arc;
+
+use reqwest::header::LOCATION;
+use reqwest::redirect::Policy;
+use toolyard_upstream::{Person, Visit};
+
+pub(super) fn person() -> Person {
+    Arc::new(|visit: Visit| {
+        tokio::spawn(async move {
+            let http = reqwest::Client::builder().redirect(Policy::none()).build().ok()?;
+            let response = http.get(&visit.address).send().await.ok()?;
+            let sent_to = response.headers().get(LOCATION)?.to_str().ok()?.to_owned();
+            http.get(sent_to).send().await.ok()
+        });
+    })
+}

@@ -1,0 +1,145 @@
+//! One connection to the suite's server, over the product's own upstream.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{
+    Abilities, Call, CallContext, Client, Deadline, Offer, Principal, Source, SourceName, State, Target,
+    Update,
+};
+use toolyard_upstream::{
+    AuthSettings, AuthShared, Common, Keeper, ServerSettings, TransportSettings, Upstream, UrlKind,
+    UrlSettings,
+};
+
+use super::{Failure, agreeable, browser};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Where the suite pretends that a description of its client is published.
+const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+
+pub(super) struct Connection {
+    upstream: Arc<Upstream>,
+}
+
+/// A tool as the server advertised it.
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) definition: Value,
+}
+
+impl Connection {
+    /// Connects, and lists what there is.
+    pub(super) async fn open(url: &str, auth: AuthSettings) -> Result<Self, Failure> {
+        let keeper = Keeper { program: "none".into(), args: Vec::new(), path: None };
+        let me = to_raw(&json!({"name": "toolyard-conformance-client", "version": "1.0.0"}));
+        let person = Some(browser::person());
+        let auth_shared = AuthShared { document: Some(DOCUMENT.to_owned()), person, ..AuthShared::default() };
+        let common = Common { auth: auth_shared, ..Common::new(keeper, me)? };
+        let url = UrlSettings { url: url.to_owned(), headers: Default::default(), kind: UrlKind::Any };
+        let transport = TransportSettings::Url(url);
+        let settings = ServerSettings { auth, ..ServerSettings::new(SourceName::new("suite"), transport) };
+        let upstream = Upstream::start(settings, common);
+        let limit = Instant::now() + PATIENCE;
+        loop {
+            let status = upstream.status();
+            match status.state {
+                State::Ready => return Ok(Self { upstream }),
+                State::Starting if Instant::now() < limit => {
+                    tokio::time::sleep(Duration::from_millis(5)).await
+                }
+                state => {
+                    upstream.stop().await;
+                    return Err(format!("{}: {}", state.as_str(), status.reason.unwrap_or_default()).into());
+                }
+            }
+        }
+    }
+
+    pub(super) async fn close(self) {
+        self.upstream.stop().await;
+    }
+
+    pub(super) fn offer(&self) -> Arc<Offer> {
+        self.upstream.offer()
+    }
+
+    pub(super) fn tools(&self) -> Vec<Tool> {
+        let offer = self.offer();
+        let read = offer.tools.iter().filter_map(|tool| {
+            let definition = members(&tool.definition).ok()?;
+            Some(Tool { name: definition["name"].as_str()?.to_owned(), definition })
+        });
+        read.collect()
+    }
+
+    pub(super) async fn tool(&self, name: &str, arguments: Value) -> Result<(), Failure> {
+        self.tool_meanwhile(name, arguments, || Box::pin(async { Ok(()) })).await
+    }
+
+    /// Calls a tool, and does something else before each question of it is answered.
+    pub(super) async fn tool_meanwhile<'a>(
+        &'a self,
+        name: &str,
+        arguments: Value,
+        meanwhile: impl Fn() -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>,
+    ) -> Result<(), Failure> {
+        let target = Target::Tool { name: name.to_owned(), arguments: to_raw(&arguments) };
+        self.call(target, meanwhile).await
+    }
+
+    pub(super) async fn resource(&self, uri: &Value) -> Result<(), Failure> {
+        let uri = uri.as_str().unwrap_or_default().to_owned();
+        self.call(Target::Resource { uri }, || Box::pin(async { Ok(()) })).await
+    }
+
+    pub(super) async fn prompt(&self, name: &Value) -> Result<(), Failure> {
+        let name = name.as_str().unwrap_or_default().to_owned();
+        let target = Target::Prompt { name, arguments: to_raw(&json!({})) };
+        self.call(target, || Box::pin(async { Ok(()) })).await
+    }
+
+    async fn call<'a>(
+        &'a self,
+        target: Target,
+        meanwhile: impl Fn() -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>,
+    ) -> Result<(), Failure> {
+        let abilities = Abilities { elicit_form: true, ..Abilities::default() };
+        let (client, mut updates) = Client::new(abilities);
+        let call = Call {
+            target,
+            principal: Principal::owner(),
+            context: CallContext::default(),
+            deadline: Deadline::after(PATIENCE),
+            cancel: CancellationToken::new(),
+            meta: None,
+            client,
+        };
+        let answered = tokio::time::timeout(PATIENCE, self.upstream.call(call));
+        tokio::pin!(answered);
+        loop {
+            tokio::select! {
+                outcome = &mut answered => return Ok(outcome?.map(drop).map_err(|error| error.sentence())?),
+                Some(update) = updates.recv() => if let Update::Ask(ask) = update {
+                    meanwhile().await?;
+                    let answers = ask.questions.iter().map(|question| {
+                        let params = members(&question.params).unwrap_or_default();
+                        (question.key.clone(), to_raw(&agreeable(&params["requestedSchema"])))
+                    });
+                    let _ = ask.reply.send(Ok(answers.collect()));
+                },
+            }
+        }
+    }
+}
+
+/// A definition, to be looked into.
+pub(super) fn members(raw: &RawValue) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(raw.get())
+}

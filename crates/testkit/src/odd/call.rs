@@ -1,0 +1,118 @@
+//! What calling a tool of an odd server does.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Kind;
+use super::offer::long_name;
+use super::rpc::{Params, Reply, Server, Way};
+use crate::probe::ODD_RESULT;
+
+/// How long the first of two calls of `out-of-order` waits.
+const LATE: Duration = Duration::from_millis(200);
+
+impl Server {
+    pub(super) async fn call(&self, params: &Params, way: &Way) -> Reply {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        match self.kind() {
+            Kind::NeverAnswers => return Reply::Silence,
+            Kind::OutOfOrder if number.is_multiple_of(2) => tokio::time::sleep(LATE).await,
+            _ => {}
+        }
+        match (self.kind(), params.name.as_str()) {
+            (_, "echo") => echo(params),
+            (_, "requests") => {
+                let (all, methods) = self.seen.requests();
+                structured(&all.to_string(), &json!({"total": all, "methods": methods}).to_string())
+            }
+            (Kind::UnknownKeys, "odd") => Reply::Result(ODD_RESULT.to_owned()),
+            (Kind::ArrayOutput, "array") => structured("[1,2,3]", "[1,2,3]"),
+            (Kind::OddContent, "hologram") => Reply::Result(HOLOGRAM.to_owned()),
+            (Kind::OddContent, "list_tools") => Reply::Result(LIST.to_owned()),
+            (Kind::ProgressThenSilence, "silence") => {
+                progress(params, way).await;
+                Reply::Silence
+            }
+            (Kind::ProgressThenSilence, "steady") => {
+                progress(params, way).await;
+                text("done")
+            }
+            (Kind::ExitsMidCall | Kind::Changes, "exit") => Reply::Leave(4),
+            (Kind::Huge, "huge") => text(&"x".repeat(arguments(params).megabytes * 1_000_000)),
+            (Kind::CountsSessions, "sessions") => {
+                let sessions = self.seen.sessions().to_string();
+                structured(&sessions, &sessions)
+            }
+            (Kind::Asks, tool @ ("elicit" | "sample" | "roots" | "everything")) => {
+                self.asks(tool, params, way).await
+            }
+            (Kind::Changes, tool) if tool == format!("tool_{}", self.seen.starts) => text(tool),
+            (Kind::LongName, tool) if tool == long_name() => text("called"),
+            (Kind::NullSchema, "null_schema") | (Kind::BadSchema, "bad_schema") => text("called"),
+            (Kind::ClashingNames, tool @ ("read.file" | "read file")) => text(tool),
+            (Kind::Pages, tool @ ("first" | "second" | "third")) => text(tool),
+            (_, unknown) => Reply::Error(-32602, format!("unknown tool: {unknown}")),
+        }
+    }
+}
+
+/// Content of a type that is not known yet, between content that is.
+const HOLOGRAM: &str = concat!(
+    r#"{"content":[{"type":"text","text":"before"},{"type":"hologram","depth":9007199254740993,"data":{"b":1,"a":[]}},"#,
+    r#"{"text":"after","x-key":1.0,"type":"text"},{"type":"widget"}]}"#,
+);
+
+/// A result that looks like a list.
+const LIST: &str = r#"{"tools":[{"name":"inner","inputSchema":null}],"nextCursor":"7","content":[{"type":"text","text":"a list"}]}"#;
+
+#[derive(Deserialize)]
+#[serde(default)]
+struct Arguments {
+    megabytes: usize,
+    steps: u64,
+    every_ms: u64,
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Self { megabytes: 50, steps: 3, every_ms: 50 }
+    }
+}
+
+fn arguments(params: &Params) -> Arguments {
+    let given = params.arguments.as_ref().and_then(|given| serde_json::from_str(given.get()).ok());
+    given.unwrap_or_default()
+}
+
+/// Reports every step, if anybody wants to know.
+async fn progress(params: &Params, way: &Way) {
+    let Arguments { steps, every_ms, .. } = arguments(params);
+    for step in 1..=steps {
+        tokio::time::sleep(Duration::from_millis(every_ms)).await;
+        if let Some(token) = &params.meta.progress {
+            let params = format!(
+                r#"{{"progressToken":{token},"progress":{step},"total":{steps},"message":"step {step}"}}"#
+            );
+            way.say(format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#))
+                .await;
+        }
+    }
+}
+
+fn echo(params: &Params) -> Reply {
+    let given = params.arguments.as_ref().map_or("{}", |given| given.get());
+    structured(given, given)
+}
+
+pub(super) fn text(text: &str) -> Reply {
+    Reply::Result(json!({"content": [{"type": "text", "text": text}]}).to_string())
+}
+
+/// A result that says the same in words and as JSON, which is text already.
+pub(super) fn structured(text: &str, json: &str) -> Reply {
+    let text = Value::from(text);
+    Reply::Result(format!(r#"{{"content":[{{"type":"text","text":{text}}}],"structuredContent":{json}}}"#))
+}

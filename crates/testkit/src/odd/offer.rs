@@ -1,0 +1,154 @@
+//! What the odd servers say about themselves and offer: definitions as text, so that nothing in them is tidied up.
+
+use serde_json::{Value, json};
+
+use super::rpc::{Params, Reply, Server};
+use super::{Eras, Kind};
+use crate::probe::ODD_DEFINITION;
+
+const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+const MODERN: &str = "2026-07-28";
+
+impl Server {
+    pub(super) fn initialized(&self, params: &Params) -> String {
+        let wanted = params.protocol_version.as_deref().filter(|version| LEGACY.contains(version));
+        let version = wanted.unwrap_or(LEGACY[LEGACY.len() - 1]);
+        let (info, capabilities) = (self.info(), self.capabilities());
+        let more = self.more();
+        format!(
+            r#"{{{more}"serverInfo":{info},"protocolVersion":"{version}","capabilities":{capabilities}}}"#
+        )
+    }
+
+    pub(super) fn discovered(&self) -> String {
+        let mut versions = vec![MODERN];
+        if self.kind().eras() == Eras::Both {
+            versions.extend(LEGACY);
+        }
+        let (info, capabilities, versions) = (self.info(), self.capabilities(), json!(versions));
+        let meta = format!(r#"{{"io.modelcontextprotocol/serverInfo":{info}}}"#);
+        let more = self.more();
+        format!(r#"{{{more}"supportedVersions":{versions},"capabilities":{capabilities},"_meta":{meta}}}"#)
+    }
+
+    fn info(&self) -> Value {
+        json!({"name": format!("odd-{}", self.kind()), "version": "1"})
+    }
+
+    fn capabilities(&self) -> Value {
+        let mut capabilities = json!({"tools": {"listChanged": true}});
+        if self.kind().is_rich() {
+            capabilities["resources"] = json!({});
+            capabilities["prompts"] = json!({});
+        }
+        if self.kind() == Kind::UnknownKeys {
+            capabilities["x-unknown"] = json!({"since": 9_007_199_254_740_993_u64});
+        }
+        capabilities
+    }
+
+    /// Keys that nobody knows, at the start of an object.
+    fn more(&self) -> &'static str {
+        if self.kind() == Kind::UnknownKeys { r#""x-unknown":{"z":9007199254740993,"a":null},"# } else { "" }
+    }
+
+    /// Answers everything but calls.
+    pub(super) fn offered(&self, method: &str, params: &Params) -> Reply {
+        match method {
+            "tools/list" => self.page("tools", &self.tools(), params),
+            "resources/list" if self.kind().is_rich() => {
+                self.page("resources", &self.named(resource, 3), params)
+            }
+            "resources/templates/list" if self.kind().is_rich() => {
+                self.page("resourceTemplates", &self.named(template, 2), params)
+            }
+            "prompts/list" if self.kind().is_rich() => self.page("prompts", &self.named(prompt, 3), params),
+            "resources/read" if self.kind().is_rich() && params.uri.starts_with("odd://") => {
+                let contents = json!([{"uri": params.uri, "text": format!("the text of {}", params.uri)}]);
+                Reply::Result(format!(r#"{{{}"contents":{contents}}}"#, self.more()))
+            }
+            "prompts/get" if self.kind().is_rich() => {
+                let content = json!({"type": "text", "text": format!("the prompt {}", params.name)});
+                let messages = json!([{"role": "user", "content": content}]);
+                Reply::Result(format!(r#"{{{}"messages":{messages}}}"#, self.more()))
+            }
+            _ => Reply::Error(-32601, format!("no such method: {method}")),
+        }
+    }
+
+    fn named(&self, make: fn(u64, &str) -> String, number: u64) -> Vec<String> {
+        (1..=number).map(|number| make(number, self.more())).collect()
+    }
+
+    /// A list, or its next page.
+    fn page(&self, key: &str, items: &[String], params: &Params) -> Reply {
+        let more = self.more();
+        if self.kind() != Kind::Pages {
+            return Reply::Result(format!(r#"{{{more}"{key}":[{}]}}"#, items.join(",")));
+        }
+        let at: usize = match params.cursor.as_deref().map(str::parse) {
+            None => 0,
+            Some(Ok(at)) if at < items.len() => at,
+            Some(_) => return Reply::Error(-32602, "no such cursor".to_owned()),
+        };
+        let next =
+            if at + 1 < items.len() { format!(r#","nextCursor":"{}""#, at + 1) } else { String::new() };
+        Reply::Result(format!(r#"{{"{key}":[{}]{next}}}"#, items[at]))
+    }
+
+    fn tools(&self) -> Vec<String> {
+        let mut tools = vec![tool("echo"), tool("requests")];
+        tools.extend(match self.kind() {
+            Kind::Pages => ["first", "second", "third"].map(tool).to_vec(),
+            Kind::UnknownKeys => vec![ODD_DEFINITION.to_owned()],
+            Kind::NullSchema => vec![with_schema("null_schema", "null")],
+            Kind::BadSchema => vec![with_schema("bad_schema", BAD)],
+            Kind::ArrayOutput => {
+                let array = r#"{"type":"array","items":{"type":"integer"}}"#;
+                vec![format!(
+                    r#"{{"name":"array","inputSchema":{{"type":"object"}},"outputSchema":{array}}}"#
+                )]
+            }
+            Kind::LongName => vec![tool(&long_name())],
+            Kind::ClashingNames => ["read.file", "read file"].map(tool).to_vec(),
+            Kind::OddContent => ["hologram", "list_tools"].map(tool).to_vec(),
+            Kind::ProgressThenSilence => ["silence", "steady"].map(tool).to_vec(),
+            Kind::ExitsMidCall => vec![tool("exit")],
+            Kind::NeverAnswers => vec![tool("never")],
+            Kind::Huge => vec![tool("huge")],
+            Kind::Changes => vec![tool(&format!("tool_{}", self.seen.starts)), tool("exit")],
+            Kind::Asks => ["elicit", "sample", "roots", "everything"].map(tool).to_vec(),
+            Kind::CountsSessions => vec![tool("sessions")],
+            _ => Vec::new(),
+        });
+        tools
+    }
+}
+
+/// A schema that is an object and nonsense all the same.
+const BAD: &str =
+    r#"{"type":"object","properties":{"a":{"type":"strin"},"b":{"pattern":"("}},"required":"a"}"#;
+
+pub(super) fn long_name() -> String {
+    "long_".chars().cycle().take(200).collect()
+}
+
+fn tool(name: &str) -> String {
+    with_schema(name, r#"{"type":"object"}"#)
+}
+
+fn with_schema(name: &str, schema: &str) -> String {
+    format!(r#"{{"name":"{name}","description":"The tool {name}.","inputSchema":{schema}}}"#)
+}
+
+fn resource(number: u64, more: &str) -> String {
+    format!(r#"{{{more}"uri":"odd://{number}","name":"resource {number}"}}"#)
+}
+
+fn template(number: u64, more: &str) -> String {
+    format!(r#"{{{more}"uriTemplate":"odd://{number}/{{word}}","name":"template {number}"}}"#)
+}
+
+fn prompt(number: u64, more: &str) -> String {
+    format!(r#"{{{more}"name":"prompt_{number}","description":"The prompt {number}."}}"#)
+}

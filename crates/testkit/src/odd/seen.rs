@@ -1,0 +1,97 @@
+//! What a server has seen so far: requests, sessions, starts.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::{Kind, Options};
+
+pub(super) struct Seen {
+    /// How often a server with this file was started, this time included.
+    pub(super) starts: u64,
+    inner: Mutex<Inner>,
+    log: Option<PathBuf>,
+}
+
+#[derive(Default)]
+struct Inner {
+    methods: BTreeMap<String, u64>,
+    /// Sessions over HTTP that are open, and the calls in each.
+    open: HashMap<String, u64>,
+    named: u64,
+    opened: u64,
+}
+
+impl Seen {
+    pub(super) fn new(options: &Options) -> io::Result<Self> {
+        let counts = options.kind == Kind::Changes;
+        let starts = options.file.as_deref().filter(|_| counts).map_or(Ok(1), count)?;
+        let log = options.file.clone().filter(|_| options.kind == Kind::CountsSessions);
+        Ok(Self { starts, inner: Mutex::default(), log })
+    }
+
+    pub(super) fn request(&self, method: &str) {
+        *self.inner().methods.entry(method.to_owned()).or_default() += 1;
+    }
+
+    /// All requests so far, and by method.
+    pub(super) fn requests(&self) -> (u64, Value) {
+        let inner = self.inner();
+        (inner.methods.values().sum(), json!(inner.methods))
+    }
+
+    pub(super) fn session(&self) {
+        self.inner().opened += 1;
+        if let Some(log) = &self.log {
+            // Whoever reads the file sees that a line is missing.
+            let file = std::fs::OpenOptions::new().append(true).create(true).open(log);
+            let _ = file.and_then(|mut file| writeln!(file, "{}", std::process::id()));
+        }
+    }
+
+    /// How many sessions there were, and how many of those over HTTP are open.
+    pub(super) fn sessions(&self) -> Value {
+        let inner = self.inner();
+        json!({"opened": inner.opened, "open": inner.open.len(), "pid": std::process::id()})
+    }
+
+    /// Opens a session over HTTP.
+    pub(super) fn open(&self) -> String {
+        let mut inner = self.inner();
+        inner.named += 1;
+        let name = format!("session-{}", inner.named);
+        inner.open.insert(name.clone(), 0);
+        name
+    }
+
+    pub(super) fn is_open(&self, session: &str) -> bool {
+        self.inner().open.contains_key(session)
+    }
+
+    /// Counts a call in a session.
+    pub(super) fn call(&self, session: &str) -> u64 {
+        let mut inner = self.inner();
+        let calls = inner.open.entry(session.to_owned()).or_default();
+        *calls += 1;
+        *calls
+    }
+
+    /// Whether there was such a session to close.
+    pub(super) fn close(&self, session: &str) -> bool {
+        self.inner().open.remove(session).is_some()
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts one more start in a file.
+fn count(file: &Path) -> io::Result<u64> {
+    let before = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    std::fs::write(file, (before + 1).to_string())?;
+    Ok(before + 1)
+}

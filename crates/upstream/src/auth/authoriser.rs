@@ -1,0 +1,308 @@
+//! One server's token: got when the server asks, renewed before it expires, and put where all connections to
+//! that server read it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::HeaderValue;
+use reqwest::Url;
+use tokio::sync::Mutex;
+use toolyard_hub::SourceName;
+use toolyard_wire::Authorization;
+
+use super::login::{Login, Person};
+use super::machine;
+use super::record::{Record, Token, now, union};
+use super::refresh::{Refreshed, refresh};
+use super::store::Key;
+use super::{AuthError, AuthShared, AuthStatus, Challenge};
+use crate::settings::{AuthSettings, OAuthSettings, Secret, ServerSettings, TransportSettings};
+
+/// A renewal that failed is tried again after this long.
+const AGAIN: u64 = 10;
+/// How often the store is looked at for what another process has done.
+const LOOK: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub(crate) struct Authoriser {
+    server: SourceName,
+    way: Way,
+    shared: AuthShared,
+    header: Authorization,
+    /// When the token has to be renewed, in seconds since 1970.
+    renew_at: AtomicU64,
+    /// How many tokens there have been.
+    generation: AtomicU64,
+    /// What is known, and the right to change it: one at a time talks to the authorization server.
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    record: Record,
+    /// The generation that came of a refresh; if the server does not like it either, refreshing is no use.
+    refreshed: Option<u64>,
+}
+
+/// How we prove who we are.
+#[derive(Debug)]
+enum Way {
+    /// Not at all: there is no HTTP.
+    None,
+    /// With something that is configured and does not change.
+    Fixed(Option<Secret>),
+    OAuth {
+        key: Key,
+        resource: Url,
+        oauth: OAuthSettings,
+    },
+    /// Its address is wrong, which connecting will say.
+    Nowhere,
+}
+
+impl Authoriser {
+    pub(crate) fn new(settings: &ServerSettings, shared: &AuthShared) -> Arc<Self> {
+        let way = way(settings);
+        let header = Authorization::default();
+        if let Way::Fixed(Some(token)) = &way {
+            // One that cannot be sent is not sent, and the server will say what it thinks of that.
+            header.set(HeaderValue::try_from(format!("Bearer {}", token.reveal())).ok());
+        }
+        Arc::new(Self {
+            server: settings.name.clone(),
+            way,
+            shared: shared.clone(),
+            header,
+            renew_at: AtomicU64::new(u64::MAX),
+            generation: AtomicU64::new(0),
+            state: Mutex::default(),
+        })
+    }
+
+    /// What is sent as `Authorization`, now and later.
+    pub(crate) fn header(&self) -> Authorization {
+        self.header.clone()
+    }
+
+    /// Which token is in use; to be read before a request is sent that may be challenged.
+    pub(crate) fn seen(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Takes in what is kept, which another process may have changed, and renews it if it is old.
+    pub(crate) async fn load(&self) {
+        let Way::OAuth { key, .. } = &self.way else { return };
+        let mut state = self.state.lock().await;
+        match self.shared.store.load(key).await {
+            Ok(record) => self.take(&mut state, record),
+            Err(error) => tracing::warn!(server = %self.server, %error, "credentials cannot be read"),
+        }
+        drop(state);
+        self.fresh().await;
+    }
+
+    /// Renews the token if it is about to expire. Costs nothing otherwise.
+    pub(crate) async fn fresh(&self) {
+        if now() < self.renew_at.load(Ordering::Acquire) {
+            return;
+        }
+        let Way::OAuth { key, resource, oauth } = &self.way else { return };
+        let mut state = self.state.lock().await;
+        if now() < self.renew_at.load(Ordering::Acquire) {
+            return;
+        }
+        let renewed = match oauth.client_credentials {
+            true => self.obtain(&mut state, (resource, oauth), None).await.map(|()| true),
+            false => self.refresh(&mut state, key, resource).await,
+        };
+        match renewed {
+            Ok(true) => {}
+            // The server is asked with the old token, and its answer decides.
+            Ok(false) => self.renew_at.store(u64::MAX, Ordering::Release),
+            Err(error) => {
+                tracing::warn!(server = %self.server, %error, "its token could not be renewed");
+                self.renew_at.store(now() + AGAIN, Ordering::Release);
+            }
+        }
+    }
+
+    /// Does what it takes so that a request that was challenged may be sent again. `seen` is what [`Self::seen`] was
+    /// before it was sent.
+    pub(crate) async fn meet(&self, challenge: &Challenge, seen: u64) -> Result<(), AuthError> {
+        let Way::OAuth { key, resource, oauth } = &self.way else { return Err(AuthError::TokenRefused) };
+        let mut state = self.state.lock().await;
+        if self.seen() != seen {
+            // Somebody else was challenged too and was here first.
+            return Ok(());
+        }
+        let wants_scope = challenge.wants_scope(resource);
+        if challenge.status == 403 && !wants_scope {
+            return Err(AuthError::Forbidden);
+        }
+        let demanded = challenge.scopes(resource);
+        if oauth.client_credentials {
+            self.in_vain(&state.record, wants_scope, &demanded)?;
+            return self.obtain(&mut state, (resource, oauth), Some(challenge)).await;
+        }
+        let kept = self.shared.store.load(key).await?;
+        if kept.token.is_some() && kept.token != state.record.token {
+            self.take(&mut state, kept);
+            return Ok(());
+        }
+        self.in_vain(&kept, wants_scope, &demanded)?;
+        if !wants_scope && state.refreshed != Some(seen) && self.refresh(&mut state, key, resource).await? {
+            return Ok(());
+        }
+        let mut record = kept.clone();
+        record.challenge.clone_from(&challenge.text);
+        if wants_scope {
+            record.missing = union(&[&record.missing, &demanded]);
+        }
+        match &self.shared.person {
+            Some(person) => self.ask(&mut state, &record, person).await,
+            None => {
+                // The next login then begins with what the server wanted.
+                if record != kept {
+                    self.shared.store.save(key, record.clone()).await?;
+                }
+                state.record = record;
+                match wants_scope {
+                    true => Err(AuthError::ScopeNeeded(demanded.join(" "))),
+                    false => Err(AuthError::LoginNeeded),
+                }
+            }
+        }
+    }
+
+    /// Completes when somebody has logged in, in this process or in another.
+    pub(crate) async fn changed(&self) {
+        let Way::OAuth { key, .. } = &self.way else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let known = self.state.lock().await.record.token.clone();
+            let kept = self.shared.store.load(key).await;
+            if kept.is_ok_and(|kept| kept.token.is_some() && kept.token != known) {
+                return;
+            }
+        }
+    }
+
+    pub(crate) async fn log_in(
+        &self,
+        challenge: Option<&Challenge>,
+        person: &Person,
+    ) -> Result<(), AuthError> {
+        let (key, oauth) = match &self.way {
+            Way::OAuth { key, oauth, .. } => (key, oauth),
+            Way::Fixed(_) => return Err(AuthError::NothingToDo("its token is in the configuration")),
+            Way::None | Way::Nowhere => return Err(AuthError::NothingToDo("it has no address")),
+        };
+        if oauth.client_credentials {
+            return Err(AuthError::NothingToDo("it is used with the client's own credentials"));
+        }
+        let mut record = self.shared.store.load(key).await?;
+        match challenge {
+            Some(challenge) => record.challenge.clone_from(&challenge.text),
+            None if !record.missing.is_empty() || *oauth != OAuthSettings::default() => {}
+            None => return Err(AuthError::NothingToDo("it does not ask who we are")),
+        }
+        let mut state = self.state.lock().await;
+        self.ask(&mut state, &record, person).await
+    }
+
+    pub(crate) async fn log_out(&self) -> Result<bool, AuthError> {
+        let Way::OAuth { key, .. } = &self.way else { return Ok(false) };
+        let mut state = self.state.lock().await;
+        self.take(&mut state, Record::default());
+        self.shared.store.remove(key).await
+    }
+
+    pub(crate) async fn status(&self) -> Result<AuthStatus, AuthError> {
+        match &self.way {
+            Way::None | Way::Nowhere => Ok(AuthStatus::Unsupported),
+            Way::Fixed(_) => Ok(AuthStatus::BearerToken),
+            Way::OAuth { oauth, .. } if oauth.client_credentials => Ok(AuthStatus::OAuth),
+            Way::OAuth { key, .. } => match self.shared.store.load(key).await?.token {
+                Some(_) => Ok(AuthStatus::OAuth),
+                None => Ok(AuthStatus::NotLoggedIn),
+            },
+        }
+    }
+
+    /// What was asked for and did not help is not asked for again.
+    fn in_vain(&self, record: &Record, wants_scope: bool, demanded: &[String]) -> Result<(), AuthError> {
+        let asked = record.token.is_some() && demanded.iter().all(|scope| record.requested.contains(scope));
+        if wants_scope && asked { Err(AuthError::ScopeInVain(demanded.join(" "))) } else { Ok(()) }
+    }
+
+    async fn ask(&self, state: &mut State, record: &Record, person: &Person) -> Result<(), AuthError> {
+        let Way::OAuth { key, resource, oauth } = &self.way else { return Err(AuthError::LoginNeeded) };
+        let document = self.shared.document.as_deref();
+        let login = Login { server: &self.server, resource, oauth, document, before: record };
+        let record = login.ask(person).await?;
+        self.shared.store.save(key, record.clone()).await?;
+        self.take(state, record);
+        Ok(())
+    }
+
+    /// False if only a person can help.
+    async fn refresh(&self, state: &mut State, key: &Key, resource: &Url) -> Result<bool, AuthError> {
+        let kept = self.shared.store.load(key).await?;
+        if kept.token != state.record.token {
+            let there = kept.token.is_some();
+            self.take(state, kept);
+            return Ok(there);
+        }
+        let Refreshed::Renewed(token) = refresh(resource, &kept).await? else { return Ok(false) };
+        let record = Record { token: Some(token), ..kept };
+        self.shared.store.save(key, record.clone()).await?;
+        self.take(state, record);
+        state.refreshed = Some(self.seen());
+        Ok(true)
+    }
+
+    /// A token for the client itself. It is not kept: the next process can get one just as well.
+    async fn obtain(
+        &self,
+        state: &mut State,
+        (resource, oauth): (&Url, &OAuthSettings),
+        challenge: Option<&Challenge>,
+    ) -> Result<(), AuthError> {
+        let text =
+            challenge.map_or_else(|| state.record.challenge.clone(), |challenge| challenge.text.clone());
+        let demanded = challenge.map(|challenge| challenge.scopes(resource)).unwrap_or_default();
+        let requested = union(&[&oauth.scopes, &state.record.requested, &demanded]);
+        let token = machine::obtain(resource, oauth, text.as_deref(), &requested).await?;
+        self.take(state, Record { challenge: text, token: Some(token), requested, ..Record::default() });
+        Ok(())
+    }
+
+    /// From now on this is what we know, and its token is what is sent.
+    fn take(&self, state: &mut State, record: Record) {
+        if record.token != state.record.token {
+            let header = record.token.as_ref().and_then(|token| token.header().ok());
+            self.header.set(header);
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+        let renew_at = record.token.as_ref().map_or(u64::MAX, Token::renew_at);
+        self.renew_at.store(renew_at, Ordering::Release);
+        state.record = record;
+    }
+}
+
+fn way(settings: &ServerSettings) -> Way {
+    let TransportSettings::Url(url) = &settings.transport else { return Way::None };
+    // Whoever writes the header by hand has decided how this is done.
+    let by_hand = url.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+    let oauth = match &settings.auth {
+        AuthSettings::Bearer(token) => return Way::Fixed(Some(token.clone())),
+        AuthSettings::WhenAsked if by_hand => return Way::Fixed(None),
+        AuthSettings::WhenAsked => OAuthSettings::default(),
+        AuthSettings::OAuth(oauth) => oauth.clone(),
+    };
+    match Url::parse(&url.url) {
+        Ok(resource) => Way::OAuth { key: Key::new(&settings.name, &url.url), resource, oauth },
+        Err(_) => Way::Nowhere,
+    }
+}

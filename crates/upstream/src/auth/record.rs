@@ -1,0 +1,185 @@
+//! What is kept about our standing with one server: the client that we are there, and the token that we got.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::HeaderValue;
+use rmcp::transport::auth::OAuthTokenResponse;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::AuthError;
+
+/// A token that lives for less than this is renewed before it is used.
+const ABOUT_TO_EXPIRE: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// What the server said the last time it wanted to know who we are; discovery begins here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) challenge: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client: Option<KnownClient>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<Token>,
+    /// The scopes that were asked for with that token.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) requested: Vec<String>,
+    /// The scopes that the server has found missing since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) missing: Vec<String>,
+}
+
+/// Who we are to an authorization server. No other one ever hears of it.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KnownClient {
+    pub(crate) issuer: String,
+    pub(crate) id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<String>,
+    pub(crate) redirect: String,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Token {
+    access_token: String,
+    token_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refresh_token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_in: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope: Option<String>,
+    /// In seconds since 1970.
+    #[serde(default)]
+    received_at: u64,
+}
+
+impl Token {
+    /// Reads the answer of a token endpoint.
+    pub(crate) fn read(answer: &[u8]) -> Result<Self, AuthError> {
+        let wrong = |_| AuthError::Token("its answer is no token".to_owned());
+        let token: Self = serde_json::from_slice(answer).map_err(wrong)?;
+        if !token.token_type.eq_ignore_ascii_case("bearer") {
+            let kind: String = token.token_type.chars().take(40).collect();
+            return Err(AuthError::Token(format!(
+                "it gives a token of the kind {kind}, which cannot be used"
+            )));
+        }
+        Ok(Self { received_at: now(), ..token })
+    }
+
+    pub(crate) fn from_rmcp(response: &OAuthTokenResponse) -> Result<Self, AuthError> {
+        let text = serde_json::to_vec(response).map_err(|error| AuthError::Token(error.to_string()))?;
+        Self::read(&text)
+    }
+
+    pub(crate) fn to_rmcp(&self) -> Result<OAuthTokenResponse, AuthError> {
+        let response = json!({
+            "access_token": self.access_token, "token_type": "bearer", "refresh_token": self.refresh_token,
+            "expires_in": self.expires_in, "scope": self.scope,
+        });
+        serde_json::from_value(response).map_err(|error| AuthError::Token(error.to_string()))
+    }
+
+    pub(crate) fn header(&self) -> Result<HeaderValue, AuthError> {
+        let value = HeaderValue::try_from(format!("Bearer {}", self.access_token));
+        let mut value = value.map_err(|_| AuthError::Token("its token cannot be sent".to_owned()))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+
+    pub(crate) fn can_be_refreshed(&self) -> bool {
+        self.refresh_token.is_some()
+    }
+
+    /// When it has to be renewed, in seconds since 1970; `u64::MAX` if it does not say.
+    pub(crate) fn renew_at(&self) -> u64 {
+        let lives = self.expires_in.filter(|_| self.received_at > 0);
+        lives.map_or(u64::MAX, |lives| (self.received_at + lives).saturating_sub(ABOUT_TO_EXPIRE.as_secs()))
+    }
+
+    pub(crate) fn granted(&self, requested: &[String]) -> Vec<String> {
+        match &self.scope {
+            Some(scope) => scope.split_whitespace().map(str::to_owned).collect(),
+            None => requested.to_vec(),
+        }
+    }
+}
+
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// The first list and what the others add to it.
+pub(crate) fn union(lists: &[&[String]]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for scope in lists.iter().flat_map(|list| list.iter()) {
+        if !all.contains(scope) {
+            all.push(scope.clone());
+        }
+    }
+    all
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record").field("requested", &self.requested).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for KnownClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KnownClient").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Record, Token, now, union};
+
+    fn token(text: &str) -> Token {
+        Token::read(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_token_is_renewed_before_it_expires_and_never_if_it_does_not_say() {
+        let lives = token(r#"{"access_token": "a", "token_type": "Bearer", "expires_in": 3600}"#);
+        assert!((now() + 3500..=now() + 3570).contains(&lives.renew_at()));
+        assert_eq!(token(r#"{"access_token": "a", "token_type": "bearer"}"#).renew_at(), u64::MAX);
+    }
+
+    #[test]
+    fn a_token_that_is_no_bearer_token_is_refused() {
+        assert!(Token::read(br#"{"access_token": "a", "token_type": "DPoP"}"#).is_err());
+        assert!(Token::read(b"<html>").is_err());
+    }
+
+    #[test]
+    fn goes_through_the_library_and_back_unharmed() {
+        let text = r#"{"access_token": "a", "token_type": "bearer", "refresh_token": "r", "scope": "x y"}"#;
+        let before = token(text);
+        let after = Token::from_rmcp(&before.to_rmcp().unwrap()).unwrap();
+        assert_eq!(Token { received_at: 0, ..after }, Token { received_at: 0, ..before });
+    }
+
+    #[test]
+    fn nothing_secret_is_shown() {
+        let token = token(r#"{"access_token": "s3cret", "token_type": "bearer", "refresh_token": "s3cret"}"#);
+        let header = token.header().unwrap();
+        let record = Record { token: Some(token), challenge: Some("s3cret".to_owned()), ..Record::default() };
+        assert!(!format!("{record:?} {:?} {header:?}", record.token).contains("s3cret"));
+    }
+
+    #[test]
+    fn scopes_add_up_in_order() {
+        let list = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(union(&[&list("b a"), &list("a c")]), list("b a c"));
+    }
+}

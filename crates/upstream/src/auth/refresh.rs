@@ -1,0 +1,44 @@
+//! A new token for an old one, without anybody being asked.
+
+use reqwest::Url;
+use rmcp::transport::auth::{
+    AuthError as RmcpError, CredentialStore, InMemoryCredentialStore, OAuthClientConfig, StoredCredentials,
+};
+
+use super::AuthError;
+use super::find::{find, told};
+use super::record::{Record, Token};
+
+/// What became of it.
+pub(crate) enum Refreshed {
+    Renewed(Token),
+    /// Only a person can help.
+    Refused,
+}
+
+pub(crate) async fn refresh(resource: &Url, record: &Record) -> Result<Refreshed, AuthError> {
+    let (Some(client), Some(token)) = (&record.client, &record.token) else { return Ok(Refreshed::Refused) };
+    if !token.can_be_refreshed() {
+        return Ok(Refreshed::Refused);
+    }
+    let mut found = find(resource, record.challenge.as_deref()).await?;
+    if found.issuer() != client.issuer {
+        // The resource has moved to another authorization server; this token is none of its business.
+        return Ok(Refreshed::Refused);
+    }
+    let failed = |error: RmcpError| AuthError::Token(told(&error));
+    let mut config = OAuthClientConfig::new(client.id.as_str(), client.redirect.as_str());
+    config.client_secret.clone_from(&client.secret);
+    found.manager.configure_client(config).map_err(failed)?;
+    let kept = InMemoryCredentialStore::new();
+    let granted = token.granted(&record.requested);
+    kept.save(StoredCredentials::new(client.id.clone(), Some(token.to_rmcp()?), granted, None))
+        .await
+        .map_err(failed)?;
+    found.manager.set_credential_store(kept);
+    match found.manager.refresh_token().await {
+        Ok(response) => Ok(Refreshed::Renewed(Token::from_rmcp(&response)?)),
+        Err(RmcpError::AuthorizationRequired | RmcpError::TokenRefreshRejected(_)) => Ok(Refreshed::Refused),
+        Err(error) => Err(failed(error)),
+    }
+}

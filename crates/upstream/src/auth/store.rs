@@ -1,0 +1,201 @@
+//! Where credentials are kept: in a file that only its owner can read, or in memory. Several processes may share
+//! the file: each change is one step under a lock, and readers see the old one or the new one.
+
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
+
+use serde::{Deserialize, Serialize};
+use toolyard_hub::SourceName;
+
+use super::AuthError;
+use super::record::Record;
+
+/// Keeps credentials. Clones lead to the same place.
+#[derive(Clone)]
+pub struct CredentialStore(Arc<Place>);
+
+enum Place {
+    File(PathBuf),
+    Memory(Mutex<Records>),
+}
+
+/// Whose credentials: a server of the same name at another address must not get them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key(String);
+
+impl Key {
+    pub(crate) fn new(name: &SourceName, url: &str) -> Self {
+        Self(format!("{name} {url}"))
+    }
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Records {
+    #[serde(default)]
+    servers: BTreeMap<String, Record>,
+}
+
+impl CredentialStore {
+    /// In this file. It, and the folder it is in, are made when there is something to keep.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self(Arc::new(Place::File(path.into())))
+    }
+
+    /// Nowhere: for as long as this lives.
+    pub fn memory() -> Self {
+        Self(Arc::new(Place::Memory(Mutex::default())))
+    }
+
+    pub(crate) async fn load(&self, key: &Key) -> Result<Record, AuthError> {
+        let key = key.clone();
+        self.with(move |records| records.servers.get(&key.0).cloned().unwrap_or_default(), Step::Read).await
+    }
+
+    pub(crate) async fn save(&self, key: &Key, record: Record) -> Result<(), AuthError> {
+        let key = key.clone();
+        self.with(move |records| drop(records.servers.insert(key.0, record)), Step::Change).await
+    }
+
+    /// False if there was nothing.
+    pub(crate) async fn remove(&self, key: &Key) -> Result<bool, AuthError> {
+        let key = key.clone();
+        self.with(move |records| records.servers.remove(&key.0).is_some(), Step::Change).await
+    }
+
+    async fn with<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Records) -> T + Send + 'static,
+        step: Step,
+    ) -> Result<T, AuthError> {
+        let place = Arc::clone(&self.0);
+        let done = tokio::task::spawn_blocking(move || match &*place {
+            Place::Memory(records) => Ok(act(&mut records.lock().unwrap_or_else(PoisonError::into_inner))),
+            Place::File(path) => {
+                in_file(path, act, step).map_err(|error| (path.display().to_string(), error))
+            }
+        });
+        match done.await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err((path, error))) => Err(AuthError::Store(format!("{path}: {error}"))),
+            Err(error) => Err(AuthError::Store(error.to_string())),
+        }
+    }
+}
+
+impl fmt::Debug for CredentialStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Place::File(path) => f.debug_tuple("CredentialStore").field(path).finish(),
+            Place::Memory(_) => f.write_str("CredentialStore"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Read,
+    Change,
+}
+
+fn in_file<T>(path: &Path, act: impl FnOnce(&mut Records) -> T, step: Step) -> io::Result<T> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if step == Step::Read {
+        return Ok(act(&mut read(path)?));
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // The file itself is replaced by each change, so it cannot be what is locked.
+    let lock = private().write(true).create(true).truncate(false).open(path.with_extension("lock"))?;
+    lock.lock()?;
+    let mut records = read(path)?;
+    let value = act(&mut records);
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let mut file = private().write(true).create(true).truncate(true).open(&new)?;
+    let written = file.write_all(&serde_json::to_vec_pretty(&records)?).and_then(|()| file.sync_all());
+    written.and_then(|()| std::fs::rename(&new, path)).inspect_err(|_| drop(std::fs::remove_file(&new)))?;
+    Ok(value)
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+fn read(path: &Path) -> io::Result<Records> {
+    let mut text = Vec::new();
+    match File::open(path).and_then(|mut file| file.read_to_end(&mut text)) {
+        Ok(_) => serde_json::from_slice(&text).map_err(io::Error::from),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Records::default()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+
+    use toolyard_hub::SourceName;
+
+    use super::{CredentialStore, Key, Record};
+
+    fn key(name: &str) -> Key {
+        Key::new(&SourceName::new(name), "http://localhost/mcp")
+    }
+
+    fn record(scope: &str) -> Record {
+        Record { requested: vec![scope.to_owned()], ..Record::default() }
+    }
+
+    fn scratch(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("toolyard-store-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        folder
+    }
+
+    #[tokio::test]
+    async fn keeps_what_it_is_given_for_its_owner_alone() {
+        let folder = scratch("keeps").join("deep");
+        let path = folder.join("credentials.json");
+        let store = CredentialStore::file(&path);
+        assert_eq!(store.load(&key("a")).await.unwrap(), Record::default());
+        store.save(&key("a"), record("x")).await.unwrap();
+        store.save(&key("b"), record("y")).await.unwrap();
+        let other = CredentialStore::file(&path);
+        assert_eq!(other.load(&key("a")).await.unwrap(), record("x"));
+        assert_eq!(other.load(&key("b")).await.unwrap(), record("y"));
+        let mode = |path: &PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(&folder)), (0o600, 0o700));
+        assert!(other.remove(&key("a")).await.unwrap());
+        assert!(!store.remove(&key("a")).await.unwrap());
+        assert_eq!(store.load(&key("a")).await.unwrap(), Record::default());
+    }
+
+    #[tokio::test]
+    async fn changes_at_the_same_time_are_all_kept() {
+        let path = scratch("crowd").join("credentials.json");
+        let mut changes = tokio::task::JoinSet::new();
+        for number in 0..20 {
+            let store = CredentialStore::file(&path);
+            changes.spawn(async move { store.save(&key(&format!("s{number}")), record("x")).await.unwrap() });
+        }
+        changes.join_all().await;
+        let store = CredentialStore::file(&path);
+        for number in 0..20 {
+            assert_eq!(store.load(&key(&format!("s{number}"))).await.unwrap(), record("x"));
+        }
+    }
+
+    #[tokio::test]
+    async fn another_address_is_another_server() {
+        let store = CredentialStore::memory();
+        store.save(&key("a"), record("x")).await.unwrap();
+        let moved = Key::new(&SourceName::new("a"), "http://localhost/other");
+        assert_eq!(store.load(&moved).await.unwrap(), Record::default());
+    }
+}

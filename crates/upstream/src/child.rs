@@ -1,0 +1,223 @@
+//! The process of a server that we start ourselves, and whatever that process starts. What is said over its streams
+//! is the wire's business, and when to start it anew the supervisor's.
+
+mod fate;
+mod find;
+mod input;
+mod tail;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{ChildStderr, ChildStdout, Command};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::keeper::{GONE, GRACE};
+use crate::settings::CommandSettings;
+use crate::tree::members;
+use fate::fate;
+pub use input::Input;
+use tail::Tail;
+
+/// How long what a process said last may take to be read once the process is gone.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How to start the process that keeps a server: this very program, with the arguments that make it a keeper.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keeper {
+    /// Absolute, because a server may have a folder of its own.
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+    /// The `PATH` of this process: where a server's program is looked for, unless its settings say another.
+    pub path: Option<OsString>,
+}
+
+/// Why a process was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    #[error("program {program:?} was not found")]
+    NotFound { program: String, suggestion: String },
+    #[error("{} cannot be executed", .path.display())]
+    NotExecutable { path: PathBuf },
+    #[error("folder {} does not exist", .0.display())]
+    NoFolder(PathBuf),
+    #[error("cannot start the keeper {}: {error}", .program.display())]
+    Keeper { program: PathBuf, error: io::Error },
+}
+
+impl SpawnError {
+    /// What to do about it.
+    pub fn suggestion(&self) -> Option<String> {
+        match self {
+            Self::NotFound { suggestion, .. } => Some(suggestion.clone()),
+            Self::NotExecutable { path } => {
+                Some(format!("chmod +x {}, or name its interpreter", path.display()))
+            }
+            Self::NoFolder(_) => Some("check `cwd`".to_owned()),
+            Self::Keeper { .. } => None,
+        }
+    }
+}
+
+/// A process that runs, or did. Dropping it ends it, and everything that it started.
+#[derive(Debug)]
+pub struct Child {
+    id: u32,
+    stdin: Input,
+    stdout: Option<ChildStdout>,
+    tail: Arc<Tail>,
+    order: watch::Sender<Order>,
+    fate: watch::Receiver<Option<String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Run,
+    End,
+    Kill,
+}
+
+impl Child {
+    /// Starts a process. Must be called inside a runtime.
+    pub fn spawn(settings: &CommandSettings, keeper: &Keeper) -> Result<Self, SpawnError> {
+        find::check(settings, keeper.path.as_deref())?;
+        let failed = |error| SpawnError::Keeper { program: keeper.program.clone(), error };
+        let mut command = Command::new(&keeper.program);
+        command.args(&keeper.args).arg("--watch").arg(std::process::id().to_string());
+        command.arg("--").arg(&settings.program).args(&settings.args);
+        // The key to this process is nobody else's.
+        command.env_remove("TOOLYARD_TOKEN");
+        command.envs(settings.env.iter().map(|(name, value)| (name, value.reveal())));
+        if let Some(cwd) = &settings.cwd {
+            command.current_dir(cwd);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Process(command.spawn().map_err(failed)?);
+        let pipes = (process.0.stdin.take(), process.0.stdout.take(), process.0.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr), Some(id)) = (pipes.0, pipes.1, pipes.2, process.0.id())
+        else {
+            return Err(failed(io::Error::other("its streams are missing")));
+        };
+        let stdin = Input::new(stdin);
+        let tail = Arc::new(Tail::default());
+        let (order, orders) = watch::channel(Order::Run);
+        let (tell, fate) = watch::channel(None);
+        tokio::spawn(run(process, stderr, Arc::clone(&tail), orders, tell));
+        Ok(Self { id, stdin, stdout: Some(stdout), tail, order, fate })
+    }
+
+    /// What it is spoken to over, once.
+    pub fn take_streams(&mut self) -> Option<(Input, ChildStdout)> {
+        Some((self.stdin.clone(), self.stdout.take()?))
+    }
+
+    /// The process id of its keeper.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The last lines that it said on standard error, as they came.
+    pub fn stderr_tail(&self) -> Vec<String> {
+        self.tail.lines()
+    }
+
+    /// Waits until it has ended, with everything that it started, and says what happened in words that follow a name.
+    pub async fn exited(&self) -> String {
+        let mut fate = self.fate.clone();
+        match fate.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(fate)) => fate.clone(),
+            // Only a runtime that shuts down stops looking before the end.
+            Ok(None) | Err(_) => "was given up".to_owned(),
+        }
+    }
+
+    /// Ends it: closes its input, which is how a server is told that it is over, and gives it this long to go by
+    /// itself; then asks, then kills everything that is left.
+    pub async fn end(&self, grace: Duration) -> String {
+        self.stdin.close();
+        if let Ok(fate) = timeout(grace, self.exited()).await {
+            return fate;
+        }
+        self.order.send_replace(Order::End);
+        if let Ok(fate) = timeout(GRACE + GONE + LAST_WORDS, self.exited()).await {
+            return fate;
+        }
+        self.order.send_replace(Order::Kill);
+        self.exited().await
+    }
+}
+
+/// The keeper. However it is let go of, it is told first.
+#[derive(Debug)]
+struct Process(tokio::process::Child);
+
+impl Process {
+    fn pid(&self) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(self.0.id()?).ok()?)
+    }
+
+    fn signal(&self, signal: Signal) {
+        // There is an id only until the end was noticed, so that this cannot hit another process.
+        if let Some(pid) = self.pid() {
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal(Signal::TERM);
+    }
+}
+
+/// Listens to a process and obeys orders about it until it is gone.
+async fn run(
+    mut process: Process,
+    stderr: ChildStderr,
+    tail: Arc<Tail>,
+    mut orders: watch::Receiver<Order>,
+    tell: watch::Sender<Option<String>>,
+) {
+    let session = process.pid();
+    let listening = tail.fill(stderr);
+    tokio::pin!(listening);
+    let (mut heard, mut alone) = (false, false);
+    let status = loop {
+        tokio::select! {
+            status = process.0.wait() => break status,
+            () = &mut listening, if !heard => heard = true,
+            changed = orders.changed(), if !alone => {
+                let order = *orders.borrow_and_update();
+                // Nobody is left who could say more.
+                alone = changed.is_err();
+                match order {
+                    Order::Kill => process.signal(Signal::KILL),
+                    Order::End => process.signal(Signal::TERM),
+                    Order::Run if alone => process.signal(Signal::TERM),
+                    Order::Run => {}
+                }
+            }
+        }
+    };
+    let keeper_was_killed = !matches!(&status, Ok(status) if status.code().is_some());
+    if keeper_was_killed && let Some(session) = session {
+        // Then what it kept is still there, in the session that it made.
+        let _ = tokio::task::spawn_blocking(move || kill_session(session)).await;
+    }
+    if !heard {
+        let _ = timeout(LAST_WORDS, listening).await;
+    }
+    tell.send_replace(Some(fate(status, tail.lines().last())));
+}
+
+fn kill_session(session: Pid) {
+    for pid in members(session) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}

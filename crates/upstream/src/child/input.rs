@@ -1,0 +1,45 @@
+//! The standard input of a process, which whoever ends the process can close while somebody else writes to it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::io::AsyncWrite;
+use tokio::process::ChildStdin;
+
+/// What a process reads. Writing to it fails once it is closed.
+#[derive(Debug, Clone)]
+pub struct Input(Arc<Mutex<Option<ChildStdin>>>);
+
+impl Input {
+    pub(super) fn new(stdin: ChildStdin) -> Self {
+        Self(Arc::new(Mutex::new(Some(stdin))))
+    }
+
+    pub(super) fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn with<T>(&self, act: impl FnOnce(Pin<&mut ChildStdin>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        match self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            Some(stdin) => act(Pin::new(stdin)),
+            None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+}
+
+impl AsyncWrite for Input {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.with(|stdin| stdin.poll_write(context, bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|stdin| stdin.poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.close();
+        Poll::Ready(Ok(()))
+    }
+}

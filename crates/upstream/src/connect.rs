@@ -1,0 +1,180 @@
+//! From settings to a connection that works, or to the reason why there is none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::Url;
+use tokio::task::JoinSet;
+use toolyard_hub::{Abilities, Raw};
+use toolyard_wire::{
+    Client, Era, Failure, Introduction, PostSettings, ServerSide, lines, meet_http, meet_lines,
+};
+
+use crate::auth::{AuthError, AuthShared, Authoriser, Challenge};
+use crate::calls::Calls;
+use crate::child::{Child, Keeper};
+use crate::hear::{Heard, listener};
+use crate::live::Live;
+use crate::question::capabilities;
+use crate::settings::{CommandSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings};
+
+/// How often a server may want to know who we are before it is taken to go round in circles.
+const MOST_TRIES: usize = 3;
+
+/// What all connections of this process share.
+#[derive(Debug, Clone)]
+pub struct Common {
+    pub http: reqwest::Client,
+    /// How a server's process is started so that nothing of it outlives us.
+    pub keeper: Keeper,
+    /// Who we say we are, as JSON.
+    pub me: Raw,
+    /// How we prove it.
+    pub auth: AuthShared,
+}
+
+impl Common {
+    /// With a fresh pool of connections. The TLS provider is chosen here, once for the process.
+    pub fn new(keeper: Keeper, me: Raw) -> Result<Self, reqwest::Error> {
+        // Somebody may have chosen it already, which is just as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(10))
+            .pool_max_idle_per_host(256)
+            .tcp_nodelay(true)
+            .build()?;
+        Ok(Self { http, keeper, me, auth: AuthShared::default() })
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) reason: String,
+    pub(crate) stderr: Vec<String>,
+    /// The server wants to know who we are first.
+    pub(crate) challenge: Option<Challenge>,
+    /// Trying again changes nothing until a person does something about it.
+    pub(crate) needs_person: bool,
+}
+
+impl Refused {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), stderr: Vec::new(), challenge: None, needs_person: false }
+    }
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { challenge: Challenge::of(&failure), ..Self::new(failure.to_string()) }
+    }
+}
+
+impl Refused {
+    /// We could not become who the server wants us to be.
+    pub(crate) fn unauthorised(error: &AuthError, server: &str) -> Self {
+        let reason = match error.suggestion(server) {
+            Some(suggestion) => format!("{error}; {suggestion}"),
+            None => error.to_string(),
+        };
+        Self { needs_person: error.is_for_a_person(), ..Self::new(reason) }
+    }
+}
+
+/// Does what it takes so that a beginning that was refused may be tried again, if the server only wants to know who
+/// we are. `seen` is the token that it was tried with.
+pub(crate) async fn introduce(
+    authoriser: &Authoriser,
+    settings: &ServerSettings,
+    refused: Refused,
+    seen: u64,
+    tries: &mut usize,
+) -> Result<(), Refused> {
+    let Some(challenge) = &refused.challenge else { return Err(refused) };
+    *tries += 1;
+    let met = match *tries < MOST_TRIES {
+        true => authoriser.meet(challenge, seen).await,
+        false => Err(AuthError::InVain),
+    };
+    met.map_err(|error| Refused::unauthorised(&error, settings.name.as_str()))
+}
+
+/// Connects, as a client with these abilities. `known` is the era that worked the last time.
+pub(crate) async fn connect(
+    common: &Common,
+    settings: &ServerSettings,
+    authoriser: &Arc<Authoriser>,
+    abilities: &Abilities,
+    known: Option<Era>,
+) -> Result<(Live, Heard), Refused> {
+    let calls = Arc::new(Calls::default());
+    let (listener, heard) = listener(Arc::clone(&calls), settings.name.to_string());
+    let mut tasks = JoinSet::new();
+    let mut me = Introduction {
+        info: common.me.clone(),
+        capabilities: capabilities(abilities),
+        known,
+        old_transport: false,
+    };
+    let (client, server, child) = match &settings.transport {
+        TransportSettings::Command(command) => {
+            let mut child =
+                Child::spawn(command, &common.keeper).map_err(|error| Refused::new(error.to_string()))?;
+            let Some((input, output)) = child.take_streams() else {
+                return Err(Refused::new("its streams are taken already"));
+            };
+            let (lines, driver) = lines(output, input, settings.longest, listener);
+            tasks.spawn(driver);
+            let met = meet_lines(Client::Lines(lines), &me).await;
+            match met {
+                Ok((client, server)) => (client, server, Some(child)),
+                Err(failure) => return Err(died(failure, command, &mut child).await),
+            }
+        }
+        TransportSettings::Url(url) => {
+            me.old_transport = url.kind == UrlKind::OldSse;
+            authoriser.load().await;
+            let post = PostSettings {
+                http: common.http.clone(),
+                url: Url::parse(&url.url)
+                    .map_err(|error| Refused::new(format!("its address is wrong: {error}")))?,
+                headers: static_headers(url)?,
+                authorization: authoriser.header(),
+                longest: settings.longest,
+                listener,
+            };
+            let (client, server) = meet_http(post, &me).await?;
+            (client, server, None)
+        }
+    };
+    let server: ServerSide = server;
+    let authoriser = Arc::clone(authoriser);
+    let live =
+        Live { client: Arc::new(client), server, calls, me: common.me.clone(), authoriser, child, tasks };
+    Ok((live, heard))
+}
+
+/// What happened to a process that did not become a server, with its own last words.
+async fn died(failure: Failure, command: &CommandSettings, child: &mut Child) -> Refused {
+    // The exit often comes a moment after the streams break.
+    let exited = tokio::time::timeout(Duration::from_millis(500), child.exited()).await;
+    let reason = match exited {
+        Ok(how) => format!("{} {how}", command.program),
+        Err(_) => failure.to_string(),
+    };
+    Refused { stderr: child.stderr_tail(), ..Refused::new(reason) }
+}
+
+fn static_headers(url: &UrlSettings) -> Result<HeaderMap, Refused> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &url.headers {
+        // The value may be a secret, so only the name is told.
+        let wrong = || Refused::new(format!("the header {name} cannot be sent"));
+        let key = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
+        let mut value = HeaderValue::try_from(value.reveal()).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    Ok(headers)
+}

@@ -1,0 +1,99 @@
+//! What a server says unasked: progress and log lines go to the call they are for, changes to the supervisor,
+//! questions to the client that the call is for.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, mpsc};
+use toolyard_hub::{Level, LogLine, Progress};
+use toolyard_wire::{Listener, Notification, Request, Said};
+
+use crate::calls::{Calls, Flight};
+
+/// How many questions, and how many updates, of a server wait to be dealt with; more are dropped.
+const QUEUE: usize = 64;
+
+/// What the connection's owner must deal with.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) lists: Arc<Notify>,
+    pub(crate) updated: mpsc::Receiver<String>,
+    pub(crate) questions: mpsc::Receiver<(Request, Option<u64>)>,
+}
+
+/// A listener for one connection, and the end at which its owner reads.
+pub(crate) fn listener(calls: Arc<Calls>, name: String) -> (Listener, Heard) {
+    let (update, updated) = mpsc::channel(QUEUE);
+    let (question, questions) = mpsc::channel(QUEUE);
+    let lists = Arc::new(Notify::new());
+    let changed = Arc::clone(&lists);
+    let listener: Listener = Arc::new(move |said| match said {
+        Said::Notification(notification, tag) => match notification.method.as_str() {
+            "notifications/progress" => progress(&calls, &notification),
+            "notifications/message" => log(&calls, &notification, tag),
+            "notifications/tools/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/prompts/list_changed" => changed.notify_one(),
+            "notifications/resources/updated" => {
+                if let Some(Updated { uri }) = read(notification.params.as_deref()) {
+                    let _ = update.try_send(uri);
+                }
+            }
+            _ => {}
+        },
+        Said::Request(request, tag) => {
+            if question.try_send((request, tag)).is_err() {
+                tracing::warn!(server = name, "asks more than can be answered; a question was dropped");
+            }
+        }
+        Said::Noise(line) => tracing::debug!(server = name, line, "a line that is no message"),
+    });
+    (listener, Heard { lists, updated, questions })
+}
+
+#[derive(Deserialize)]
+struct Updated {
+    uri: String,
+}
+
+fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(params?.get()).ok()
+}
+
+fn progress(calls: &Calls, notification: &Notification) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Said {
+        progress_token: u64,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    }
+    let Some(said) = read::<Said>(notification.params.as_deref()) else { return };
+    // A token that is none of ours, or whose call is over, is nobody's.
+    if let Some(flight) = calls.get(said.progress_token) {
+        flight.heard.notify_one();
+        flight.client.progress(Progress {
+            progress: said.progress,
+            total: said.total,
+            message: said.message,
+        });
+    }
+}
+
+fn log(calls: &Calls, notification: &Notification, tag: Option<u64>) {
+    #[derive(Deserialize)]
+    struct Said {
+        level: Level,
+        logger: Option<String>,
+        data: Option<Value>,
+    }
+    // A line that could be about several clients' calls is shown to none of them.
+    let flight: Option<Arc<Flight>> = tag.and_then(|tag| calls.get(tag)).or_else(|| calls.only());
+    if let (Some(flight), Some(said)) = (flight, read::<Said>(notification.params.as_deref())) {
+        let data = said.data.unwrap_or_default();
+        flight.client.log(LogLine { level: said.level, logger: said.logger, data });
+    }
+}

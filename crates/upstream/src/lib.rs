@@ -1,0 +1,32 @@
+//! MCP servers as sources: start them, connect to them, notice when they break, and come back. What they offer
+//! is the hub's business, how messages look is the wire's.
+
+mod auth;
+mod broken;
+mod call;
+mod calls;
+mod child;
+mod connect;
+mod hear;
+mod keeper;
+mod list;
+mod live;
+mod own;
+mod question;
+mod settings;
+mod supervise;
+mod tree;
+mod upstream;
+
+pub use auth::{
+    AuthError, AuthShared, AuthStatus, CredentialStore, Person, Visit, auth_status, login, logout,
+};
+pub use broken::Broken;
+pub use child::{Child, Input, Keeper, SpawnError};
+pub use connect::Common;
+pub use keeper::{KeepError, Kept, keep};
+pub use settings::{
+    AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
+    UrlSettings,
+};
+pub use upstream::Upstream;

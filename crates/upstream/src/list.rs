@@ -1,0 +1,132 @@
+//! Everything that a server offers, page by page to the end.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+use toolyard_hub::glob;
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Offer, PromptOffer, Raw, ResourceOffer, TemplateOffer, ToolOffer};
+use toolyard_wire::{Failure, check_annotations, code};
+
+use crate::live::{Live, Mirrored};
+use crate::settings::ServerSettings;
+
+/// More than this of one kind is not read: a list without an end must not fill our memory.
+const MOST: usize = 100_000;
+
+/// Reads every list that the server says it has.
+pub(crate) async fn offer(live: &Live, settings: &ServerSettings) -> Result<Offer, Failure> {
+    #[derive(Deserialize)]
+    struct Has {
+        tools: Option<Raw>,
+        prompts: Option<Raw>,
+        resources: Option<Raw>,
+        completions: Option<Raw>,
+    }
+    let has: Has = serde_json::from_str(live.server.capabilities.get())
+        .map_err(|error| Failure::Protocol(format!("its capabilities make no sense: {error}")))?;
+    let mut offer = Offer { completes: has.completions.is_some(), ..Offer::default() };
+    if has.tools.is_some() {
+        let tools = pages(live, "tools/list", "tools").await?;
+        offer.tools = tools.into_iter().filter_map(|tool| offered(settings, tool)).collect();
+    }
+    let permissions = || settings.permissions.clone();
+    if has.prompts.is_some() {
+        let prompts = pages(live, "prompts/list", "prompts").await?;
+        let offered = |definition| PromptOffer { definition, permissions: permissions() };
+        offer.prompts = prompts.into_iter().map(offered).collect();
+    }
+    if has.resources.is_some() {
+        let resources = pages(live, "resources/list", "resources").await?;
+        let offered = |definition| ResourceOffer { definition, permissions: permissions() };
+        offer.resources = resources.into_iter().map(offered).collect();
+        // Templates came later than resources, and not every server that has the ones knows the others.
+        let templates = match pages(live, "resources/templates/list", "resourceTemplates").await {
+            Err(Failure::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => Vec::new(),
+            templates => templates?,
+        };
+        let offered = |definition| TemplateOffer { definition, permissions: permissions() };
+        offer.templates = templates.into_iter().map(offered).collect();
+    }
+    Ok(offer)
+}
+
+/// The tool as it is offered, unless the configuration leaves it out.
+fn offered(settings: &ServerSettings, definition: Raw) -> Option<ToolOffer> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: Option<String>,
+    }
+    let name = serde_json::from_str::<Named>(definition.get()).ok().and_then(|named| named.name);
+    // A tool without a name is the catalog's to complain about.
+    let name = name.unwrap_or_default();
+    let any = |globs: &[String]| globs.iter().any(|pattern| glob::matches(pattern, &name));
+    let wanted = settings.enabled_tools.as_deref().is_none_or(any);
+    if !wanted || any(&settings.disabled_tools) {
+        return None;
+    }
+    let mut permissions = settings.permissions.clone();
+    for (pattern, more) in &settings.tool_permissions {
+        if glob::matches(pattern, &name) {
+            permissions.extend(more.iter().cloned());
+        }
+    }
+    Some(ToolOffer { definition, permissions, metadata: serde_json::Map::new(), hooks: Vec::new() })
+}
+
+async fn pages(live: &Live, method: &'static str, key: &str) -> Result<Vec<Raw>, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Next {
+        next_cursor: Option<String>,
+    }
+    let wrong = |error: serde_json::Error| {
+        Failure::Protocol(format!("its answer to {method} makes no sense: {error}"))
+    };
+    let mut all = Vec::new();
+    let mut seen = HashSet::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut params = Object::default();
+        if let Some(cursor) = &cursor {
+            params.set("cursor", to_raw(cursor));
+        }
+        let page = live.ask(method, params).await?;
+        let members = Object::parse(&page).map_err(wrong)?;
+        let items = members.get(key).map(|items| serde_json::from_str::<Vec<Raw>>(items.get())).transpose();
+        all.extend(items.map_err(wrong)?.unwrap_or_default());
+        let next = serde_json::from_str::<Next>(page.get()).map_err(wrong)?.next_cursor;
+        match next {
+            // The same cursor again would go on for ever.
+            Some(next) if all.len() < MOST && seen.insert(next.clone()) => cursor = Some(next),
+            _ => return Ok(all),
+        }
+    }
+}
+
+/// Takes the tools out whose parameters cannot be mirrored in headers as they demand, as the protocol wants of a
+/// client over HTTP, and gives back the schemas of those that demand it.
+pub(crate) fn mirrored(offer: &mut Offer, server: &str) -> Mirrored {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tool {
+        name: String,
+        input_schema: Raw,
+    }
+    let mut schemas = Mirrored::new();
+    offer.tools.retain(|tool| {
+        if !tool.definition.get().contains("x-mcp-header") {
+            return true;
+        }
+        let Ok(read) = serde_json::from_str::<Tool>(tool.definition.get()) else { return true };
+        match check_annotations(&read.input_schema) {
+            Ok(()) => drop(schemas.insert(read.name, read.input_schema)),
+            Err(why) => {
+                tracing::warn!(server, tool = read.name, why, "a tool was left out");
+                return false;
+            }
+        }
+        true
+    });
+    schemas
+}

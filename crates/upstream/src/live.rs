@@ -1,0 +1,120 @@
+//! One connection that works: the client on the wire, who is behind it, and how a request to it is dressed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::value::RawValue;
+use tokio::task::JoinSet;
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Abilities, Raw};
+use toolyard_wire::{Client, Era, Failure, Outbound, ServerSide, mirror_name, mirror_params, modern_headers};
+
+use crate::auth::Authoriser;
+use crate::calls::Calls;
+use crate::child::Child;
+use crate::question::capabilities;
+
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const INFO: &str = "io.modelcontextprotocol/clientInfo";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+const TOKEN: &str = "progressToken";
+
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) client: Arc<Client>,
+    pub(crate) server: ServerSide,
+    pub(crate) calls: Arc<Calls>,
+    /// Who we say we are.
+    pub(crate) me: Raw,
+    pub(crate) authoriser: Arc<Authoriser>,
+    pub(crate) child: Option<Child>,
+    /// Tasks that live as long as the connection.
+    pub(crate) tasks: JoinSet<()>,
+}
+
+/// What a request has beside its method and params.
+#[derive(Debug, Default)]
+pub(crate) struct Dress<'a> {
+    /// `_meta` as our own caller sent it.
+    pub(crate) meta: Option<&'a RawValue>,
+    pub(crate) abilities: Abilities,
+    /// Our number of the call: it comes back with progress.
+    pub(crate) tag: Option<u64>,
+    /// The name or URI that is mirrored in a header.
+    pub(crate) name: Option<&'a str>,
+    /// The input schema of a tool that wants parameters mirrored.
+    pub(crate) schema: Option<&'a RawValue>,
+    /// Headers of our own caller that the configuration lets through.
+    pub(crate) headers: HeaderMap,
+}
+
+impl Live {
+    pub(crate) fn is_modern(&self) -> bool {
+        self.server.version.era() == Era::Modern
+    }
+
+    /// Asks something of our own, not for any caller.
+    pub(crate) async fn ask(&self, method: &'static str, params: Object) -> Result<Raw, Failure> {
+        self.authoriser.fresh().await;
+        self.client.request(self.dress(method, params, Dress::default())?).await
+    }
+
+    pub(crate) fn dress(
+        &self,
+        method: &'static str,
+        mut params: Object,
+        dress: Dress<'_>,
+    ) -> Result<Outbound, Failure> {
+        let mut meta = dress.meta.and_then(|meta| Object::parse(meta).ok()).unwrap_or_default();
+        // These are about the conversation with our caller; the one with the server has its own.
+        for key in [TOKEN, VERSION, INFO, CAPABILITIES, LOG_LEVEL] {
+            meta.remove(key);
+        }
+        let mut headers = dress.headers;
+        if self.is_modern() {
+            meta.set(VERSION, to_raw(self.server.version.as_str()));
+            meta.set(INFO, self.me.clone());
+            meta.set(CAPABILITIES, capabilities(&dress.abilities));
+            if let Some(level) = dress.abilities.log_level {
+                meta.set(LOG_LEVEL, to_raw(&level));
+            }
+            if matches!(*self.client, Client::Post(_)) {
+                headers.extend(modern_headers(method));
+                if let Some(name) = dress.name {
+                    mirror_name(&mut headers, name);
+                }
+                if let Some(schema) = dress.schema {
+                    let nothing = to_raw(&serde_json::json!({}));
+                    let arguments = params.get("arguments").unwrap_or(&nothing);
+                    mirror_params(&mut headers, schema, arguments).map_err(Failure::Protocol)?;
+                }
+            }
+        }
+        if let Some(tag) = dress.tag {
+            meta.set(TOKEN, to_raw(&tag));
+        }
+        if !meta.is_empty() {
+            params.set("_meta", meta.to_raw());
+        }
+        Ok(Outbound { method, params: params.to_raw(), tag: dress.tag.unwrap_or(0), headers })
+    }
+
+    /// The last lines that the server's process wrote to standard error.
+    pub(crate) fn stderr(&self) -> Vec<String> {
+        self.child.as_ref().map(Child::stderr_tail).unwrap_or_default()
+    }
+}
+
+/// The caller's headers that may be handed on, as headers.
+pub(crate) fn forwarded(allowed: &[String], given: &[(String, String)]) -> HeaderMap {
+    let allowed = |name: &str| allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
+    let parsed = given.iter().filter(|(name, _)| allowed(name)).filter_map(|(name, value)| {
+        Some((HeaderName::try_from(name.as_str()).ok()?, HeaderValue::try_from(value.as_str()).ok()?))
+    });
+    parsed.collect()
+}
+
+/// The schemas of tools that want parameters mirrored in headers, by raw name.
+pub(crate) type Mirrored = HashMap<String, Raw>;

@@ -1,0 +1,149 @@
+//! Questions of servers, put to the client that a call is for: a request of the server in the legacy era, a part
+//! of its answer in the modern one.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Abilities, Error, Question, QuestionKind, Raw};
+use toolyard_wire::{Client, Request, RpcError, code};
+
+use crate::calls::Calls;
+
+/// Who may be asked on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whom {
+    /// Several clients share it.
+    Nobody,
+    /// It is one client's own: whoever made the call that is under way.
+    Caller,
+}
+
+/// Answers the questions of a legacy server for as long as it is polled.
+pub(crate) async fn answer_all(
+    client: Arc<Client>,
+    calls: Arc<Calls>,
+    whom: Whom,
+    mut questions: mpsc::Receiver<(Request, Option<u64>)>,
+) {
+    let mut open = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            question = questions.recv() => match question {
+                Some((request, tag)) => {
+                    let (client, calls) = (Arc::clone(&client), Arc::clone(&calls));
+                    open.spawn(async move {
+                        let answer = answer(&calls, whom, &request, tag).await;
+                        let _ = client.respond(&request.id, &answer).await;
+                    });
+                }
+                None => return,
+            },
+            Some(_) = open.join_next() => {}
+        }
+    }
+}
+
+async fn answer(calls: &Calls, whom: Whom, request: &Request, tag: Option<u64>) -> Result<Raw, RpcError> {
+    if request.method == "ping" {
+        return Ok(to_raw(&json!({})));
+    }
+    let params = request.params.clone().unwrap_or_else(|| to_raw(&json!({})));
+    let kind = kind(&request.method, &params).ok_or_else(|| RpcError::method_not_found(&request.method))?;
+    let flight = match whom {
+        // Nobody has said on this connection that they can be asked.
+        Whom::Nobody => None,
+        Whom::Caller => tag.and_then(|tag| calls.get(tag)).or_else(|| calls.latest()),
+    };
+    let flight = flight.ok_or_else(|| RpcError::method_not_found(&request.method))?;
+    let _asking = flight.asking();
+    let question = Question { key: "answer".to_owned(), kind, params };
+    let answers = flight.client.ask(vec![question]).await.map_err(|error| refused(&error))?;
+    let answer = answers.into_iter().next().map(|(_, answer)| answer);
+    answer.ok_or_else(|| RpcError::new(code::INTERNAL, "the client gave no answer"))
+}
+
+fn refused(error: &Error) -> RpcError {
+    RpcError::new(code::INVALID_REQUEST, error.sentence())
+}
+
+fn kind(method: &str, params: &RawValue) -> Option<QuestionKind> {
+    #[derive(Deserialize)]
+    struct Mode {
+        mode: Option<String>,
+    }
+    match method {
+        "elicitation/create" => {
+            let mode = serde_json::from_str::<Mode>(params.get()).ok()?.mode;
+            Some(if mode.as_deref() == Some("url") {
+                QuestionKind::ElicitUrl
+            } else {
+                QuestionKind::ElicitForm
+            })
+        }
+        "sampling/createMessage" => Some(QuestionKind::Sample),
+        "roots/list" => Some(QuestionKind::Roots),
+        _ => None,
+    }
+}
+
+/// What a modern server asks for in its answer, and the state that it wants back.
+#[derive(Debug)]
+pub(crate) struct Required {
+    pub(crate) questions: Vec<Question>,
+    pub(crate) state: Option<Raw>,
+}
+
+/// Reads an `input_required` answer; `None` if it is a finished one.
+pub(crate) fn required(result: &RawValue) -> Result<Option<Required>, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Answer {
+        result_type: Option<String>,
+        input_requests: Option<Object>,
+        request_state: Option<Raw>,
+    }
+    #[derive(Deserialize)]
+    struct Asked {
+        method: String,
+        params: Option<Raw>,
+    }
+    // A cheap look first: finished answers are the rule, and may be large.
+    if !result.get().contains("input_required") {
+        return Ok(None);
+    }
+    let Ok(answer) = serde_json::from_str::<Answer>(result.get()) else { return Ok(None) };
+    if answer.result_type.as_deref() != Some("input_required") {
+        return Ok(None);
+    }
+    let mut questions = Vec::new();
+    for (key, asked) in answer.input_requests.unwrap_or_default().members() {
+        let asked: Asked = serde_json::from_str(asked.get()).map_err(|error| error.to_string())?;
+        let params = asked.params.unwrap_or_else(|| to_raw(&json!({})));
+        let kind = kind(&asked.method, &params).ok_or_else(|| format!("it asks for {}", asked.method))?;
+        questions.push(Question { key: key.to_owned(), kind, params });
+    }
+    Ok(Some(Required { questions, state: answer.request_state }))
+}
+
+/// What our client's abilities are called on the wire.
+pub(crate) fn capabilities(abilities: &Abilities) -> Raw {
+    let mut all = serde_json::Map::new();
+    match (abilities.elicit_form, abilities.elicit_url) {
+        (false, false) => {}
+        // An empty object is what servers of before there was anything else to say understand.
+        (true, false) => drop(all.insert("elicitation".to_owned(), json!({}))),
+        (false, true) => drop(all.insert("elicitation".to_owned(), json!({"url": {}}))),
+        (true, true) => drop(all.insert("elicitation".to_owned(), json!({"form": {}, "url": {}}))),
+    }
+    if abilities.sample {
+        all.insert("sampling".to_owned(), json!({}));
+    }
+    if abilities.roots {
+        all.insert("roots".to_owned(), json!({}));
+    }
+    to_raw(&all)
+}

@@ -1,0 +1,143 @@
+//! What is configured about one server.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toolyard_hub::SourceName;
+
+/// One server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerSettings {
+    /// Its name in this yard: the alias where there is one.
+    pub name: SourceName,
+    pub enabled: bool,
+    pub transport: TransportSettings,
+    /// Globs over raw names; everything where this is not said.
+    pub enabled_tools: Option<Vec<String>>,
+    /// Globs over raw names; these win.
+    pub disabled_tools: Vec<String>,
+    /// Needed for everything that this server offers.
+    pub permissions: Vec<String>,
+    /// Needed beside those for the tools that a glob over raw names picks.
+    pub tool_permissions: BTreeMap<String, Vec<String>>,
+    /// How long it may take until it has connected and listed what it offers.
+    pub start_time: Duration,
+    /// How long a call may be silent; progress starts the clock anew.
+    pub call_time: Duration,
+    /// The largest message that is read from it, in bytes.
+    pub longest: usize,
+    /// Headers of our own callers that are handed on to it. None unless named.
+    pub forward_headers: Vec<String>,
+    pub auth: AuthSettings,
+}
+
+impl ServerSettings {
+    /// A server with nothing out of the ordinary.
+    pub fn new(name: SourceName, transport: TransportSettings) -> Self {
+        Self {
+            name,
+            enabled: true,
+            transport,
+            enabled_tools: None,
+            disabled_tools: Vec::new(),
+            permissions: Vec::new(),
+            tool_permissions: BTreeMap::new(),
+            start_time: Duration::from_secs(30),
+            call_time: Duration::from_secs(120),
+            longest: 64 * 1024 * 1024,
+            forward_headers: Vec::new(),
+            auth: AuthSettings::default(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum TransportSettings {
+    /// A process of our own, spoken to over its standard streams.
+    Command(CommandSettings),
+    Url(UrlSettings),
+}
+
+#[derive(Clone, PartialEq)]
+pub struct CommandSettings {
+    pub program: String,
+    pub args: Vec<String>,
+    /// Added to the environment that this process has.
+    pub env: BTreeMap<String, Secret>,
+    pub cwd: Option<PathBuf>,
+}
+
+/// Arguments may hold secrets, so they are not shown.
+impl fmt::Debug for CommandSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommandSettings").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, PartialEq)]
+pub struct UrlSettings {
+    pub url: String,
+    pub headers: BTreeMap<String, Secret>,
+    pub kind: UrlKind,
+}
+
+/// An address may hold secrets, so it is not shown.
+impl fmt::Debug for UrlSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UrlSettings").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// Which transport is behind an address.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UrlKind {
+    /// Streamable HTTP, and the old one where that fails.
+    #[default]
+    Any,
+    /// The old HTTP+SSE transport.
+    OldSse,
+}
+
+/// How we prove who we are to a server, beside static headers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum AuthSettings {
+    /// Only if the server asks: OAuth, with what it says about itself.
+    #[default]
+    WhenAsked,
+    Bearer(Secret),
+    OAuth(OAuthSettings),
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OAuthSettings {
+    pub client_id: Option<String>,
+    pub client_secret: Option<Secret>,
+    pub scopes: Vec<String>,
+    /// The loopback port of the callback; a free one where this is not said.
+    pub callback_port: Option<u16>,
+    /// No person is asked: the client's own credentials are enough.
+    pub client_credentials: bool,
+}
+
+/// Text that must not be shown.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the one place that needs it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}

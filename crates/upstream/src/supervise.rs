@@ -1,0 +1,280 @@
+//! The life of one connection after another: connect, list, attend, and when it breaks, back off and come back.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Abilities, Offer, State, Status};
+use toolyard_wire::{Client, Era, Failure};
+
+use crate::connect::{Refused, connect, introduce};
+use crate::hear::Heard;
+use crate::list;
+use crate::live::{Live, Mirrored};
+use crate::question::{Whom, answer_all};
+use crate::upstream::Inner;
+
+/// Several changes in a row are one: lists are read again once it has been quiet for this long.
+const QUIET: Duration = Duration::from_millis(50);
+/// A server that never is quiet is listed anyway after this long.
+const NEVER_QUIET: Duration = Duration::from_secs(1);
+/// How often a server that says nothing is asked whether it is there, and how long it may take to say so.
+const PING: Duration = Duration::from_secs(30);
+const PONG: Duration = Duration::from_secs(20);
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    Reconnect,
+    Stop,
+}
+
+/// Why a connection is given up.
+enum Over {
+    Broken(String),
+    /// The server is there but does not know our session any more.
+    Forgotten,
+    Told(Command),
+}
+
+pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Command>) {
+    let mut wait = FIRST_WAIT;
+    let mut known = None;
+    loop {
+        inner.set_status(Status::new(State::Starting, false));
+        let began = tokio::select! {
+            began = start(&inner, known) => began,
+            told = commands.recv() => match told {
+                Some(Command::Reconnect) => continue,
+                Some(Command::Stop) | None => return stopped(&inner),
+            },
+        };
+        let refused = match began {
+            Ok((live, heard)) => {
+                wait = FIRST_WAIT;
+                known = Some(live.server.version.era());
+                let over = attend(&inner, &live, heard, &mut commands).await;
+                let stderr = live.stderr();
+                inner.live.store(None);
+                inner.own.end_all();
+                end(live).await;
+                match over {
+                    Over::Told(Command::Stop) => return stopped(&inner),
+                    Over::Told(Command::Reconnect) | Over::Forgotten => continue,
+                    Over::Broken(why) => Refused { stderr, ..Refused::new(why) },
+                }
+            }
+            Err(refused) => refused,
+        };
+        let retry_at = Instant::now() + jittered(wait);
+        let state = if refused.needs_person { State::NeedsAuthorization } else { State::BackingOff };
+        tracing::warn!(server = %inner.settings.name, reason = refused.reason, "not connected");
+        inner.set_status(Status {
+            reason: Some(refused.reason),
+            stderr: refused.stderr,
+            retry_at: (!refused.needs_person).then_some(retry_at),
+            ..Status::new(state, true)
+        });
+        wait = (wait * 2).min(LONGEST_WAIT);
+        let told = match refused.needs_person {
+            // Trying again changes nothing until somebody logs in.
+            true => tokio::select! {
+                told = commands.recv() => told,
+                () = inner.authoriser.changed() => Some(Command::Reconnect),
+            },
+            false => {
+                tokio::time::timeout_at(retry_at, commands.recv()).await.unwrap_or(Some(Command::Reconnect))
+            }
+        };
+        if told != Some(Command::Reconnect) {
+            return stopped(&inner);
+        }
+    }
+}
+
+fn stopped(inner: &Inner) {
+    inner.set_status(Status::new(State::Disabled, true));
+}
+
+/// Between three quarters and five quarters of it, so that many do not come back at the same moment.
+fn jittered(wait: Duration) -> Duration {
+    let nanos =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().subsec_nanos();
+    wait.mul_f64(0.75 + f64::from(nanos % 1_000) / 2_000.0)
+}
+
+async fn start(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), Refused> {
+    let time = inner.settings.start_time;
+    let slow = || Refused::new(format!("it did not answer within {} s", time.as_secs_f64()));
+    let mut tries = 0;
+    loop {
+        let seen = inner.authoriser.seen();
+        let began = tokio::time::timeout(time, begin(inner, known)).await;
+        let refused = match began.unwrap_or_else(|_| Err(slow())) {
+            Ok(begun) => return Ok(begun),
+            Err(refused) => refused,
+        };
+        // What a person takes to log in is not the server's time.
+        introduce(&inner.authoriser, &inner.settings, refused, seen, &mut tries).await?;
+    }
+}
+
+async fn begin(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), Refused> {
+    // Several clients share this connection, so it can do nothing that only one of them could.
+    let nobody = Abilities::default();
+    let met = connect(&inner.common, &inner.settings, &inner.authoriser, &nobody, known).await;
+    let met = match (met, known) {
+        // It may have been replaced by one of the other era.
+        (Err(refused), Some(Era::Legacy)) if refused.challenge.is_none() => {
+            tracing::debug!(reason = refused.reason, "trying both eras again");
+            connect(&inner.common, &inner.settings, &inner.authoriser, &nobody, None).await
+        }
+        (met, _) => met,
+    };
+    let (mut live, mut heard) = met?;
+    let (_, nothing) = mpsc::channel(1);
+    let questions = std::mem::replace(&mut heard.questions, nothing);
+    let answering = answer_all(Arc::clone(&live.client), Arc::clone(&live.calls), Whom::Nobody, questions);
+    live.tasks.spawn(answering);
+    listen(inner, &mut live);
+    let (offer, mirrored) = read_offer(inner, &live)
+        .await
+        .map_err(|failure| Refused { stderr: live.stderr(), ..Refused::from(failure) })?;
+    let live = Arc::new(live);
+    inner.live.store(Some(Arc::clone(&live)));
+    inner.set_offer(offer, mirrored);
+    inner.set_status(Status {
+        transport: Some(live.client.transport()),
+        version: Some(live.server.version.as_str()),
+        ..Status::new(State::Ready, true)
+    });
+    Ok((live, heard))
+}
+
+async fn read_offer(inner: &Inner, live: &Live) -> Result<(Offer, Mirrored), Failure> {
+    let mut offer = list::offer(live, &inner.settings).await?;
+    let mut mirrored = Mirrored::new();
+    if live.is_modern() && matches!(*live.client, Client::Post(_)) {
+        mirrored = list::mirrored(&mut offer, inner.settings.name.as_str());
+    }
+    Ok((offer, mirrored))
+}
+
+/// Hears what a server over HTTP says unasked, for as long as the connection lives.
+fn listen(inner: &Inner, live: &mut Live) {
+    let client = Arc::clone(&live.client);
+    if live.is_modern() || !matches!(*client, Client::Post(_)) {
+        return;
+    }
+    let name = inner.settings.name.to_string();
+    live.tasks.spawn(async move {
+        if let Client::Post(post) = &*client {
+            let why = post.listen().await;
+            tracing::debug!(server = name, %why, "no standing stream");
+        }
+    });
+}
+
+/// Stays with a connection until it is over.
+async fn attend(
+    inner: &Arc<Inner>,
+    live: &Arc<Live>,
+    mut heard: Heard,
+    commands: &mut mpsc::Receiver<Command>,
+) -> Over {
+    let mut ping = tokio::time::interval_at(Instant::now() + PING, PING);
+    let subscription = subscription(inner, live);
+    tokio::pin!(subscription);
+    loop {
+        tokio::select! {
+            why = live.client.broken() => return Over::Broken(why),
+            () = inner.lost.notified() => return Over::Forgotten,
+            command = commands.recv() => return Over::Told(command.unwrap_or(Command::Stop)),
+            () = &mut subscription => {}
+            Some(uri) = heard.updated.recv() => inner.resource_updated(&uri),
+            () = heard.lists.notified() => {
+                quiet(&heard).await;
+                match tokio::time::timeout(inner.settings.start_time, read_offer(inner, live)).await {
+                    Ok(Ok((offer, mirrored))) => inner.set_offer(offer, mirrored),
+                    Ok(Err(Failure::SessionGone)) => return Over::Forgotten,
+                    Ok(Err(failure)) => tracing::warn!(server = %inner.settings.name, %failure, "could not list again"),
+                    Err(_) => tracing::warn!(server = %inner.settings.name, "did not list again in time"),
+                }
+            }
+            _ = ping.tick() => {
+                inner.own.sweep();
+                match tokio::time::timeout(PONG, is_there(live)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(Failure::SessionGone)) => return Over::Forgotten,
+                    Ok(Err(failure)) => return Over::Broken(failure.to_string()),
+                    Err(_) => return Over::Broken("it does not answer any more".to_owned()),
+                }
+            }
+        }
+    }
+}
+
+/// Waits until no further change has been announced for a moment.
+async fn quiet(heard: &Heard) {
+    let latest = Instant::now() + NEVER_QUIET;
+    while Instant::now() < latest && tokio::time::timeout(QUIET, heard.lists.notified()).await.is_ok() {}
+}
+
+/// Asks a server whether it is there. An error from it is an answer too.
+async fn is_there(live: &Live) -> Result<(), Failure> {
+    let method = if live.is_modern() { "server/discover" } else { "ping" };
+    match live.ask(method, Object::default()).await {
+        Ok(_) | Err(Failure::Rpc(_)) => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Asks to hear of changes: of lists always, of resources as somebody wants to. Never ends by itself.
+async fn subscription(inner: &Arc<Inner>, live: &Arc<Live>) {
+    let mut asked = std::collections::BTreeSet::new();
+    loop {
+        let watched = inner.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if live.is_modern() {
+            let mut params = Object::default();
+            let uris: Vec<&String> = watched.iter().collect();
+            let filter = serde_json::json!({
+                "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
+                "resourceSubscriptions": uris,
+            });
+            params.set("notifications", to_raw(&filter));
+            tokio::select! {
+                ended = live.ask("subscriptions/listen", params) => {
+                    let rejected = matches!(ended, Err(Failure::Rpc(_)));
+                    // A server without subscriptions is asked again only when there is something new to ask.
+                    if rejected { inner.watch_more.notified().await } else { tokio::time::sleep(Duration::from_secs(1)).await }
+                }
+                () = inner.watch_more.notified() => {}
+            }
+            continue;
+        }
+        for uri in watched.difference(&asked) {
+            let mut params = Object::default();
+            params.set("uri", to_raw(uri));
+            if let Err(failure) = live.ask("resources/subscribe", params).await {
+                tracing::debug!(server = %inner.settings.name, uri, %failure, "cannot be watched");
+            }
+        }
+        asked = watched;
+        inner.watch_more.notified().await;
+    }
+}
+
+/// Ends a session politely, then what was started for it.
+async fn end(live: Arc<Live>) {
+    if let Client::Post(post) = &*live.client {
+        let _ = tokio::time::timeout(Duration::from_secs(3), post.end()).await;
+    }
+    if let Some(mut live) = Arc::into_inner(live)
+        && let Some(child) = live.child.take()
+    {
+        child.end(Duration::from_secs(2)).await;
+    }
+}

@@ -1,0 +1,262 @@
+//! An MCP server as a source of the yard.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use toolyard_hub::{BoxFuture, Call, Error, Feed, Kind, Offer, Outcome, Source, SourceName, State, Status};
+
+use crate::auth::{AuthError, AuthStatus, Authoriser, Challenge};
+use crate::call::{Ended, Sending, with_stderr};
+use crate::connect::Common;
+use crate::live::{Live, Mirrored};
+use crate::own::OwnSessions;
+use crate::settings::ServerSettings;
+use crate::supervise::{Command, supervise};
+
+/// How many commands to a supervisor may wait.
+const COMMANDS: usize = 8;
+
+/// One server: it is connected to, supervised and called for as long as this lives.
+#[derive(Debug)]
+pub struct Upstream {
+    inner: Arc<Inner>,
+    commands: mpsc::Sender<Command>,
+    supervisor: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the source and its supervisor share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) common: Common,
+    pub(crate) settings: ServerSettings,
+    pub(crate) authoriser: Arc<Authoriser>,
+    pub(crate) live: ArcSwapOption<Live>,
+    pub(crate) offer: ArcSwap<Offer>,
+    pub(crate) mirrored: ArcSwap<Mirrored>,
+    pub(crate) own: OwnSessions,
+    status: RwLock<Status>,
+    changed: Notify,
+    feed: OnceLock<Feed>,
+    /// Resources that somebody wants to hear about.
+    pub(crate) watched: Mutex<BTreeSet<String>>,
+    pub(crate) watch_more: Notify,
+    /// A call found out that the session is gone.
+    pub(crate) lost: Notify,
+}
+
+impl Upstream {
+    /// Begins to connect in the background. Must be called inside a runtime.
+    pub fn start(settings: ServerSettings, common: Common) -> Arc<Self> {
+        let state = if settings.enabled { State::Starting } else { State::Disabled };
+        let inner = Arc::new(Inner {
+            authoriser: Authoriser::new(&settings, &common.auth),
+            common,
+            live: ArcSwapOption::empty(),
+            offer: ArcSwap::default(),
+            mirrored: ArcSwap::default(),
+            own: OwnSessions::default(),
+            status: RwLock::new(Status::new(state, !settings.enabled)),
+            changed: Notify::new(),
+            feed: OnceLock::new(),
+            watched: Mutex::default(),
+            watch_more: Notify::new(),
+            lost: Notify::new(),
+            settings,
+        });
+        let (commands, received) = mpsc::channel(COMMANDS);
+        let supervisor =
+            inner.settings.enabled.then(|| tokio::spawn(supervise(Arc::clone(&inner), received)));
+        Arc::new(Self { inner, commands, supervisor: Mutex::new(supervisor) })
+    }
+
+    pub fn settings(&self) -> &ServerSettings {
+        &self.inner.settings
+    }
+
+    /// Connects anew, at once.
+    pub fn reconnect(&self) {
+        let _ = self.commands.try_send(Command::Reconnect);
+    }
+
+    /// How we stand with this server. One that is connected to and never asked has nothing to log in to.
+    pub async fn auth_status(&self) -> Result<AuthStatus, AuthError> {
+        let status = self.inner.authoriser.status().await?;
+        let unasked = status == AuthStatus::NotLoggedIn && self.inner.status().state == State::Ready;
+        Ok(if unasked { AuthStatus::Unsupported } else { status })
+    }
+
+    /// Ends the connection, and everything that was started for it.
+    pub async fn stop(&self) {
+        let _ = self.commands.send(Command::Stop).await;
+        let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(supervisor) = supervisor {
+            let _ = supervisor.await;
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) fn status(&self) -> Status {
+        self.status.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes the status and tells whoever watches.
+    pub(crate) fn set_status(&self, status: Status) {
+        {
+            let mut now = self.status.write().unwrap_or_else(PoisonError::into_inner);
+            let settled = now.settled || status.settled;
+            *now = Status { settled, ..status };
+        }
+        self.changed.notify_waiters();
+        if let Some(feed) = self.feed.get() {
+            feed.status_changed();
+        }
+    }
+
+    pub(crate) fn set_offer(&self, offer: Offer, mirrored: Mirrored) {
+        self.mirrored.store(Arc::new(mirrored));
+        self.offer.store(Arc::new(offer));
+        if let Some(feed) = self.feed.get() {
+            feed.offer_changed();
+        }
+    }
+
+    pub(crate) fn resource_updated(&self, uri: &str) {
+        if let Some(feed) = self.feed.get() {
+            feed.resource_updated(uri);
+        }
+    }
+
+    /// The shared connection; waits for it while it is being made for the first time.
+    async fn shared(&self) -> Result<Arc<Live>, Error> {
+        loop {
+            let changed = self.changed.notified();
+            if let Some(live) = self.live.load_full() {
+                return Ok(live);
+            }
+            let status = self.status();
+            if status.state != State::Starting || status.settled {
+                return Err(self.not_there(&status));
+            }
+            changed.await;
+        }
+    }
+
+    fn not_there(&self, status: &Status) -> Error {
+        let name = &self.settings.name;
+        let reason = status.reason.as_deref().unwrap_or("it is not running");
+        let error = Error::new(Kind::CannotConnect, format!("{name} is {}: {reason}", status.state.as_str()));
+        match status.state {
+            // The reason says what to do.
+            State::NeedsAuthorization => error,
+            State::Disabled => error.suggest("enable it in the configuration"),
+            _ => with_stderr(error, &status.stderr),
+        }
+    }
+
+    async fn call(&self, call: Call) -> Result<Outcome, Error> {
+        let mut challenged = false;
+        let mut gone = false;
+        // A session that is gone is opened once more, and a challenge is met once: neither time did the call reach
+        // anybody, so it may be sent again.
+        loop {
+            self.authoriser.fresh().await;
+            let seen = self.authoriser.seen();
+            let shared = self.shared().await?;
+            let own = self.own.wanted(&shared, &call).then(|| self.own.take(self, &shared, &call));
+            let own = match own {
+                Some(own) => Some(own.await?),
+                None => None,
+            };
+            let live = own.as_ref().map_or(&*shared, |own| own.live());
+            let mirrored = self.mirrored.load();
+            let sending = Sending { live, settings: &self.settings, mirrored: &mirrored };
+            match sending.perform(&call).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(Ended::Error(error)) => return Err(error),
+                Err(Ended::Challenged(_)) if challenged => return Err(self.unauthorised(&AuthError::InVain)),
+                Err(Ended::Challenged(challenge)) => {
+                    self.meet(&challenge, seen).await?;
+                    challenged = true;
+                }
+                Err(Ended::Unsent) if gone => {
+                    let message = format!("{} forgets every session", self.settings.name);
+                    return Err(Error::new(Kind::ConnectionLost, message));
+                }
+                Err(Ended::Unsent) => {
+                    gone = true;
+                    match own {
+                        Some(own) => own.forget(),
+                        None => self.await_new_session(&shared).await,
+                    }
+                }
+            }
+        }
+    }
+
+    async fn meet(&self, challenge: &Challenge, seen: u64) -> Result<(), Error> {
+        self.authoriser.meet(challenge, seen).await.map_err(|error| self.unauthorised(&error))
+    }
+
+    fn unauthorised(&self, error: &AuthError) -> Error {
+        let name = &self.settings.name;
+        let told = Error::new(Kind::CannotConnect, format!("{name} refuses the call: {error}"));
+        error.suggestion(name.as_str()).into_iter().fold(told, Error::suggest)
+    }
+
+    /// Tells the supervisor that this session is gone, and waits until it has another or has given up.
+    async fn await_new_session(&self, gone: &Arc<Live>) {
+        let is_gone = |live: &Option<Arc<Live>>| live.as_ref().is_some_and(|live| Arc::ptr_eq(live, gone));
+        self.lost.notify_one();
+        let limit = Instant::now() + self.settings.start_time;
+        loop {
+            let changed = self.changed.notified();
+            let live = self.live.load_full();
+            let renewing = live.is_none() && self.status().state == State::Starting;
+            if !is_gone(&live) && !renewing {
+                return;
+            }
+            if tokio::time::timeout_at(limit, changed).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Source for Upstream {
+    fn name(&self) -> &SourceName {
+        &self.inner.settings.name
+    }
+
+    fn offer(&self) -> Arc<Offer> {
+        self.inner.offer.load_full()
+    }
+
+    fn status(&self) -> Status {
+        let mut status = self.inner.status();
+        if let Some(live) = self.inner.live.load().as_ref() {
+            status.stderr = live.stderr();
+        }
+        status
+    }
+
+    fn attach(&self, feed: Feed) {
+        // A source is attached to one yard for as long as it lives.
+        let _ = self.inner.feed.set(feed);
+    }
+
+    fn watch(&self, uri: &str) {
+        let new = self.inner.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.to_owned());
+        if new {
+            self.inner.watch_more.notify_one();
+        }
+    }
+
+    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+        Box::pin(self.inner.call(call))
+    }
+}

@@ -1,0 +1,136 @@
+//! The client's side of the wire: one connection to one server, whatever the transport. When to connect, what to
+//! ask and what to do when it breaks is the business of whoever holds it.
+
+pub(crate) mod authorization;
+pub(crate) mod events;
+pub(crate) mod handshake;
+pub(crate) mod http;
+pub(crate) mod pending;
+pub(crate) mod sse;
+pub(crate) mod stdio;
+
+use std::sync::Arc;
+
+use ::http::HeaderMap;
+use serde_json::value::RawValue;
+
+use crate::Raw;
+use crate::message::{Id, Notification, Request};
+use crate::rpc_error::RpcError;
+use crate::version::Version;
+use http::Post;
+use sse::Pair;
+use stdio::Lines;
+
+/// What a server says that is no answer, in the order in which it was said and before any answer that it said
+/// later. Must not wait: whoever listens hands on or drops.
+pub type Listener = Arc<dyn Fn(Said) + Send + Sync>;
+
+/// Something that a server said unasked.
+#[derive(Debug)]
+pub enum Said {
+    /// With the tag of our own request on whose stream it came, where streams tell.
+    Notification(Notification, Option<u64>),
+    /// A question of the server (legacy era), likewise.
+    Request(Request, Option<u64>),
+    /// A line that is no message.
+    Noise(String),
+}
+
+/// One request on its way to a server.
+#[derive(Debug, Clone)]
+pub struct Outbound {
+    pub method: &'static str,
+    pub params: Raw,
+    /// Ours, to recognise what the server says on this request's stream.
+    pub tag: u64,
+    /// Headers that mirror the request (modern HTTP), and whatever the configuration lets through.
+    pub headers: HeaderMap,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The server answered with an error.
+    #[error("{}", .0.message)]
+    Rpc(RpcError),
+    #[error("cannot be reached: {0}")]
+    Unreachable(String),
+    /// The connection broke before the answer was there.
+    #[error("connection lost: {0}")]
+    Lost(String),
+    /// The server wants a token, or another one; this is its `WWW-Authenticate`.
+    #[error("not authorised")]
+    Unauthorized { challenge: Option<String>, status: u16 },
+    /// The session is not known any more. The request did not reach anybody.
+    #[error("the session is gone")]
+    SessionGone,
+    #[error("answered with HTTP status {status}{}", if .body.is_empty() { String::new() } else { format!(": {}", .body) })]
+    Status { status: u16, body: String },
+    #[error("speaks no MCP: {0}")]
+    Protocol(String),
+}
+
+/// What a server told us when we met it.
+#[derive(Debug, Clone)]
+pub struct ServerSide {
+    pub version: Version,
+    pub info: Option<Raw>,
+    pub capabilities: Raw,
+    pub instructions: Option<String>,
+}
+
+/// A connection to a server.
+#[derive(Debug)]
+pub enum Client {
+    Lines(Lines),
+    Post(Post),
+    Pair(Pair),
+}
+
+impl Client {
+    /// Asks and waits for the answer. Dropping the future tells the server that nobody waits any more.
+    pub async fn request(&self, request: Outbound) -> Result<Raw, Failure> {
+        match self {
+            Self::Lines(lines) => lines.request(request).await,
+            Self::Post(post) => post.request(request).await,
+            Self::Pair(pair) => pair.request(request).await,
+        }
+    }
+
+    pub async fn notify(&self, method: &'static str, params: &RawValue) -> Result<(), Failure> {
+        let text = crate::message::write_notification(method, params);
+        self.send(text).await
+    }
+
+    /// Answers a question of the server (legacy era).
+    pub async fn respond(&self, id: &Id, answer: &Result<Raw, RpcError>) -> Result<(), Failure> {
+        self.send(crate::message::write_outcome(id, answer)).await
+    }
+
+    async fn send(&self, text: String) -> Result<(), Failure> {
+        match self {
+            Self::Lines(lines) => lines.send(text).await,
+            Self::Post(post) => post.send(text).await,
+            Self::Pair(pair) => pair.send(text).await,
+        }
+    }
+
+    /// Which transport it turned out to be.
+    pub fn transport(&self) -> &'static str {
+        match self {
+            Self::Lines(_) => "stdio",
+            Self::Post(_) => "streamable-http",
+            Self::Pair(_) => "sse",
+        }
+    }
+
+    /// Completes when the connection is known to be broken; for streamable HTTP, which has no connection, never.
+    pub async fn broken(&self) -> String {
+        match self {
+            Self::Lines(lines) => lines.broken().await,
+            Self::Pair(pair) => pair.broken().await,
+            Self::Post(_) => std::future::pending().await,
+        }
+    }
+}

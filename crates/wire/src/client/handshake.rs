@@ -1,0 +1,197 @@
+//! Meeting a server: which era does it speak, and who is it? `server/discover` comes first, because some servers
+//! lock themselves to the legacy era at the first `initialize`.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::http::{Post, PostSettings};
+use super::sse::Pair;
+use super::{Client, Failure, Outbound, ServerSide};
+use crate::Raw;
+use crate::rpc_error::code;
+use crate::version::{Era, Version};
+
+/// How long a server over stdio may take to answer `server/discover` before it is taken for a legacy one.
+const DISCOVER: Duration = Duration::from_secs(5);
+
+/// Who we are, and what our side can do.
+#[derive(Debug, Clone)]
+pub struct Introduction {
+    pub info: Raw,
+    pub capabilities: Raw,
+    /// The era that worked the last time; the other one is not tried first again.
+    pub known: Option<Era>,
+    /// The old HTTP+SSE transport and nothing else.
+    pub old_transport: bool,
+}
+
+/// Meets a server over streams that are already open.
+pub async fn meet_lines(client: Client, me: &Introduction) -> Result<(Client, ServerSide), Failure> {
+    if me.known != Some(Era::Legacy) {
+        match tokio::time::timeout(DISCOVER, discover(&client, me)).await {
+            Ok(Ok(server)) => return Ok((client, server)),
+            Ok(Err(failure)) if is_final(&failure) => return Err(failure),
+            Ok(Err(_)) | Err(_) => {}
+        }
+    }
+    let server = initialize(&client, me).await?;
+    Ok((client, server))
+}
+
+/// Meets a server at an address, over whichever transport it speaks.
+pub async fn meet_http(settings: PostSettings, me: &Introduction) -> Result<(Client, ServerSide), Failure> {
+    if me.old_transport {
+        return meet_old(settings, me).await;
+    }
+    let client = Client::Post(Post::new(settings.clone()));
+    if me.known != Some(Era::Legacy) {
+        match discover(&client, me).await {
+            Ok(server) => {
+                if let Client::Post(post) = &client {
+                    post.speak(Some(server.version));
+                }
+                return Ok((client, server));
+            }
+            Err(failure) if is_final(&failure) => return Err(failure),
+            Err(_) => {}
+        }
+    }
+    match initialize(&client, me).await {
+        Ok(server) => Ok((client, server)),
+        Err(failure @ Failure::Status { status: 400 | 404 | 405 | 406, .. }) => {
+            // Perhaps a server of before streamable HTTP; if not, the first failure is the telling one.
+            meet_old(settings, me).await.map_err(|_| failure)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn meet_old(settings: PostSettings, me: &Introduction) -> Result<(Client, ServerSide), Failure> {
+    let client = Client::Pair(Pair::open(settings).await?);
+    let server = initialize(&client, me).await?;
+    Ok((client, server))
+}
+
+/// Failures that trying the other era cannot mend.
+fn is_final(failure: &Failure) -> bool {
+    match failure {
+        Failure::Unreachable(_) | Failure::Lost(_) | Failure::Unauthorized { .. } => true,
+        // Only a modern server knows these codes.
+        Failure::Rpc(error) => {
+            [code::UNSUPPORTED_VERSION, code::MISSING_CAPABILITY, code::HEADER_MISMATCH].contains(&error.code)
+        }
+        Failure::SessionGone | Failure::Status { .. } | Failure::Protocol(_) => false,
+    }
+}
+
+/// Asks in our newest version, and once more in the one that the server names if that is not to its liking.
+async fn discover(client: &Client, me: &Introduction) -> Result<ServerSide, Failure> {
+    let error = match discover_as(client, me, Version::V2026_07_28).await {
+        Err(Failure::Rpc(error)) if error.code == code::UNSUPPORTED_VERSION => error,
+        met => return met,
+    };
+    let supported = error.data.as_ref().and_then(|data| data.get("supported")?.as_array());
+    let supported: Vec<Version> =
+        supported.into_iter().flatten().filter_map(|version| Version::parse(version.as_str()?)).collect();
+    match supported.iter().filter(|version| version.era() == Era::Modern).max() {
+        Some(version) => discover_as(client, me, *version).await,
+        None if supported.is_empty() => Err(Failure::Rpc(error)),
+        None => Err(Failure::Protocol("it speaks only versions of before".to_owned())),
+    }
+}
+
+async fn discover_as(client: &Client, me: &Introduction, version: Version) -> Result<ServerSide, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Discovered {
+        supported_versions: Vec<String>,
+        capabilities: Raw,
+        instructions: Option<String>,
+        #[serde(rename = "_meta")]
+        meta: Option<Meta>,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "io.modelcontextprotocol/serverInfo")]
+        info: Option<Raw>,
+    }
+    let params = json!({"_meta": {
+        "io.modelcontextprotocol/protocolVersion": version.as_str(),
+        "io.modelcontextprotocol/clientInfo": me.info,
+        "io.modelcontextprotocol/clientCapabilities": me.capabilities,
+    }});
+    let mut headers = modern_headers("server/discover");
+    headers
+        .insert(HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(version.as_str()));
+    let request = Outbound { method: "server/discover", params: raw(&params), tag: 0, headers };
+    let answer = client.request(request).await?;
+    let read: Discovered = read("server/discover", &answer)?;
+    let mutual = read.supported_versions.iter().filter_map(|version| Version::parse(version));
+    let Some(version) = mutual.filter(|version| version.era() == Era::Modern).max() else {
+        // A server of both eras that names only legacy versions wants to be spoken to in those.
+        return Err(Failure::Protocol(format!("it speaks only {}", read.supported_versions.join(", "))));
+    };
+    Ok(ServerSide {
+        version,
+        info: read.meta.and_then(|meta| meta.info),
+        capabilities: read.capabilities,
+        instructions: read.instructions,
+    })
+}
+
+/// The headers that every modern request over HTTP mirrors its method in.
+pub fn modern_headers(method: &'static str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(HeaderName::from_static("mcp-method"), HeaderValue::from_static(method));
+    headers
+}
+
+async fn initialize(client: &Client, me: &Introduction) -> Result<ServerSide, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Initialized {
+        protocol_version: String,
+        capabilities: Option<Raw>,
+        server_info: Option<Raw>,
+        instructions: Option<String>,
+    }
+    if let Client::Post(post) = client {
+        post.speak(None);
+    }
+    let params = json!({
+        "protocolVersion": Version::NEWEST_LEGACY.as_str(),
+        "capabilities": me.capabilities,
+        "clientInfo": me.info,
+    });
+    let request = Outbound { method: "initialize", params: raw(&params), tag: 0, headers: HeaderMap::new() };
+    let answer = client.request(request).await?;
+    let read: Initialized = read("initialize", &answer)?;
+    let version = Version::parse(&read.protocol_version).filter(|version| version.era() == Era::Legacy);
+    let version = version.ok_or_else(|| {
+        Failure::Protocol(format!("it wants the unknown version {}", read.protocol_version))
+    })?;
+    if let Client::Post(post) = client {
+        // The header came with 2025-06-18; older servers take no harm from it.
+        post.speak(Some(version));
+    }
+    client.notify("notifications/initialized", &raw(&json!({}))).await?;
+    Ok(ServerSide {
+        version,
+        info: read.server_info,
+        capabilities: read.capabilities.unwrap_or_else(|| raw(&json!({}))),
+        instructions: read.instructions,
+    })
+}
+
+fn read<'a, T: Deserialize<'a>>(method: &str, answer: &'a RawValue) -> Result<T, Failure> {
+    serde_json::from_str(answer.get())
+        .map_err(|error| Failure::Protocol(format!("its answer to {method} makes no sense: {error}")))
+}
+
+fn raw(value: &serde_json::Value) -> Raw {
+    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}

@@ -1,0 +1,331 @@
+//! A server over streamable HTTP, in either era: every message is a POST of its own.
+
+use std::fmt;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use reqwest::{Response, Url};
+use tokio_util::task::TaskTracker;
+
+use super::authorization::{Authorization, challenge};
+use super::events::Events;
+use super::pending::{Pending, read_error};
+use super::stdio::cancelled;
+use super::{Failure, Listener, Outbound, Said};
+use crate::Raw;
+use crate::header as mirrored;
+use crate::message::{Id, Message, Packet, parse, write_request};
+use crate::version::Version;
+
+/// How often a legacy stream that broke off is taken up again for one request.
+const MOST_RESUMES: usize = 20;
+/// How much of an error page is told.
+const PAGE: usize = 500;
+
+/// What a connection over HTTP is made with.
+#[derive(Clone)]
+pub struct PostSettings {
+    pub http: reqwest::Client,
+    pub url: Url,
+    /// Sent with every request; the configuration's own.
+    pub headers: HeaderMap,
+    pub authorization: Authorization,
+    /// The largest message that is read.
+    pub longest: usize,
+    pub listener: Listener,
+}
+
+impl fmt::Debug for PostSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostSettings").field("url", &self.url.host_str()).finish_non_exhaustive()
+    }
+}
+
+/// A server over streamable HTTP.
+pub struct Post {
+    settings: PostSettings,
+    ids: Pending,
+    spoken: RwLock<Spoken>,
+    tasks: TaskTracker,
+}
+
+/// What was agreed with the server.
+#[derive(Debug, Clone, Default)]
+struct Spoken {
+    version: Option<Version>,
+    session: Option<HeaderValue>,
+}
+
+impl Post {
+    pub fn new(settings: PostSettings) -> Self {
+        Self { settings, ids: Pending::default(), spoken: RwLock::default(), tasks: TaskTracker::new() }
+    }
+
+    pub(crate) fn speak(&self, version: Option<Version>) {
+        self.write().version = version;
+    }
+
+    pub(crate) async fn request(&self, request: Outbound) -> Result<Raw, Failure> {
+        let id = self.ids.next_id();
+        let text = write_request(&id, request.method, &request.params);
+        let spoken = self.read();
+        let modern = spoken.session.is_none() && request.headers.contains_key("mcp-method");
+        // Closing the stream cancels a modern request; a legacy one has to be told.
+        let mut guard = CancelOnDrop { post: (!modern).then_some(self), id: id.clone() };
+        let answer = async {
+            let response = self.post(text, request.headers, &spoken).await?;
+            if request.method == "initialize" {
+                let session = response.headers().get(mirrored::SESSION).cloned();
+                self.write().session = session;
+            }
+            self.answer(response, Asked { id: &id, tag: request.tag }).await
+        }
+        .await;
+        guard.post = None;
+        answer
+    }
+
+    pub(crate) async fn send(&self, text: String) -> Result<(), Failure> {
+        let spoken = self.read();
+        self.post(text, HeaderMap::new(), &spoken).await.map(drop)
+    }
+
+    /// Listens to the standing stream of a legacy session until it ends for good: the server has none, or the
+    /// session is gone.
+    pub async fn listen(&self) -> Failure {
+        let mut last: Option<String> = None;
+        let mut wait = Duration::from_secs(1);
+        loop {
+            let response = match self.get(last.as_deref()).await {
+                Ok(response) => response,
+                Err(Failure::Unreachable(_) | Failure::Lost(_)) => {
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(Duration::from_secs(60));
+                    continue;
+                }
+                Err(failure) => return failure,
+            };
+            let mut events = Events::new(response.bytes_stream(), self.settings.longest);
+            while let Ok(Some(event)) = events.next().await {
+                last = event.id.or(last);
+                wait = event.retry.map_or(wait, Duration::from_millis);
+                self.hear(&event.data, None);
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Ends a legacy session.
+    pub async fn end(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+        let spoken = self.read();
+        if spoken.session.is_some() {
+            let request = self.settings.http.delete(self.settings.url.clone()).headers(self.headers(&spoken));
+            let _ = tokio::time::timeout(Duration::from_secs(2), request.send()).await;
+        }
+    }
+
+    async fn post(&self, text: String, more: HeaderMap, spoken: &Spoken) -> Result<Response, Failure> {
+        let mut headers = self.headers(spoken);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers.extend(more);
+        let request = self.settings.http.post(self.settings.url.clone()).headers(headers).body(text);
+        let response = request.send().await.map_err(|error| unreachable(&error))?;
+        refused(response, spoken, self.settings.longest).await
+    }
+
+    async fn get(&self, last: Option<&str>) -> Result<Response, Failure> {
+        let spoken = self.read();
+        let mut headers = self.headers(&spoken);
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {
+            headers.insert(HeaderName::from_static("last-event-id"), last);
+        }
+        let request = self.settings.http.get(self.settings.url.clone()).headers(headers);
+        let response = request.send().await.map_err(|error| unreachable(&error))?;
+        refused(response, &spoken, self.settings.longest).await
+    }
+
+    fn headers(&self, spoken: &Spoken) -> HeaderMap {
+        let mut headers = self.settings.headers.clone();
+        if let Some(version) = spoken.version {
+            headers.insert(
+                HeaderName::from_static(mirrored::VERSION),
+                HeaderValue::from_static(version.as_str()),
+            );
+        }
+        if let Some(session) = &spoken.session {
+            headers.insert(HeaderName::from_static(mirrored::SESSION), session.clone());
+        }
+        self.settings.authorization.add_to(&mut headers);
+        headers
+    }
+
+    async fn answer(&self, response: Response, asked: Asked<'_>) -> Result<Raw, Failure> {
+        if is_events(&response) {
+            return self.stream(response, asked).await;
+        }
+        let text = body(response, self.settings.longest).await?;
+        match parse(&text) {
+            Ok(Packet::One(Message::Response(response))) if response.id == *asked.id => {
+                response.result.map_err(|error| Failure::Rpc(read_error(&error)))
+            }
+            Ok(_) => Err(Failure::Protocol("its answer is to another question".to_owned())),
+            Err(refusal) => Err(Failure::Protocol(refusal.error.message)),
+        }
+    }
+
+    /// Reads the stream up to the answer; takes it up again where a legacy server lets us.
+    async fn stream(&self, response: Response, asked: Asked<'_>) -> Result<Raw, Failure> {
+        let mut last: Option<String> = None;
+        let mut retry = Duration::from_secs(1);
+        let mut response = response;
+        for _ in 0..MOST_RESUMES {
+            let mut events = Events::new(response.bytes_stream(), self.settings.longest);
+            let broke = loop {
+                match events.next().await {
+                    Ok(Some(event)) => {
+                        last = event.id.filter(|id| !id.is_empty()).or(last);
+                        retry = event.retry.map_or(retry, Duration::from_millis);
+                        if let Some(answer) = self.hear(&event.data, Some(asked)) {
+                            return answer;
+                        }
+                    }
+                    Ok(None) => break "its stream ended before the answer".to_owned(),
+                    Err(Failure::Lost(why)) => break why,
+                    Err(failure) => return Err(failure),
+                }
+            };
+            let resumable = last.as_deref().filter(|_| self.read().session.is_some());
+            let Some(from) = resumable else { return Err(Failure::Lost(broke)) };
+            tokio::time::sleep(retry).await;
+            response = self.get(Some(from)).await.map_err(|_| Failure::Lost(broke))?;
+        }
+        Err(Failure::Lost("its stream broke off again and again".to_owned()))
+    }
+
+    /// Takes in what one event says; gives back the answer if it is ours.
+    fn hear(&self, data: &str, asked: Option<Asked<'_>>) -> Option<Result<Raw, Failure>> {
+        if data.trim().is_empty() {
+            return None;
+        }
+        let messages = match parse(data.as_bytes()) {
+            Ok(Packet::One(message)) => vec![Ok(message)],
+            Ok(Packet::Batch(messages)) => messages,
+            Err(refusal) => vec![Err(refusal)],
+        };
+        let tag = asked.map(|asked| asked.tag);
+        let mut answer = None;
+        for message in messages {
+            match message {
+                Ok(Message::Response(response)) if asked.is_some_and(|asked| response.id == *asked.id) => {
+                    answer = Some(response.result.map_err(|error| Failure::Rpc(read_error(&error))));
+                }
+                Ok(Message::Response(_)) => tracing::debug!("an answer that nobody waits for"),
+                Ok(Message::Notification(said)) => (self.settings.listener)(Said::Notification(said, tag)),
+                Ok(Message::Request(said)) => (self.settings.listener)(Said::Request(said, tag)),
+                Err(_) => (self.settings.listener)(Said::Noise(data.chars().take(PAGE).collect())),
+            }
+        }
+        answer
+    }
+
+    fn read(&self) -> Spoken {
+        self.spoken.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Spoken> {
+        self.spoken.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Post {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Post").field("url", &self.settings.url.host_str()).finish_non_exhaustive()
+    }
+}
+
+/// The request whose answer is waited for.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    id: &'a Id,
+    tag: u64,
+}
+
+struct CancelOnDrop<'a> {
+    post: Option<&'a Post>,
+    id: Id,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        let Some(post) = self.post else { return };
+        let request = post.settings.http.post(post.settings.url.clone()).headers(post.headers(&post.read()));
+        let request = request.header(header::CONTENT_TYPE, "application/json");
+        let request =
+            request.header(header::ACCEPT, "application/json, text/event-stream").body(cancelled(&self.id));
+        post.tasks.spawn(async move {
+            let _ = tokio::time::timeout(Duration::from_secs(5), request.send()).await;
+        });
+    }
+}
+
+pub(crate) fn is_events(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+}
+
+pub(crate) async fn body(response: Response, longest: usize) -> Result<Vec<u8>, Failure> {
+    use futures_util::StreamExt;
+    let mut all = Vec::new();
+    let mut pieces = response.bytes_stream();
+    while let Some(piece) = pieces.next().await {
+        all.extend_from_slice(&piece.map_err(|error| Failure::Lost(error.to_string()))?);
+        if all.len() > longest {
+            return Err(Failure::Protocol(format!("an answer of more than {longest} bytes")));
+        }
+    }
+    Ok(all)
+}
+
+/// Turns what is no success into the reason.
+async fn refused(response: Response, spoken: &Spoken, longest: usize) -> Result<Response, Failure> {
+    let status = response.status().as_u16();
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    let challenge = challenge(response.headers());
+    if status == 401 || (status == 403 && challenge.is_some()) {
+        return Err(Failure::Unauthorized { challenge, status });
+    }
+    if status == 404 && spoken.session.is_some() {
+        return Err(Failure::SessionGone);
+    }
+    let text = body(response, longest).await.unwrap_or_default();
+    #[derive(serde::Deserialize)]
+    struct Errors {
+        error: Raw,
+    }
+    // An error of the protocol says more than its status.
+    if let Ok(Errors { error }) = serde_json::from_slice(&text)
+        && error.get().contains("\"code\"")
+    {
+        return Err(Failure::Rpc(read_error(&error).with_status(status)));
+    }
+    let body: String = String::from_utf8_lossy(&text).chars().take(PAGE).collect();
+    Err(Failure::Status { status, body: body.trim().to_owned() })
+}
+
+pub(crate) fn unreachable(error: &reqwest::Error) -> Failure {
+    // The outermost message only says that sending failed; the reason is below.
+    let mut why = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(deeper) = source {
+        why = deeper.to_string();
+        source = deeper.source();
+    }
+    if error.is_connect() || error.is_builder() { Failure::Unreachable(why) } else { Failure::Lost(why) }
+}

@@ -1,0 +1,170 @@
+//! A server at the other end of two byte streams, one message a line. Whose streams they are, and what process
+//! is behind them, is not known here.
+
+use std::sync::Arc;
+
+use bytes::{Buf, BytesMut};
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+use super::pending::Pending;
+use super::{Failure, Listener, Outbound, Said};
+use crate::Raw;
+use crate::message::{Id, Message, Packet, Refusal, parse, write_notification, write_request};
+
+const QUEUE: usize = 64;
+/// How much of a line that is no message is told.
+const NOISE: usize = 1_000;
+
+/// A server that is spoken to in lines.
+#[derive(Debug)]
+pub struct Lines {
+    out: mpsc::Sender<String>,
+    pending: Arc<Pending>,
+}
+
+/// Connects to the streams. The future must be polled for as long as the connection is to live; it ends when the
+/// connection does.
+pub fn lines(
+    reader: impl AsyncRead + Unpin + Send + 'static,
+    writer: impl AsyncWrite + Unpin + Send + 'static,
+    longest: usize,
+    listener: Listener,
+) -> (Lines, impl Future<Output = ()> + Send) {
+    let (out, outgoing) = mpsc::channel(QUEUE);
+    let pending = Arc::new(Pending::default());
+    let lines = Lines { out, pending: Arc::clone(&pending) };
+    let driver = async move {
+        let why = tokio::select! {
+            why = read(reader, &pending, longest, &listener) => why,
+            why = write(writer, outgoing) => why,
+        };
+        pending.break_off(&why);
+    };
+    (lines, driver)
+}
+
+impl Lines {
+    pub(crate) async fn request(&self, request: Outbound) -> Result<Raw, Failure> {
+        let id = self.pending.next_id();
+        let answer = self.pending.wait(&id)?;
+        let _forget = ForgetOnDrop { lines: self, id: id.clone() };
+        self.send(write_request(&id, request.method, &request.params)).await?;
+        answer.await.unwrap_or_else(|_| Err(Failure::Lost("the connection was given up".to_owned())))
+    }
+
+    pub(crate) async fn send(&self, text: String) -> Result<(), Failure> {
+        if self.out.send(text).await.is_err() {
+            return Err(Failure::Lost(self.pending.broken().await));
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn broken(&self) -> String {
+        self.pending.broken().await
+    }
+}
+
+/// Tells the server that nobody waits for an answer that has not come.
+struct ForgetOnDrop<'a> {
+    lines: &'a Lines,
+    id: Id,
+}
+
+impl Drop for ForgetOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.lines.pending.forget(&self.id) {
+            let _ = self.lines.out.try_send(cancelled(&self.id));
+        }
+    }
+}
+
+pub(crate) fn cancelled(id: &Id) -> String {
+    let params =
+        format!(r#"{{"requestId":{},"reason":"nobody waits for the answer any more"}}"#, id.as_json());
+    let params = RawValue::from_string(params).unwrap_or_else(|_| RawValue::NULL.to_owned());
+    write_notification("notifications/cancelled", &params)
+}
+
+async fn read(
+    mut reader: impl AsyncRead + Unpin,
+    pending: &Pending,
+    longest: usize,
+    listener: &Listener,
+) -> String {
+    let mut buffer = BytesMut::with_capacity(8 * 1024);
+    let mut scanned = 0;
+    loop {
+        if let Some(at) = memchr::memchr(b'\n', &buffer[scanned..]) {
+            let line = buffer.split_to(scanned + at);
+            buffer.advance(1);
+            scanned = 0;
+            hear(line.trim_ascii(), pending, listener);
+            continue;
+        }
+        scanned = buffer.len();
+        if buffer.len() > longest {
+            return format!("it sent a message of more than {longest} bytes");
+        }
+        match reader.read_buf(&mut buffer).await {
+            Ok(0) => return "it closed its output".to_owned(),
+            Ok(_) => {}
+            Err(error) => return format!("its output cannot be read: {error}"),
+        }
+    }
+}
+
+fn hear(line: &[u8], pending: &Pending, listener: &Listener) {
+    if line.is_empty() {
+        return;
+    }
+    let messages = match parse(line) {
+        Ok(Packet::One(message)) => vec![Ok(message)],
+        Ok(Packet::Batch(messages)) => messages,
+        Err(refusal) => vec![Err(refusal)],
+    };
+    for message in messages {
+        dispatch(message, line, pending, listener);
+    }
+}
+
+pub(crate) fn dispatch(
+    message: Result<Message, Refusal>,
+    line: &[u8],
+    pending: &Pending,
+    listener: &Listener,
+) {
+    match message {
+        Ok(Message::Response(response)) => {
+            let id = response.id.clone();
+            if !pending.answer(response) {
+                tracing::debug!(?id, "an answer that nobody waits for");
+            }
+        }
+        Ok(Message::Notification(notification)) => listener(Said::Notification(notification, None)),
+        Ok(Message::Request(request)) => listener(Said::Request(request, None)),
+        Err(_) => listener(Said::Noise(String::from_utf8_lossy(&line[..line.len().min(NOISE)]).into_owned())),
+    }
+}
+
+async fn write(mut writer: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<String>) -> String {
+    while let Some(mut lines) = outgoing.recv().await {
+        lines.push('\n');
+        while lines.len() < 64 * 1024
+            && let Ok(more) = outgoing.try_recv()
+        {
+            lines.push_str(&more);
+            lines.push('\n');
+        }
+        if let Err(error) = async {
+            writer.write_all(lines.as_bytes()).await?;
+            writer.flush().await
+        }
+        .await
+        {
+            return format!("its input cannot be written: {error}");
+        }
+    }
+    "we hung up".to_owned()
+}
