@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::value::RawValue;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{Abilities, Raw};
@@ -99,6 +100,22 @@ impl Live {
             params.set("_meta", meta.to_raw());
         }
         Ok(Outbound { method, params: params.to_raw(), tag: dress.tag.unwrap_or(0), headers })
+    }
+
+    /// Hears what a legacy server over HTTP says unasked, for as long as the connection lives. What is given back
+    /// completes when it is clear whether the server has a stream for that.
+    pub(crate) fn listen(&mut self, name: &str) -> oneshot::Receiver<()> {
+        let (opened, open) = oneshot::channel();
+        if !self.is_modern() && matches!(*self.client, Client::Post(_)) {
+            let (client, name) = (Arc::clone(&self.client), name.to_owned());
+            self.tasks.spawn(async move {
+                if let Client::Post(post) = &*client {
+                    let why = post.listen(opened).await;
+                    tracing::debug!(server = name, %why, "no standing stream");
+                }
+            });
+        }
+        open
     }
 
     /// The last lines that the server's process wrote to standard error.

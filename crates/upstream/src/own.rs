@@ -17,6 +17,8 @@ use crate::upstream::Inner;
 const MOST: usize = 16;
 /// How long one is kept that nobody uses.
 const IDLE: Duration = Duration::from_secs(300);
+/// How long a server may take to open its standing stream before a call is sent without it.
+const STREAM: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(crate) struct OwnSessions {
@@ -110,6 +112,8 @@ impl OwnSessions {
         let answering =
             answer_all(Arc::clone(&live.client), Arc::clone(&live.calls), Whom::Caller, heard.questions);
         live.tasks.spawn(answering);
+        // Some servers ask on the standing stream, and what they ask before it is there is lost.
+        let _ = tokio::time::timeout(STREAM, live.listen(inner.settings.name.as_str())).await;
         let own = Arc::new(Own { owner, live, used: Mutex::new(Instant::now()) });
         self.lock().push(Arc::clone(&own));
         Ok(InUse { sessions: self, own })

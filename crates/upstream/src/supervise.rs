@@ -139,7 +139,8 @@ async fn begin(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), 
     let questions = std::mem::replace(&mut heard.questions, nothing);
     let answering = answer_all(Arc::clone(&live.client), Arc::clone(&live.calls), Whom::Nobody, questions);
     live.tasks.spawn(answering);
-    listen(inner, &mut live);
+    // Nobody waits for what it says unasked.
+    drop(live.listen(inner.settings.name.as_str()));
     let (offer, mirrored) = read_offer(inner, &live)
         .await
         .map_err(|failure| Refused { stderr: live.stderr(), ..Refused::from(failure) })?;
@@ -161,21 +162,6 @@ async fn read_offer(inner: &Inner, live: &Live) -> Result<(Offer, Mirrored), Fai
         mirrored = list::mirrored(&mut offer, inner.settings.name.as_str());
     }
     Ok((offer, mirrored))
-}
-
-/// Hears what a server over HTTP says unasked, for as long as the connection lives.
-fn listen(inner: &Inner, live: &mut Live) {
-    let client = Arc::clone(&live.client);
-    if live.is_modern() || !matches!(*client, Client::Post(_)) {
-        return;
-    }
-    let name = inner.settings.name.to_string();
-    live.tasks.spawn(async move {
-        if let Client::Post(post) = &*client {
-            let why = post.listen().await;
-            tracing::debug!(server = name, %why, "no standing stream");
-        }
-    });
 }
 
 /// Stays with a connection until it is over.

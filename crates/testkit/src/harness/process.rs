@@ -21,6 +21,7 @@ pub struct Process {
 pub enum Signal {
     Terminate,
     Interrupt,
+    HangUp,
     Kill,
 }
 
@@ -49,6 +50,7 @@ impl Process {
         let name = match signal {
             Signal::Terminate => "TERM",
             Signal::Interrupt => "INT",
+            Signal::HangUp => "HUP",
             Signal::Kill => "KILL",
         };
         let kill = format!("kill -{name} {}", self.pid);

@@ -92,13 +92,13 @@ impl Authoriser {
 
     /// Takes in what is kept, which another process may have changed, and renews it if it is old.
     pub(crate) async fn load(&self) {
-        let Way::OAuth { key, .. } = &self.way else { return };
-        let mut state = self.state.lock().await;
-        match self.shared.store.load(key).await {
-            Ok(record) => self.take(&mut state, record),
-            Err(error) => tracing::warn!(server = %self.server, %error, "credentials cannot be read"),
+        if let Way::OAuth { key, oauth: OAuthSettings { client_credentials: false, .. }, .. } = &self.way {
+            let mut state = self.state.lock().await;
+            match self.shared.store.load(key).await {
+                Ok(record) => self.take(&mut state, record),
+                Err(error) => tracing::warn!(server = %self.server, %error, "credentials cannot be read"),
+            }
         }
-        drop(state);
         self.fresh().await;
     }
 

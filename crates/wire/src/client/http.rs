@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use reqwest::{Response, Url};
+use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 use super::authorization::{Authorization, challenge};
@@ -92,12 +93,15 @@ impl Post {
     }
 
     /// Listens to the standing stream of a legacy session until it ends for good: the server has none, or the
-    /// session is gone.
-    pub async fn listen(&self) -> Failure {
+    /// session is gone. `opened` is dropped as soon as it is clear whether there is one.
+    pub async fn listen(&self, opened: oneshot::Sender<()>) -> Failure {
+        let mut opened = Some(opened);
         let mut last: Option<String> = None;
         let mut wait = Duration::from_secs(1);
         loop {
-            let response = match self.get(last.as_deref()).await {
+            let answer = self.get(last.as_deref()).await;
+            opened.take();
+            let response = match answer {
                 Ok(response) => response,
                 Err(Failure::Unreachable(_) | Failure::Lost(_)) => {
                     tokio::time::sleep(wait).await;

@@ -78,12 +78,3 @@ async fn a_change_before_the_watch_began_is_not_missed() {
     watch.follow(&place.load(&[]));
     assert_eq!(within(&mut watch, 60).await, None);
 }
-
-#[tokio::test]
-async fn sighup_is_a_reason_to_read_again() {
-    let place = Place::new(&[("toolyard.toml", "demo = true\n")]);
-    let mut watch = Watch::new(&place.load(&[])).unwrap();
-    let me = std::process::id().to_string();
-    assert!(std::process::Command::new("kill").args(["-HUP", &me]).status().unwrap().success());
-    assert_eq!(within(&mut watch, 60).await, Some(Change::HangUp));
-}
