@@ -75,6 +75,7 @@ def left_out(file):
 
 
 def close():
-    print(f"{of_suite} checks of the suite passed; the rest of what is counted is that each scenario ran at all")
+    if of_suite:
+        print(f"{of_suite} checks of the suite passed; the rest of what is counted is that each scenario ran at all")
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)

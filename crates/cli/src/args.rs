@@ -30,6 +30,10 @@ pub(crate) enum Verb {
     Serve(ServeArgs),
     /// Serve the yard to the client that started this process, over standard input and output.
     Stdio(StdioArgs),
+    /// Log in to a server that wants to know who you are, in a browser.
+    Login(LoginArgs),
+    /// Forget what a login to a server has brought.
+    Logout(LogoutArgs),
     /// Keeps the process of a server: this program starts itself like that, people do not.
     #[command(hide = true)]
     Keeper(KeeperArgs),
@@ -68,6 +72,30 @@ pub(crate) struct StdioArgs {
 }
 
 #[derive(Debug, Parser)]
+pub(crate) struct LoginArgs {
+    /// The server, by its name in the configuration.
+    pub(crate) server: String,
+
+    /// A configuration, as for `serve`; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Vec<PathBuf>,
+
+    /// Only print the address: the browser is on another machine.
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct LogoutArgs {
+    /// The server, by its name in the configuration.
+    pub(crate) server: String,
+
+    /// A configuration, as for `serve`; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Vec<PathBuf>,
+}
+
+#[derive(Debug, Parser)]
 pub(crate) struct KeeperArgs {
     /// The process to outlive by no more than it takes to clean up.
     #[arg(long, value_name = "PID")]
@@ -101,7 +129,7 @@ mod tests {
         let mut command = Args::command().term_width(100);
         command.build();
         let mut text = command.render_long_help().to_string();
-        for verb in ["serve", "stdio"] {
+        for verb in ["serve", "stdio", "login", "logout"] {
             text.push_str("\n----\n");
             text.push_str(&command.find_subcommand_mut(verb).unwrap().render_long_help().to_string());
         }

@@ -4,14 +4,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
 use futures_util::future::join_all;
-use serde_json::json;
-use toolyard_hub::json::to_raw;
 use toolyard_hub::{Source, SourceName, State, Yard};
-use toolyard_upstream::{Broken, Common, Keeper, Upstream};
+use toolyard_upstream::{Broken, Common, Upstream};
 
 use crate::config::{self, Change, Config, ServerEntry, Watch, diff};
+use crate::shared;
 
 /// Every server that was started, by name.
 pub(crate) struct Fleet {
@@ -25,14 +23,7 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Starts every server of the configuration, in parallel and in the background.
     pub(crate) fn start(yard: Arc<Yard>, config: Config, files: Vec<PathBuf>) -> anyhow::Result<Self> {
-        let keeper = Keeper {
-            program: std::env::current_exe().context("cannot find out where this program is")?,
-            args: vec!["keeper".into()],
-            path: std::env::var_os("PATH"),
-        };
-        let me =
-            to_raw(&json!({"name": "toolyard", "title": "Toolyard", "version": env!("CARGO_PKG_VERSION")}));
-        let common = Common::new(keeper, me).context("cannot set up HTTP")?;
+        let common = shared::common()?;
         let mut fleet = Self { yard, common, config, files, running: HashMap::new() };
         let entries: Vec<ServerEntry> = fleet.config.servers().to_vec();
         for entry in &entries {

@@ -8,7 +8,9 @@ mod config;
 mod demo;
 mod fleet;
 mod keeper;
+mod login;
 mod serve;
+mod shared;
 mod signals;
 mod stdio;
 mod token;
@@ -28,6 +30,10 @@ enum Exit {
     Failed,
     /// The arguments or the configuration are wrong.
     Usage,
+    /// A server does not know who we are.
+    Unauthorised,
+    /// A server cannot be reached.
+    Unreachable,
     /// Stopped by a second Ctrl-C, before calls in flight were done.
     Interrupted,
 }
@@ -38,6 +44,8 @@ impl From<Exit> for ExitCode {
             Exit::Fine => 0,
             Exit::Failed => 1,
             Exit::Usage => 2,
+            Exit::Unauthorised => 3,
+            Exit::Unreachable => 4,
             Exit::Interrupted => 130,
         })
     }
@@ -48,6 +56,8 @@ fn main() -> ExitCode {
     match args.verb {
         Verb::Serve(verb) => run(args.log.as_deref(), serve::run(verb)),
         Verb::Stdio(verb) => run(args.log.as_deref(), stdio::run(verb)),
+        Verb::Login(verb) => run(args.log.as_deref(), login::log_in(verb)),
+        Verb::Logout(verb) => run(args.log.as_deref(), login::log_out(verb)),
         // There is one of these beside every server that we start, so it has neither log nor runtime.
         Verb::Keeper(verb) => keeper::run(verb),
     }

@@ -10,6 +10,7 @@ mod machine;
 mod record;
 mod refresh;
 mod store;
+mod way;
 
 use std::fmt;
 
@@ -190,7 +191,8 @@ pub async fn login(settings: &ServerSettings, common: &Common, person: &Person) 
     let stranger = Common { auth: AuthShared::default(), ..common.clone() };
     let unknown = Authoriser::new(settings, &stranger.auth);
     let asked = async {
-        let (live, _heard) = connect(&stranger, settings, &unknown, &Abilities::default(), None).await?;
+        let (live, _heard) =
+            connect(&stranger, settings, &unknown, &Abilities::default(), settings.era).await?;
         list::offer(&live, settings).await.map_err(Refused::from)
     };
     let asked = tokio::time::timeout(settings.start_time, asked).await;

@@ -21,6 +21,8 @@ pub(crate) struct Flight {
     pub(crate) heard: Notify,
     /// How many questions to the client are open.
     asked: AtomicU64,
+    /// How many there have been.
+    questions: AtomicU64,
 }
 
 impl Flight {
@@ -28,6 +30,11 @@ impl Flight {
     pub(crate) fn asking(&self) -> Asking<'_> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         Asking(self)
+    }
+
+    /// A name for the next question, the same in every run of the same call.
+    pub(crate) fn next_key(&self) -> String {
+        format!("question-{}", self.questions.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     pub(crate) fn is_asked(&self) -> bool {
@@ -47,7 +54,12 @@ impl Drop for Asking<'_> {
 impl Calls {
     pub(crate) fn enter(self: &Arc<Self>, client: Client) -> InFlight {
         let tag = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        let flight = Arc::new(Flight { client, heard: Notify::new(), asked: AtomicU64::new(0) });
+        let flight = Arc::new(Flight {
+            client,
+            heard: Notify::new(),
+            asked: AtomicU64::new(0),
+            questions: AtomicU64::new(0),
+        });
         self.lock().insert(tag, Arc::clone(&flight));
         InFlight { calls: Arc::clone(self), tag, flight }
     }

@@ -29,4 +29,5 @@ pub use settings::{
     AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
     UrlSettings,
 };
+pub use toolyard_wire::Era;
 pub use upstream::Upstream;

@@ -60,7 +60,8 @@ async fn answer(calls: &Calls, whom: Whom, request: &Request, tag: Option<u64>) 
     };
     let flight = flight.ok_or_else(|| RpcError::method_not_found(&request.method))?;
     let _asking = flight.asking();
-    let question = Question { key: "answer".to_owned(), kind, params };
+    // The legacy era has no names for questions; a modern client needs them to tell several apart.
+    let question = Question { key: flight.next_key(), kind, params };
     let answers = flight.client.ask(vec![question]).await.map_err(|error| refused(&error))?;
     let answer = answers.into_iter().next().map(|(_, answer)| answer);
     answer.ok_or_else(|| RpcError::new(code::INTERNAL, "the client gave no answer"))

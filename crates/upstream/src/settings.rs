@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use toolyard_hub::SourceName;
+use toolyard_wire::Era;
 
 /// One server.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +23,8 @@ pub struct ServerSettings {
     pub permissions: Vec<String>,
     /// Needed beside those for the tools that a glob over raw names picks.
     pub tool_permissions: BTreeMap<String, Vec<String>>,
+    /// The era of the protocol that it is spoken to in; found out by asking where this is not said.
+    pub era: Option<Era>,
     /// How long it may take until it has connected and listed what it offers.
     pub start_time: Duration,
     /// How long a call may be silent; progress starts the clock anew.
@@ -44,6 +47,7 @@ impl ServerSettings {
             disabled_tools: Vec::new(),
             permissions: Vec::new(),
             tool_permissions: BTreeMap::new(),
+            era: None,
             start_time: Duration::from_secs(30),
             call_time: Duration::from_secs(120),
             longest: 64 * 1024 * 1024,

@@ -42,7 +42,7 @@ enum Over {
 
 pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Command>) {
     let mut wait = FIRST_WAIT;
-    let mut known = None;
+    let mut known = inner.settings.era;
     loop {
         inner.set_status(Status::new(State::Starting, false));
         let began = tokio::select! {
@@ -128,7 +128,7 @@ async fn begin(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), 
     let met = connect(&inner.common, &inner.settings, &inner.authoriser, &nobody, known).await;
     let met = match (met, known) {
         // It may have been replaced by one of the other era.
-        (Err(refused), Some(Era::Legacy)) if refused.challenge.is_none() => {
+        (Err(refused), Some(Era::Legacy)) if refused.challenge.is_none() && inner.settings.era.is_none() => {
             tracing::debug!(reason = refused.reason, "trying both eras again");
             connect(&inner.common, &inner.settings, &inner.authoriser, &nobody, None).await
         }

@@ -69,6 +69,8 @@ pub(super) struct ServerKeys {
     pub(super) alias: Option<String>,
     /// Permissions that a caller needs, all of them: a list, or a table from globs over tool names to lists.
     pub(super) permissions: Option<PermissionKeys>,
+    /// The era of the protocol that the server is spoken to in; found out by asking if this is not said.
+    pub(super) era: Option<EraKey>,
     /// How long the server may take to connect and list what it offers.
     pub(super) start_timeout: Option<Time>,
     /// How long a call may be silent; progress starts the clock anew.
@@ -82,6 +84,14 @@ pub(super) struct ServerKeys {
     /// Headers whose values are in environment variables. Only Codex says it like this.
     #[serde(skip)]
     pub(super) header_variables: BTreeMap<String, String>,
+}
+
+/// `legacy`: versions up to 2025-11-25, with `initialize`; `modern`: 2026-07-28 and later.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum EraKey {
+    Legacy,
+    Modern,
 }
 
 /// How to authorise with OAuth.

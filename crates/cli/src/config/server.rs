@@ -6,13 +6,13 @@ use std::fmt;
 
 use toolyard_hub::SourceName;
 use toolyard_upstream::{
-    AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
+    AuthSettings, CommandSettings, Era, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
     UrlSettings,
 };
 
 use super::address::{is_address, is_header_name, is_header_value};
 use super::dotenv;
-use super::keys::{OAuthKeys, ServerKeys};
+use super::keys::{EraKey, OAuthKeys, ServerKeys};
 use super::origin::Origin;
 use super::problem::Problem;
 use super::transport::TransportKind;
@@ -83,6 +83,10 @@ pub(super) fn entry(keys: ServerKeys, mut origin: Origin<'_>) -> ServerEntry {
         disabled_tools: keys.disabled_tools.unwrap_or_default(),
         permissions,
         tool_permissions,
+        era: keys.era.map(|era| match era {
+            EraKey::Legacy => Era::Legacy,
+            EraKey::Modern => Era::Modern,
+        }),
         start_time: keys.start_timeout.map_or(usual.start_time, |time| time.0),
         call_time: keys.call_timeout.map_or(usual.call_time, |time| time.0),
         forward_headers: keys.forward_headers.unwrap_or_default(),

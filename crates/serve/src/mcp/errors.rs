@@ -52,7 +52,9 @@ fn repeated(origin: &Origin, modern: bool) -> RpcError {
         code::RESOURCE_NOT_FOUND if modern => code::INVALID_PARAMS,
         other => other,
     };
-    let error = RpcError::new(code, origin.message.clone()).with_status(200);
+    let error = RpcError::new(code, origin.message.clone());
+    // Only this one says something about the request itself; the others are about what it led to.
+    let error = if code == code::MISSING_CAPABILITY { error } else { error.with_status(200) };
     origin.data.iter().cloned().fold(error, RpcError::with_data)
 }
 

@@ -14,6 +14,9 @@ use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{Ask, Error, Kind, LogLine, Outcome, Progress, Question, QuestionKind, Update};
 use toolyard_wire::{Outlet, Raw};
 
+/// How long questions that follow a first one are waited for, so that the client is asked once for all of them.
+const BREATH: std::time::Duration = std::time::Duration::from_millis(10);
+
 /// How the client is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
@@ -98,8 +101,8 @@ impl Run {
                 (Update::Ask(ask), Pace::Modern) => {
                     self.settle(ask);
                     // Questions asked in the same breath go out together.
-                    tokio::task::yield_now().await;
-                    while let Ok(update) = self.updates.try_recv() {
+                    let breath = tokio::time::Instant::now() + BREATH;
+                    while let Ok(Some(update)) = tokio::time::timeout_at(breath, self.updates.recv()).await {
                         match update {
                             Update::Ask(ask) => self.settle(ask),
                             other => pass_on(outlet, token, &mut self.chunks, other).await,

@@ -6,13 +6,11 @@
 use std::env;
 use std::process::ExitCode;
 
-use toolyard_testkit::conformance_client::{Scenario, run};
+use toolyard_testkit::conformance_client::{Failure, Scenario, run};
 
-fn main() -> ExitCode {
-    let name = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
-    let context = env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".to_owned());
-    let url = env::args().next_back().unwrap_or_default();
-    match Scenario::new(name, &context, url).and_then(act) {
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match act().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("toolyard-conformance-client: {error}");
@@ -21,7 +19,9 @@ fn main() -> ExitCode {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn act(scenario: Scenario) -> Result<(), toolyard_testkit::conformance_client::Failure> {
-    run(&scenario).await
+async fn act() -> Result<(), Failure> {
+    let name = env::var("MCP_CONFORMANCE_SCENARIO")?;
+    let context = env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".to_owned());
+    let url = env::args().next_back().unwrap_or_default();
+    run(&Scenario::new(name, &context, url)?).await
 }

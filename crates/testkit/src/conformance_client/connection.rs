@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Where the suite pretends that a description of its client is published.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
+type Work<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
+
 pub(super) struct Connection {
     upstream: Arc<Upstream>,
 }
@@ -85,10 +87,10 @@ impl Connection {
 
     /// Calls a tool, and does something else before each question of it is answered.
     pub(super) async fn tool_meanwhile<'a>(
-        &'a self,
+        &self,
         name: &str,
         arguments: Value,
-        meanwhile: impl Fn() -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>,
+        meanwhile: impl Fn() -> Work<'a>,
     ) -> Result<(), Failure> {
         let target = Target::Tool { name: name.to_owned(), arguments: to_raw(&arguments) };
         self.call(target, meanwhile).await
@@ -105,11 +107,7 @@ impl Connection {
         self.call(target, || Box::pin(async { Ok(()) })).await
     }
 
-    async fn call<'a>(
-        &'a self,
-        target: Target,
-        meanwhile: impl Fn() -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>,
-    ) -> Result<(), Failure> {
+    async fn call<'a>(&self, target: Target, meanwhile: impl Fn() -> Work<'a>) -> Result<(), Failure> {
         let abilities = Abilities { elicit_form: true, ..Abilities::default() };
         let (client, mut updates) = Client::new(abilities);
         let call = Call {

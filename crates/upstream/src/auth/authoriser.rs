@@ -16,8 +16,9 @@ use super::machine;
 use super::record::{Record, Token, now, union};
 use super::refresh::{Refreshed, refresh};
 use super::store::Key;
+use super::way::Way;
 use super::{AuthError, AuthShared, AuthStatus, Challenge};
-use crate::settings::{AuthSettings, OAuthSettings, Secret, ServerSettings, TransportSettings};
+use crate::settings::{OAuthSettings, ServerSettings};
 
 /// A renewal that failed is tried again after this long.
 const AGAIN: u64 = 10;
@@ -45,25 +46,9 @@ struct State {
     refreshed: Option<u64>,
 }
 
-/// How we prove who we are.
-#[derive(Debug)]
-enum Way {
-    /// Not at all: there is no HTTP.
-    None,
-    /// With something that is configured and does not change.
-    Fixed(Option<Secret>),
-    OAuth {
-        key: Key,
-        resource: Url,
-        oauth: OAuthSettings,
-    },
-    /// Its address is wrong, which connecting will say.
-    Nowhere,
-}
-
 impl Authoriser {
     pub(crate) fn new(settings: &ServerSettings, shared: &AuthShared) -> Arc<Self> {
-        let way = way(settings);
+        let way = Way::of(settings);
         let header = Authorization::default();
         if let Way::Fixed(Some(token)) = &way {
             // One that cannot be sent is not sent, and the server will say what it thinks of that.
@@ -288,21 +273,5 @@ impl Authoriser {
         let renew_at = record.token.as_ref().map_or(u64::MAX, Token::renew_at);
         self.renew_at.store(renew_at, Ordering::Release);
         state.record = record;
-    }
-}
-
-fn way(settings: &ServerSettings) -> Way {
-    let TransportSettings::Url(url) = &settings.transport else { return Way::None };
-    // Whoever writes the header by hand has decided how this is done.
-    let by_hand = url.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
-    let oauth = match &settings.auth {
-        AuthSettings::Bearer(token) => return Way::Fixed(Some(token.clone())),
-        AuthSettings::WhenAsked if by_hand => return Way::Fixed(None),
-        AuthSettings::WhenAsked => OAuthSettings::default(),
-        AuthSettings::OAuth(oauth) => oauth.clone(),
-    };
-    match Url::parse(&url.url) {
-        Ok(resource) => Way::OAuth { key: Key::new(&settings.name, &url.url), resource, oauth },
-        Err(_) => Way::Nowhere,
     }
 }

@@ -1,0 +1,100 @@
+//! `toolyard login` and `toolyard logout`
+
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use toolyard_upstream::{AuthError, Person, ServerSettings, Visit, login, logout};
+
+use crate::args::{LoginArgs, LogoutArgs};
+use crate::config::{self, ServerEntry};
+use crate::{Exit, shared};
+
+pub(crate) async fn log_in(args: LoginArgs) -> anyhow::Result<Exit> {
+    let Some(settings) = server(&args.config, &args.server) else { return Ok(Exit::Usage) };
+    let person = at_this_terminal(if args.no_browser { Browser::Elsewhere } else { Browser::Here });
+    match login(&settings, &shared::common()?, &person).await {
+        Ok(()) => println!("logged in to {}", settings.name),
+        Err(AuthError::NothingToDo(why)) => {
+            println!("there is nothing to log in to at {}: {why}", settings.name)
+        }
+        Err(error) => return Ok(failed(&settings, &error)),
+    }
+    Ok(Exit::Fine)
+}
+
+pub(crate) async fn log_out(args: LogoutArgs) -> anyhow::Result<Exit> {
+    let Some(settings) = server(&args.config, &args.server) else { return Ok(Exit::Usage) };
+    match logout(&settings, &shared::common()?).await {
+        Ok(true) => println!("logged out of {}", settings.name),
+        Ok(false) => println!("there was no login to {}", settings.name),
+        Err(error) => return Ok(failed(&settings, &error)),
+    }
+    Ok(Exit::Fine)
+}
+
+fn failed(settings: &ServerSettings, error: &AuthError) -> Exit {
+    eprintln!("toolyard: cannot log in to {}: {error}", settings.name);
+    if let Some(suggestion) = error.suggestion(settings.name.as_str()) {
+        eprintln!("  {suggestion}");
+    }
+    match error {
+        AuthError::Unreachable(_) => Exit::Unreachable,
+        _ => Exit::Unauthorised,
+    }
+}
+
+/// The settings of a server; if there are none to be had, the person has been told why.
+fn server(files: &[PathBuf], name: &str) -> Option<Box<ServerSettings>> {
+    let config = config::load_or_tell(files)?;
+    let entry = config.servers().iter().find(|entry| entry.name().as_str() == name);
+    match entry {
+        Some(ServerEntry::Ready(settings)) => Some(settings.clone()),
+        Some(ServerEntry::Broken(broken)) => {
+            eprintln!("toolyard: the server {name} cannot be used: {}", broken.reason());
+            None
+        }
+        None => {
+            let names: Vec<&str> = config.servers().iter().map(|entry| entry.name().as_str()).collect();
+            let there = if names.is_empty() { "none is configured".to_owned() } else { names.join(", ") };
+            eprintln!("toolyard: there is no server {name}; servers are: {there}");
+            None
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Browser {
+    Here,
+    Elsewhere,
+}
+
+/// The person who started us: is shown the address, gets a browser if there is one, and may paste what it ends at.
+fn at_this_terminal(browser: Browser) -> Person {
+    Arc::new(move |visit: Visit| {
+        eprintln!("To log in to {}, open this address:\n\n  {}\n", visit.server, visit.address);
+        eprintln!("If that browser is on another machine, it will end at a page that it cannot open:");
+        eprintln!("paste the address of that page here and press Enter.");
+        if browser == Browser::Here {
+            open(&visit.address);
+        }
+        // Ends with the process: nobody can take back a read of standard input.
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            if std::io::stdin().lock().read_line(&mut line).is_ok_and(|read| read > 1) {
+                let _ = visit.pasted.blocking_send(line.trim().to_owned());
+            }
+        });
+    })
+}
+
+/// Opens an address that is known to be one of the web. Where nothing can, the printed one is enough.
+fn open(address: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    if cfg!(target_os = "macos") || has_screen {
+        let quiet = || Stdio::null();
+        let _ = Command::new(program).arg(address).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
+    }
+}

@@ -1,0 +1,29 @@
+//! What everything that connects to servers shares: who we say we are, how processes are kept, and where credentials
+//! are.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde_json::json;
+use toolyard_hub::json::to_raw;
+use toolyard_upstream::{AuthShared, Common, CredentialStore, Keeper};
+
+pub(crate) fn common() -> anyhow::Result<Common> {
+    let keeper = Keeper {
+        program: std::env::current_exe().context("cannot find out where this program is")?,
+        args: vec!["keeper".into()],
+        path: std::env::var_os("PATH"),
+    };
+    let me = to_raw(&json!({"name": "toolyard", "title": "Toolyard", "version": env!("CARGO_PKG_VERSION")}));
+    let common = Common::new(keeper, me).context("cannot set up HTTP")?;
+    // Without a home, what is granted lives as long as this process.
+    let store = credentials().map_or_else(CredentialStore::memory, CredentialStore::file);
+    Ok(Common { auth: AuthShared { store, ..AuthShared::default() }, ..common })
+}
+
+/// Where people's programs keep what is not configuration.
+fn credentials() -> Option<PathBuf> {
+    let said = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = said("XDG_DATA_HOME").or_else(|| said("HOME").map(|home| home.join(".local/share")))?;
+    Some(data.join("toolyard/credentials.json"))
+}

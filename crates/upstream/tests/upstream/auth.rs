@@ -1,0 +1,184 @@
+//! Who we are to a server: nothing is asked before it asks, and what was given is used, renewed and forgotten.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::LOCATION;
+use reqwest::redirect::Policy;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{
+    Call, CallContext, Client, Deadline, Error, Outcome, Principal, Source, SourceName, State, Status, Target,
+};
+use toolyard_upstream::{
+    AuthError, AuthSettings, AuthShared, AuthStatus, Common, CredentialStore, Keeper, Person, Secret,
+    ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings, Visit, auth_status, login, logout,
+};
+
+use crate::authority::Authority;
+
+fn settings(authority: &Authority) -> ServerSettings {
+    let url = format!("{}/mcp", authority.url);
+    let url = UrlSettings { url, headers: [].into(), kind: UrlKind::Any };
+    ServerSettings::new(SourceName::new("files"), TransportSettings::Url(url))
+}
+
+fn common(store: &CredentialStore, person: Option<Person>) -> Common {
+    let keeper = Keeper { program: "none".into(), args: Vec::new(), path: None };
+    let me = to_raw(&json!({"name": "test", "version": "1"}));
+    let auth = AuthShared { store: store.clone(), document: None, person };
+    Common { auth, ..Common::new(keeper, me).unwrap() }
+}
+
+/// Agrees to everything.
+fn agreeable() -> Person {
+    Arc::new(|visit: Visit| {
+        tokio::spawn(async move {
+            let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
+            let response = http.get(&visit.address).send().await.unwrap();
+            http.get(response.headers()[LOCATION].to_str().unwrap()).send().await.unwrap();
+        });
+    })
+}
+
+/// Has the browser on another machine.
+fn pasting() -> Person {
+    Arc::new(|visit: Visit| {
+        tokio::spawn(async move {
+            let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
+            let response = http.get(&visit.address).send().await.unwrap();
+            visit.pasted.send(response.headers()[LOCATION].to_str().unwrap().to_owned()).await.unwrap();
+        });
+    })
+}
+
+async fn settled(upstream: &Upstream) -> Status {
+    for _ in 0..2_000 {
+        let status = upstream.status();
+        if status.state != State::Starting {
+            return status;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("it never settled");
+}
+
+async fn call(upstream: &Upstream, tool: &str) -> Result<Outcome, Error> {
+    let call = Call {
+        target: Target::Tool { name: tool.to_owned(), arguments: to_raw(&json!({})) },
+        principal: Principal::owner(),
+        context: CallContext::default(),
+        deadline: Deadline::after(Duration::from_secs(10)),
+        cancel: CancellationToken::new(),
+        meta: None,
+        client: Client::silent(),
+    };
+    upstream.call(call).await
+}
+
+#[tokio::test]
+async fn nothing_is_asked_of_a_server_that_does_not_ask() {
+    let authority = Authority::start().await;
+    authority.mind.lock().unwrap().asks = false;
+    let common = common(&CredentialStore::memory(), Some(agreeable()));
+    let upstream = Upstream::start(settings(&authority), common.clone());
+    assert_eq!(settled(&upstream).await.state, State::Ready);
+    assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::Unsupported);
+    let refused = login(&settings(&authority), &common, &agreeable()).await.unwrap_err();
+    assert!(matches!(refused, AuthError::NothingToDo(_)), "{refused}");
+    assert_eq!(authority.mind.lock().unwrap().count("discovery"), 0);
+}
+
+#[tokio::test]
+async fn waits_for_a_login_says_so_and_comes_back_after_it() {
+    let authority = Authority::start().await;
+    let store = CredentialStore::memory();
+    let upstream = Upstream::start(settings(&authority), common(&store, None));
+    let status = settled(&upstream).await;
+    assert_eq!(status.state, State::NeedsAuthorization);
+    assert_eq!(status.reason.as_deref(), Some("it wants somebody to log in; run: toolyard login files"));
+    assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::NotLoggedIn);
+    login(&settings(&authority), &common(&store, None), &pasting()).await.unwrap();
+    for _ in 0..1_000 {
+        if upstream.status().state == State::Ready {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    call(&upstream, "read").await.unwrap();
+    assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::OAuth);
+}
+
+#[tokio::test]
+async fn a_token_that_is_good_no_more_is_renewed_once_for_all_calls() {
+    let authority = Authority::start().await;
+    let upstream =
+        Upstream::start(settings(&authority), common(&CredentialStore::memory(), Some(agreeable())));
+    assert_eq!(settled(&upstream).await.state, State::Ready);
+    authority.revoke();
+    let (one, other) = tokio::join!(call(&upstream, "read"), call(&upstream, "read"));
+    one.unwrap();
+    other.unwrap();
+    let mind = authority.mind.lock().unwrap();
+    assert_eq!((mind.count("authorize"), mind.count("refresh_token")), (1, 1));
+    assert_eq!(mind.count("tools/call"), 2);
+}
+
+#[tokio::test]
+async fn a_token_that_is_about_to_expire_is_renewed_before_it_is_used() {
+    let authority = Authority::start().await;
+    authority.mind.lock().unwrap().lives = 5;
+    let store = CredentialStore::memory();
+    login(&settings(&authority), &common(&store, None), &agreeable()).await.unwrap();
+    authority.mind.lock().unwrap().lives = 3600;
+    let upstream = Upstream::start(settings(&authority), common(&store, None));
+    assert_eq!(settled(&upstream).await.state, State::Ready);
+    call(&upstream, "read").await.unwrap();
+    assert_eq!(authority.mind.lock().unwrap().count("refresh_token"), 1);
+}
+
+#[tokio::test]
+async fn a_call_that_needs_more_says_what_and_the_next_login_asks_for_both() {
+    let authority = Authority::start().await;
+    let store = CredentialStore::memory();
+    login(&settings(&authority), &common(&store, None), &agreeable()).await.unwrap();
+    let upstream = Upstream::start(settings(&authority), common(&store, None));
+    assert_eq!(settled(&upstream).await.state, State::Ready);
+    let error = call(&upstream, "write").await.unwrap_err();
+    let told = "files refuses the call: it wants somebody to log in again, for write";
+    assert_eq!(error.message(), told);
+    assert_eq!(error.suggestion(), Some("run: toolyard login files"));
+    call(&upstream, "read").await.unwrap();
+    login(&settings(&authority), &common(&store, None), &agreeable()).await.unwrap();
+    call(&upstream, "write").await.unwrap();
+    let mind = authority.mind.lock().unwrap();
+    let asked: Vec<&str> = mind.seen.iter().filter_map(|seen| seen.strip_prefix("authorize ")).collect();
+    assert_eq!(asked, ["read", "read write"]);
+}
+
+#[tokio::test]
+async fn what_was_granted_is_forgotten_on_request() {
+    let authority = Authority::start().await;
+    let common = common(&CredentialStore::memory(), None);
+    let settings = settings(&authority);
+    assert_eq!(auth_status(&settings, &common).await.unwrap(), AuthStatus::NotLoggedIn);
+    login(&settings, &common, &agreeable()).await.unwrap();
+    assert_eq!(auth_status(&settings, &common).await.unwrap(), AuthStatus::OAuth);
+    assert!(logout(&settings, &common).await.unwrap());
+    assert!(!logout(&settings, &common).await.unwrap());
+    assert_eq!(auth_status(&settings, &common).await.unwrap(), AuthStatus::NotLoggedIn);
+}
+
+#[tokio::test]
+async fn a_configured_token_that_is_refused_asks_nobody() {
+    let authority = Authority::start().await;
+    let auth = AuthSettings::Bearer(Secret::new("wrong"));
+    let settings = ServerSettings { auth, ..settings(&authority) };
+    let upstream = Upstream::start(settings, common(&CredentialStore::memory(), Some(agreeable())));
+    let status = settled(&upstream).await;
+    assert_eq!(status.state, State::NeedsAuthorization);
+    assert!(status.reason.unwrap().starts_with("it does not accept the token that is configured"));
+    assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::BearerToken);
+    assert_eq!(authority.mind.lock().unwrap().count("discovery"), 0);
+}

@@ -1,0 +1,5 @@
+//! Upstreams against servers that run in the test itself.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod auth;
+mod authority;
