@@ -10,6 +10,7 @@ mod servers {
     mod odd;
     mod start;
     mod tree;
+    mod yard;
 
     const KEPT: &str = env!("CARGO_BIN_EXE_toolyard-kept");
     const ODD: &str = env!("CARGO_BIN_EXE_toolyard-odd");

@@ -177,7 +177,12 @@ impl Inner {
             let sending = Sending { live, settings: &self.settings, mirrored: &mirrored };
             match sending.perform(&call).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(Ended::Error(error)) => return Err(error),
+                Err(Ended::Error(error)) => {
+                    if let (Kind::ConnectionLost, Some(own)) = (error.kind(), own) {
+                        own.forget();
+                    }
+                    return Err(error);
+                }
                 Err(Ended::Challenged(_)) if challenged => return Err(self.unauthorised(&AuthError::InVain)),
                 Err(Ended::Challenged(challenge)) => {
                     self.meet(&challenge, seen).await?;

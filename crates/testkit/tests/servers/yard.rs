@@ -1,0 +1,234 @@
+//! Odd servers and sound ones in one yard: what the odd ones do hurts nobody else, and can be read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{Abilities, Kind, SourceName, State, Status, What, Yard};
+use toolyard_sdk::testing::{Caller, Report};
+use toolyard_testkit::harness::soon;
+use toolyard_upstream::{Common, ServerSettings, TransportSettings, Upstream};
+
+use super::ODD;
+use super::tree::{command, keeper, mark, marked, until_gone};
+
+const SOUND: [&str; 2] = ["legacy-only", "modern-only"];
+
+struct Servers {
+    yard: Arc<Yard>,
+    running: Vec<Arc<Upstream>>,
+}
+
+impl Servers {
+    fn new() -> Self {
+        Self { yard: Yard::of([]), running: Vec::new() }
+    }
+
+    /// Starts an odd server over stdio under a name, with a mark to recognise its process by.
+    fn add(&mut self, name: &str, kind: &str, mark: &str) {
+        // The shell is replaced by the server, and leaves the mark among its arguments behind.
+        let transport = command("sh", &["-c", r#""$1" "$2" stdio"#, "sh", ODD, kind, mark]);
+        let settings = ServerSettings {
+            call_time: Duration::from_secs(20),
+            ..ServerSettings::new(SourceName::new(name), TransportSettings::Command(transport))
+        };
+        let me = to_raw(&json!({"name": "test", "version": "1"}));
+        let upstream = Upstream::start(settings, Common::new(keeper(), me).unwrap());
+        self.yard.add(Arc::clone(&upstream) as _);
+        self.running.push(upstream);
+    }
+
+    /// A call of a client that cannot be asked anything: it goes over the connection that all share.
+    async fn call(&self, tool: &str, arguments: Value) -> Report {
+        self.call_as(Caller::new().abilities(Abilities::default()), tool, arguments).await
+    }
+
+    async fn call_as(&self, caller: Caller, tool: &str, arguments: Value) -> Report {
+        let what = What::Tool { name: tool.to_owned(), arguments: Some(to_raw(&arguments)) };
+        caller.request(&self.yard, what).await
+    }
+
+    fn status(&self, name: &str) -> Status {
+        let all = self.yard.statuses();
+        all.into_iter().find(|(source, _)| source.as_str() == name).unwrap().1
+    }
+
+    async fn until(&self, name: &str, state: State) {
+        let reached = async {
+            while self.status(name).state != state {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(30), reached).await;
+        assert!(waited.is_ok(), "{name} does not become {state:?}: {:?}", self.status(name));
+    }
+
+    async fn stop(self) {
+        for upstream in &self.running {
+            upstream.stop().await;
+        }
+    }
+}
+
+fn names(yard: &Yard) -> Vec<String> {
+    yard.catalog().tools().iter().map(|tool| tool.full_name.to_string()).collect()
+}
+
+#[tokio::test]
+async fn six_odd_servers_hurt_none_of_six_sound_ones() {
+    let mark = mark();
+    let mut servers = Servers::new();
+    for at in 0..6 {
+        servers.add(&format!("sound{at}"), SOUND[at % 2], &mark);
+    }
+    for kind in ["dies-at-start", "mute", "never-answers", "floods", "exits-mid-call", "noisy"] {
+        servers.add(kind, kind, &mark);
+    }
+    // One of them never settles: the first list does not wait for it longer than it was told to.
+    servers.yard.settle(Duration::from_secs(3)).await;
+    let listed = names(&servers.yard);
+    for at in 0..6 {
+        assert!(listed.contains(&format!("mcp__sound{at}__echo")), "{listed:?}");
+    }
+    assert!(!servers.yard.is_settled());
+
+    // Calls that hang use up their own server's places and nobody else's.
+    let hung: Vec<_> = (0..12)
+        .map(|_| {
+            let yard = Arc::clone(&servers.yard);
+            tokio::spawn(async move {
+                let what = What::Tool { name: "mcp__never-answers__echo".to_owned(), arguments: None };
+                Caller::new().request(&yard, what).await
+            })
+        })
+        .collect();
+    let lost = servers.call("mcp__exits-mid-call__exit", json!({})).await;
+    assert_eq!(lost.error_kind(), Some(Kind::ConnectionLost), "{:?}", lost.outcome);
+    for at in 0..6 {
+        let report = servers.call(&format!("mcp__sound{at}__echo"), json!({"text": "hi"})).await;
+        assert!(report.outcome.as_ref().is_ok_and(|outcome| !outcome.failed), "{:?}", report.outcome);
+    }
+    hung.iter().for_each(tokio::task::JoinHandle::abort);
+
+    // Each failure can be read.
+    let status = servers.status("dies-at-start");
+    assert_eq!(status.state, State::BackingOff);
+    assert!(status.reason.as_deref().unwrap().contains("exited with code 3"), "{status:?}");
+    assert!(status.stderr.iter().any(|line| line.contains("cannot open the database")), "{status:?}");
+    assert_eq!(servers.status("mute").state, State::Starting);
+    servers.until("exits-mid-call", State::Ready).await;
+    servers.stop().await;
+    until_gone(&mark).await;
+}
+
+#[tokio::test]
+async fn a_call_is_one_request_to_the_server() {
+    for kind in SOUND {
+        let mark = mark();
+        let mut servers = Servers::new();
+        servers.add("server", kind, &mark);
+        servers.until("server", State::Ready).await;
+        let count = async || {
+            let report = servers.call("requests", json!({})).await;
+            report.text().parse::<u64>().unwrap()
+        };
+        let before = count().await;
+        for _ in 0..50 {
+            servers.call("echo", json!({"text": "hi"})).await;
+        }
+        assert_eq!(count().await - before, 51, "{kind}");
+        servers.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_can_be_asked_has_a_process_of_its_own_with_a_legacy_server() {
+    let mark = mark();
+    let mut servers = Servers::new();
+    servers.add("server", "legacy-only", &mark);
+    servers.until("server", State::Ready).await;
+    let shells = || marked(&mark).into_iter().filter(|pid| is_shell(*pid)).collect::<Vec<_>>();
+    let shared = shells();
+    assert_eq!(shared.len(), 1);
+    let asked = async || servers.call_as(Caller::new(), "echo", json!({"text": "hi"})).await;
+    for _ in 0..3 {
+        assert!(asked().await.outcome.is_ok());
+    }
+    // Calls after one another share it.
+    let own: Vec<u32> = shells().into_iter().filter(|pid| !shared.contains(pid)).collect();
+    assert_eq!(own.len(), 1);
+    // When it dies, the call under way fails, and the next one gets another.
+    kill(own[0]);
+    soon("another process", async {
+        while asked().await.outcome.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert_eq!(servers.status("server").state, State::Ready);
+    servers.stop().await;
+    until_gone(&mark).await;
+}
+
+fn is_shell(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().starts_with(b"sh\0")
+}
+
+fn kill(pid: u32) {
+    let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(killed.unwrap().success());
+}
+
+/// Kills the server again and again under a constant load of calls. The long form is `./check soak`.
+#[tokio::test]
+async fn a_server_that_is_killed_again_and_again_comes_back_and_no_call_hangs() {
+    let cycles = std::env::var("TOOLYARD_KILL_CYCLES").map_or(30, |cycles| cycles.parse().unwrap());
+    let mark = mark();
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = descriptors();
+    let mut servers = Servers::new();
+    servers.add("server", "legacy-only", &mark);
+    servers.until("server", State::Ready).await;
+    let (stop, answered, refused) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+    let worker = async |name: usize| {
+        for at in 0.. {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let text = format!("{name}-{at}");
+            let report = soon("a call", servers.call("echo", json!({"text": text}))).await;
+            match report.outcome {
+                Ok(outcome) => {
+                    assert!(outcome.body.get().contains(&text), "a wrong answer: {}", outcome.body);
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error) => {
+                    let kind = error.kind();
+                    assert!(matches!(kind, Kind::ConnectionLost | Kind::CannotConnect), "{error}");
+                    refused.fetch_add(1, Ordering::Relaxed);
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            }
+        }
+    };
+    let killer = async {
+        for _ in 0..cycles {
+            // The keeper carries the mark too, and is left alone.
+            kill(marked(&mark).into_iter().find(|pid| is_shell(*pid)).unwrap());
+            servers.until("server", State::BackingOff).await;
+            servers.until("server", State::Ready).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        stop.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(killer, worker(0), worker(1), worker(2), worker(3));
+    let (answered, refused) = (answered.into_inner(), refused.into_inner());
+    println!("{cycles} kills: {answered} calls answered, {refused} refused, none wrong, none hung");
+    assert!(answered > 100 && refused > 0, "{answered} answered, {refused} refused");
+    servers.stop().await;
+    until_gone(&mark).await;
+    // Tests beside this one come and go with descriptors of their own.
+    assert!(descriptors() < before + 100, "{} descriptors, {before} before", descriptors());
+}
