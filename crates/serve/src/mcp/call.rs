@@ -96,10 +96,9 @@ impl Front {
             let repeated: Repeated = params(&request.method, request.params.as_deref())?;
             answers = read_answers(repeated.input_responses.as_deref())?;
             if let Some(state) = &repeated.request_state {
-                run = Some(self.parking.take(state, &request.caller, &digest(&request.method, &what))?);
+                run = Some(self.parking.take(state, &request.caller, &digest(&request)?)?);
             }
         }
-        let same = digest(&request.method, &what);
         let mut run = match run {
             Some(run) => run,
             None => self.start(&request, what)?,
@@ -113,7 +112,7 @@ impl Front {
                 let told = answer(&error, request.version, asked)?;
                 Ok(if modern { complete(&self.info, &told) } else { told })
             }
-            None => self.parking.park(run, &request.caller, same, &self.info),
+            None => self.parking.park(run, &request.caller, digest(&request)?, &self.info),
         }
     }
 

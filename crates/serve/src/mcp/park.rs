@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
+use toolyard_hub::Principal;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Principal, What};
-use toolyard_wire::{Raw, RpcError, code};
+use toolyard_wire::{Inbound, Raw, RpcError, code};
 
+use super::params;
 use super::run::{Run, method};
 use super::shape::complete;
 
@@ -138,18 +139,23 @@ impl std::fmt::Debug for Parking {
     }
 }
 
-/// What makes two requests the same: the method, the name and the arguments.
-pub(super) fn digest(method: &str, what: &What) -> String {
-    let arguments = match what {
-        What::Tool { arguments, .. } | What::Prompt { arguments, .. } => arguments.as_deref(),
-        What::Resource { .. } | What::Completion { .. } => None,
-    };
+/// What makes two requests the same: the method, the name and the arguments. Only calls that are parked, or come
+/// back, need it, so it is worked out from the params only then.
+pub(super) fn digest(request: &Inbound<Principal>) -> Result<String, RpcError> {
+    #[derive(Deserialize)]
+    struct Salient {
+        name: Option<String>,
+        uri: Option<String>,
+        arguments: Option<Raw>,
+    }
+    let salient: Salient = params(&request.method, request.params.as_deref())?;
+    let name = salient.name.or(salient.uri).unwrap_or_default();
     let mut hasher = Sha256::new();
-    for part in [method, what.subject(), arguments.map_or("", RawValue::get)] {
+    for part in [request.method.as_str(), &name, salient.arguments.as_deref().map_or("", RawValue::get)] {
         hasher.update(part.len().to_be_bytes());
         hasher.update(part.as_bytes());
     }
-    hex(&hasher.finalize())
+    Ok(hex(&hasher.finalize()))
 }
 
 pub(super) fn random_id() -> String {
