@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolyard_testkit::harness::{Client, Scratch, Server, Signal, Version, soon};
+use serde_json::{Value, json};
+use toolyard_testkit::harness::{Call, Client, Message, Scratch, Server, Signal, Version, soon};
 
 use super::{SERVE, TOOLYARD};
 
@@ -52,7 +53,7 @@ async fn a_server_comes_changes_and_goes_with_the_file() {
     .await;
     let mut client = Client::join(&server, Version::V2025_11_25).await;
     let answer = client.call("mcp__two__add", r#"{"a":2,"b":3}"#).await.answer;
-    assert_eq!(answer.result()["structuredContent"], serde_json::json!({"sum": 5.0}));
+    assert_eq!(answer.result()["structuredContent"], json!({"sum": 5.0}));
 
     // What cannot be used is told, and what runs goes on.
     scratch.file("toolyard.toml", "this is no configuration");
@@ -112,4 +113,70 @@ async fn killing_the_yard_leaves_no_server_behind() {
         }
     };
     soon("the server to end", gone).await;
+}
+
+/// One client's half-way point: its tool has asked, and it has not answered yet.
+enum Asked {
+    Legacy(Box<Call>, Value),
+    Modern(Message),
+}
+
+async fn be_asked(client: &mut Client, version: Version, tool: &str) -> Asked {
+    if version.is_modern() {
+        let answer = client.ask("tools/call", json!({"name": tool, "arguments": {}})).await.answer;
+        assert_eq!(answer.result()["resultType"], "input_required", "{tool}");
+        return Asked::Modern(answer);
+    }
+    let mut call = client.begin_call(tool, "{}").await;
+    let question = call.next().await.unwrap();
+    assert_eq!(question.method(), Some("elicitation/create"), "{tool}");
+    Asked::Legacy(Box::new(call), question.id().clone())
+}
+
+async fn answer(client: &mut Client, asked: Asked, tool: &str, name: &str) -> String {
+    let answer = json!({"action": "accept", "content": {"name": name}});
+    match asked {
+        Asked::Legacy(call, id) => {
+            client.reply(&id, answer).await;
+            call.finish().await.answer.content().to_owned()
+        }
+        Asked::Modern(asked) => {
+            let key = asked.result()["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+            let repeated = json!({
+                "name": tool, "arguments": {}, "inputResponses": {key: answer},
+                "requestState": asked.result()["requestState"],
+            });
+            client.ask("tools/call", repeated).await.answer.content().to_owned()
+        }
+    }
+}
+
+#[tokio::test]
+async fn questions_cross_from_era_to_era_and_reach_the_client_they_are_for() {
+    let scratch = Scratch::new();
+    let demo = scratch.file("demo.toml", "demo = true\n");
+    let server = |era: &str| inner(era).replace("DEMO", &demo) + &format!("era = \"{era}\"\n");
+    let config = scratch.file("toolyard.toml", &(server("legacy") + &server("modern")));
+    let yard = serve(&config).await;
+    until(&yard, "both servers", |names| names.len() == 16).await;
+    for upstream in ["legacy", "modern"] {
+        let tool = format!("mcp__{upstream}__ask_name");
+        for (one, other) in [
+            (Version::V2025_11_25, Version::V2025_11_25),
+            (Version::V2026_07_28, Version::V2026_07_28),
+            (Version::V2025_11_25, Version::V2026_07_28),
+        ] {
+            let mut ada = Client::join(&yard, one).await;
+            let mut bob = Client::join(&yard, other).await;
+            let of_ada = be_asked(&mut ada, one, &tool).await;
+            let of_bob = be_asked(&mut bob, other, &tool).await;
+            let to_bob = answer(&mut bob, of_bob, &tool, "Bob").await;
+            let to_ada = answer(&mut ada, of_ada, &tool, "Ada").await;
+            assert_eq!(
+                (to_ada.as_str(), to_bob.as_str()),
+                ("Hello, Ada!", "Hello, Bob!"),
+                "{one} {other} {upstream}"
+            );
+        }
+    }
 }
