@@ -191,8 +191,15 @@ pub async fn login(settings: &ServerSettings, common: &Common, person: &Person) 
     let stranger = Common { auth: AuthShared::default(), ..common.clone() };
     let unknown = Authoriser::new(settings, &stranger.auth);
     let asked = async {
-        let (live, _heard) =
-            connect(&stranger, settings, &unknown, &Abilities::default(), settings.era).await?;
+        let (live, _heard) = connect(
+            &stranger,
+            settings,
+            &unknown,
+            &Abilities::default(),
+            settings.era,
+            &std::sync::Arc::default(),
+        )
+        .await?;
         list::offer(&live, settings).await.map_err(Refused::from)
     };
     let asked = tokio::time::timeout(settings.start_time, asked).await;

@@ -8,7 +8,7 @@ use reqwest::Url;
 use tokio::task::JoinSet;
 use toolyard_hub::{Abilities, Raw};
 use toolyard_wire::{
-    Client, Era, Failure, Introduction, PostSettings, ServerSide, lines, meet_http, meet_lines,
+    Client, Era, Failure, Introduction, PostSettings, ServerSide, Tape, lines, meet_http, meet_lines,
 };
 
 use crate::auth::{AuthError, AuthShared, Authoriser, Challenge};
@@ -107,6 +107,7 @@ pub(crate) async fn connect(
     authoriser: &Arc<Authoriser>,
     abilities: &Abilities,
     known: Option<Era>,
+    tape: &Arc<Tape>,
 ) -> Result<(Live, Heard), Refused> {
     let calls = Arc::new(Calls::default());
     let (listener, heard) = listener(Arc::clone(&calls), settings.name.to_string());
@@ -124,7 +125,7 @@ pub(crate) async fn connect(
             let Some((input, output)) = child.take_streams() else {
                 return Err(Refused::new("its streams are taken already"));
             };
-            let (lines, driver) = lines(output, input, settings.longest, listener);
+            let (lines, driver) = lines(output, input, settings.longest, listener, Arc::clone(tape));
             tasks.spawn(driver);
             let met = meet_lines(Client::Lines(lines), &me).await;
             match met {
@@ -143,6 +144,7 @@ pub(crate) async fn connect(
                 authorization: authoriser.header(),
                 longest: settings.longest,
                 listener,
+                tape: Arc::clone(tape),
             };
             let (client, server) = meet_http(post, &me).await?;
             (client, server, None)

@@ -29,5 +29,5 @@ pub use settings::{
     AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
     UrlSettings,
 };
-pub use toolyard_wire::Era;
+pub use toolyard_wire::{Direction, Era, Taped};
 pub use upstream::Upstream;

@@ -100,7 +100,14 @@ impl OwnSessions {
         let mut tries = 0;
         let (mut live, heard) = loop {
             let seen = inner.authoriser.seen();
-            let opening = connect(&inner.common, &inner.settings, &inner.authoriser, &owner.abilities, era);
+            let opening = connect(
+                &inner.common,
+                &inner.settings,
+                &inner.authoriser,
+                &owner.abilities,
+                era,
+                &inner.tape,
+            );
             let opened = tokio::time::timeout(inner.settings.start_time, opening).await;
             match opened.unwrap_or_else(|_| Err(Refused::new("it did not answer in time"))) {
                 Ok(opened) => break opened,

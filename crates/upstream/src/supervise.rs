@@ -125,12 +125,12 @@ async fn start(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), 
 async fn begin(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), Refused> {
     // Several clients share this connection, so it can do nothing that only one of them could.
     let nobody = Abilities::default();
-    let met = connect(&inner.common, &inner.settings, &inner.authoriser, &nobody, known).await;
+    let met = connect(&inner.common, &inner.settings, &inner.authoriser, &nobody, known, &inner.tape).await;
     let met = match (met, known) {
         // It may have been replaced by one of the other era.
         (Err(refused), Some(Era::Legacy)) if refused.challenge.is_none() && inner.settings.era.is_none() => {
             tracing::debug!(reason = refused.reason, "trying both eras again");
-            connect(&inner.common, &inner.settings, &inner.authoriser, &nobody, None).await
+            connect(&inner.common, &inner.settings, &inner.authoriser, &nobody, None, &inner.tape).await
         }
         (met, _) => met,
     };

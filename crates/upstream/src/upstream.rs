@@ -10,6 +10,8 @@ use tokio::time::Instant;
 use toolyard_hub::{BoxFuture, Call, Error, Feed, Kind, Offer, Outcome, Source, SourceName, State, Status};
 
 use crate::auth::{AuthError, AuthStatus, Authoriser, Challenge};
+use toolyard_wire::{Tape, Taped};
+
 use crate::call::{Ended, Sending, with_stderr};
 use crate::connect::Common;
 use crate::live::{Live, Mirrored};
@@ -38,6 +40,7 @@ pub(crate) struct Inner {
     pub(crate) offer: ArcSwap<Offer>,
     pub(crate) mirrored: ArcSwap<Mirrored>,
     pub(crate) own: OwnSessions,
+    pub(crate) tape: Arc<Tape>,
     status: RwLock<Status>,
     changed: Notify,
     feed: OnceLock<Feed>,
@@ -59,6 +62,7 @@ impl Upstream {
             offer: ArcSwap::default(),
             mirrored: ArcSwap::default(),
             own: OwnSessions::default(),
+            tape: Arc::default(),
             status: RwLock::new(Status::new(state, !settings.enabled)),
             changed: Notify::new(),
             feed: OnceLock::new(),
@@ -75,6 +79,11 @@ impl Upstream {
 
     pub fn settings(&self) -> &ServerSettings {
         &self.inner.settings
+    }
+
+    /// What was said on all its connections since somebody first asked for this, both directions, bounded.
+    pub fn transcript(&self) -> Vec<Taped> {
+        self.inner.tape.look()
     }
 
     /// Connects anew, at once.

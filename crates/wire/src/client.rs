@@ -8,6 +8,7 @@ pub(crate) mod http;
 pub(crate) mod pending;
 pub(crate) mod sse;
 pub(crate) mod stdio;
+pub(crate) mod tape;
 
 use std::sync::Arc;
 

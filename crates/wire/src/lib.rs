@@ -14,6 +14,7 @@ pub use client::handshake::{Introduction, meet_http, meet_lines, modern_headers}
 pub use client::http::{Post, PostSettings};
 pub use client::sse::Pair;
 pub use client::stdio::{Lines, lines};
+pub use client::tape::{Direction, Tape, Taped};
 pub use client::{Client, Failure, Listener, Outbound, Said, ServerSide};
 pub use header::{check_annotations, check_params, mirror_name, mirror_params};
 pub use message::{Id, Message, Notification, Packet, Refusal, Request, Response, parse};

@@ -9,7 +9,7 @@ use toolyard_hub::json::to_raw;
 use toolyard_hub::{Abilities, Kind, SourceName, State, Status, What, Yard};
 use toolyard_sdk::testing::{Caller, Report};
 use toolyard_testkit::harness::soon;
-use toolyard_upstream::{Common, ServerSettings, TransportSettings, Upstream};
+use toolyard_upstream::{Common, Direction, ServerSettings, TransportSettings, Upstream};
 
 use super::ODD;
 use super::tree::{command, keeper, mark, marked, until_gone};
@@ -170,6 +170,27 @@ async fn a_client_that_can_be_asked_has_a_process_of_its_own_with_a_legacy_serve
     assert_eq!(servers.status("server").state, State::Ready);
     servers.stop().await;
     until_gone(&mark).await;
+}
+
+#[tokio::test]
+async fn what_is_said_is_written_down_once_somebody_looks() {
+    for kind in SOUND {
+        let mark = mark();
+        let mut servers = Servers::new();
+        servers.add("server", kind, &mark);
+        servers.until("server", State::Ready).await;
+        let upstream = &servers.running[0];
+        assert_eq!(upstream.transcript(), []);
+        servers.call("echo", json!({"text": "on the tape"})).await;
+        let said: Vec<_> =
+            upstream.transcript().into_iter().map(|taped| (taped.direction, taped.text)).collect();
+        let [(Direction::ToServer, to), (Direction::FromServer, from)] = said.as_slice() else {
+            panic!("{said:?}");
+        };
+        assert!(to.contains("tools/call") && to.contains("on the tape"), "{to}");
+        assert!(from.contains("result") && from.contains("on the tape"), "{from}");
+        servers.stop().await;
+    }
 }
 
 fn is_shell(pid: u32) -> bool {

@@ -1,7 +1,7 @@
 //! A server over streamable HTTP, in either era: every message is a POST of its own.
 
 use std::fmt;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -13,6 +13,7 @@ use super::authorization::{Authorization, challenge};
 use super::events::Events;
 use super::pending::{Pending, read_error};
 use super::stdio::cancelled;
+use super::tape::{Direction, Tape};
 use super::{Failure, Listener, Outbound, Said};
 use crate::Raw;
 use crate::header as mirrored;
@@ -35,6 +36,7 @@ pub struct PostSettings {
     /// The largest message that is read.
     pub longest: usize,
     pub listener: Listener,
+    pub tape: Arc<Tape>,
 }
 
 impl fmt::Debug for PostSettings {
@@ -60,7 +62,8 @@ struct Spoken {
 
 impl Post {
     pub fn new(settings: PostSettings) -> Self {
-        Self { settings, ids: Pending::default(), spoken: RwLock::default(), tasks: TaskTracker::new() }
+        let ids = Pending::new(Arc::clone(&settings.tape));
+        Self { settings, ids, spoken: RwLock::default(), tasks: TaskTracker::new() }
     }
 
     pub(crate) fn speak(&self, version: Option<Version>) {
@@ -132,6 +135,7 @@ impl Post {
     }
 
     async fn post(&self, text: String, more: HeaderMap, spoken: &Spoken) -> Result<Response, Failure> {
+        self.ids.tape.write(Direction::ToServer, &text);
         let mut headers = self.headers(spoken);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -173,6 +177,7 @@ impl Post {
             return self.stream(response, asked).await;
         }
         let text = body(response, self.settings.longest).await?;
+        self.ids.tape.write(Direction::FromServer, &String::from_utf8_lossy(&text));
         match parse(&text) {
             Ok(Packet::One(Message::Response(response))) if response.id == *asked.id => {
                 response.result.map_err(|error| Failure::Rpc(read_error(&error)))
@@ -221,6 +226,7 @@ impl Post {
             Ok(Packet::Batch(messages)) => messages,
             Err(refusal) => vec![Err(refusal)],
         };
+        self.ids.tape.write(Direction::FromServer, data);
         let tag = asked.map(|asked| asked.tag);
         let mut answer = None;
         for message in messages {

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
 
 use super::Failure;
+use super::tape::Tape;
 use crate::Raw;
 use crate::message::{Id, Response};
 use crate::rpc_error::RpcError;
@@ -17,15 +18,15 @@ pub(crate) struct Pending {
     next: AtomicI64,
     waiting: Mutex<HashMap<Id, oneshot::Sender<Result<Raw, Failure>>>>,
     broken: watch::Sender<Option<String>>,
-}
-
-impl Default for Pending {
-    fn default() -> Self {
-        Self { next: AtomicI64::new(1), waiting: Mutex::default(), broken: watch::Sender::new(None) }
-    }
+    /// What was said, for whoever looks.
+    pub(crate) tape: Arc<Tape>,
 }
 
 impl Pending {
+    pub(crate) fn new(tape: Arc<Tape>) -> Self {
+        Self { next: AtomicI64::new(1), waiting: Mutex::default(), broken: watch::Sender::new(None), tape }
+    }
+
     pub(crate) fn next_id(&self) -> Id {
         Id::from_number(self.next.fetch_add(1, Ordering::Relaxed))
     }

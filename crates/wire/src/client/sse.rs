@@ -14,6 +14,7 @@ use super::events::Events;
 use super::http::{PostSettings, is_events, unreachable};
 use super::pending::Pending;
 use super::stdio::{cancelled, dispatch};
+use super::tape::Direction;
 use super::{Failure, Listener, Outbound};
 use crate::Raw;
 use crate::message::{Id, Packet, parse, write_request};
@@ -60,7 +61,7 @@ impl Pair {
             // Our headers may hold secrets that are for this server alone.
             return Err(Failure::Protocol("it names an address on another server".to_owned()));
         }
-        let pending = Arc::new(Pending::default());
+        let pending = Arc::new(Pending::new(Arc::clone(&settings.tape)));
         let stop = CancellationToken::new();
         let (reading, listener) = (Arc::clone(&pending), Arc::clone(&settings.listener));
         // Ends with the connection: the guard below goes when the connection does.
@@ -86,6 +87,7 @@ impl Pair {
     }
 
     pub(crate) async fn send(&self, text: String) -> Result<(), Failure> {
+        self.pending.tape.write(Direction::ToServer, &text);
         let response = self.post(text).send().await.map_err(|error| unreachable(&error))?;
         let status = response.status().as_u16();
         let challenge = challenge(response.headers());
@@ -133,6 +135,7 @@ impl Drop for ForgetOnDrop<'_> {
 }
 
 fn hear(data: &str, pending: &Pending, listener: &Listener) {
+    pending.tape.write(Direction::FromServer, data);
     let messages = match parse(data.as_bytes()) {
         Ok(Packet::One(message)) => vec![Ok(message)],
         Ok(Packet::Batch(messages)) => messages,

@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use super::pending::Pending;
+use super::tape::{Direction, Tape};
 use super::{Failure, Listener, Outbound, Said};
 use crate::Raw;
 use crate::message::{Id, Message, Packet, Refusal, parse, write_notification, write_request};
@@ -31,9 +32,10 @@ pub fn lines(
     writer: impl AsyncWrite + Unpin + Send + 'static,
     longest: usize,
     listener: Listener,
+    tape: Arc<Tape>,
 ) -> (Lines, impl Future<Output = ()> + Send) {
     let (out, outgoing) = mpsc::channel(QUEUE);
-    let pending = Arc::new(Pending::default());
+    let pending = Arc::new(Pending::new(tape));
     let lines = Lines { out, pending: Arc::clone(&pending) };
     let driver = async move {
         let why = tokio::select! {
@@ -55,6 +57,7 @@ impl Lines {
     }
 
     pub(crate) async fn send(&self, text: String) -> Result<(), Failure> {
+        self.pending.tape.write(Direction::ToServer, &text);
         if self.out.send(text).await.is_err() {
             return Err(Failure::Lost(self.pending.broken().await));
         }
@@ -118,6 +121,9 @@ async fn read(
 fn hear(line: &[u8], pending: &Pending, listener: &Listener) {
     if line.is_empty() {
         return;
+    }
+    if let Ok(text) = std::str::from_utf8(line) {
+        pending.tape.write(Direction::FromServer, text);
     }
     let messages = match parse(line) {
         Ok(Packet::One(message)) => vec![Ok(message)],

@@ -1,0 +1,119 @@
+//! What was said on a connection, in both directions, for whoever debugs a server. Nothing is written down until
+//! somebody looks, and nothing any more once nobody has looked for a while.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+
+const MOST: usize = 500;
+const MOST_BYTES: usize = 1024 * 1024;
+/// How much of one message is kept.
+const LONGEST: usize = 16 * 1024;
+/// How long after the last look things are still written down.
+const INTEREST: Duration = Duration::from_secs(600);
+
+/// Messages of one server, newest last. Headers are never on it, so neither are tokens.
+#[derive(Debug, Default)]
+pub struct Tape {
+    running: AtomicBool,
+    reel: Mutex<Reel>,
+}
+
+#[derive(Debug, Default)]
+struct Reel {
+    messages: VecDeque<Taped>,
+    bytes: usize,
+    looked: Option<Instant>,
+}
+
+/// One message, cut where it was too long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taped {
+    pub at: SystemTime,
+    pub direction: Direction,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    ToServer,
+    FromServer,
+}
+
+impl Tape {
+    /// What was said since the first look. The first look finds nothing, and switches the tape on.
+    pub fn look(&self) -> Vec<Taped> {
+        let mut reel = self.lock();
+        reel.looked = Some(Instant::now());
+        self.running.store(true, Ordering::Relaxed);
+        reel.messages.iter().cloned().collect()
+    }
+
+    pub(crate) fn write(&self, direction: Direction, text: &str) {
+        // The rule, on every message: nobody looks.
+        if !self.running.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut reel = self.lock();
+        if reel.looked.is_none_or(|looked| looked.elapsed() > INTEREST) {
+            self.running.store(false, Ordering::Relaxed);
+            *reel = Reel::default();
+            return;
+        }
+        let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        reel.bytes += end;
+        reel.messages.push_back(Taped { at: SystemTime::now(), direction, text: text[..end].to_owned() });
+        while reel.messages.len() > MOST || reel.bytes > MOST_BYTES {
+            match reel.messages.pop_front() {
+                Some(oldest) => reel.bytes -= oldest.text.len(),
+                None => break,
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reel> {
+        self.reel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Direction, INTEREST, MOST, Tape};
+
+    fn texts(tape: &Tape) -> Vec<String> {
+        tape.look().into_iter().map(|taped| taped.text).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_kept_until_somebody_looks_nor_long_after() {
+        let tape = Tape::default();
+        tape.write(Direction::ToServer, "before");
+        assert_eq!(texts(&tape), Vec::<String>::new());
+        tape.write(Direction::ToServer, "one");
+        tape.write(Direction::FromServer, "two");
+        assert_eq!(texts(&tape), ["one", "two"]);
+        tokio::time::advance(INTEREST + INTEREST).await;
+        tape.write(Direction::ToServer, "much later");
+        assert_eq!(texts(&tape), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_is_bounded() {
+        let tape = Tape::default();
+        tape.look();
+        for number in 0..2 * MOST {
+            tape.write(Direction::FromServer, &number.to_string());
+        }
+        let kept = texts(&tape);
+        assert_eq!((kept.len(), kept[0].as_str()), (MOST, "500"));
+        for _ in 0..200 {
+            tape.write(Direction::FromServer, &"é".repeat(100_000));
+        }
+        let kept = tape.look();
+        assert!(kept.iter().map(|taped| taped.text.len()).sum::<usize>() <= super::MOST_BYTES);
+        assert!(kept.iter().all(|taped| taped.text.len() <= super::LONGEST));
+    }
+}
