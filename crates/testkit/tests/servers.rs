@@ -8,6 +8,7 @@ mod servers {
     mod killed;
     mod many;
     mod odd;
+    mod patience;
     mod start;
     mod tree;
     mod yard;
