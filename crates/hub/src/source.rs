@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
@@ -35,6 +36,12 @@ pub trait Source: Send + Sync {
     /// How it is doing.
     fn status(&self) -> Status {
         Status::ready()
+    }
+
+    /// Since when it has been starting for the first time; nothing once that is over. Every list asks this, so it
+    /// must cost nothing.
+    fn starting_since(&self) -> Option<Instant> {
+        None
     }
 
     /// Called once, when the yard takes the source in.

@@ -134,7 +134,7 @@ impl Yard {
 
     /// Whether every source has started or failed to: the lists are whole.
     pub fn is_settled(&self) -> bool {
-        self.lock_sources().iter().all(|source| source.status().settled)
+        self.lock_sources().iter().all(|source| source.starting_since().is_none())
     }
 
     /// Waits for sources that are still starting, for each at most this long since it began.
@@ -143,8 +143,7 @@ impl Yard {
             let changed = self.status.notified();
             let until = {
                 let sources = self.lock_sources();
-                let starting = sources.iter().map(|source| source.status()).filter(|status| !status.settled);
-                starting.map(|status| status.since + longest).max()
+                sources.iter().filter_map(|source| source.starting_since()).max().map(|since| since + longest)
             };
             match until {
                 Some(until) if until > Instant::now() => {

@@ -258,6 +258,11 @@ impl Source for Upstream {
         status
     }
 
+    fn starting_since(&self) -> Option<Instant> {
+        let status = self.inner.status.read().unwrap_or_else(PoisonError::into_inner);
+        (!status.settled).then_some(status.since)
+    }
+
     fn attach(&self, feed: Feed) {
         // A source is attached to one yard for as long as it lives.
         let _ = self.inner.feed.set(feed);

@@ -113,6 +113,15 @@ pub fn parse(bytes: &[u8]) -> Result<Packet, Refusal> {
     Ok(Packet::Batch(pieces.into_iter().map(|piece| message(piece.get())).collect()))
 }
 
+/// The messages of one piece, one by one, whether it is a batch or not.
+pub(crate) fn parse_all(bytes: &[u8]) -> Vec<Result<Message, Refusal>> {
+    match parse(bytes) {
+        Ok(Packet::One(message)) => vec![Ok(message)],
+        Ok(Packet::Batch(messages)) => messages,
+        Err(refusal) => vec![Err(refusal)],
+    }
+}
+
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]

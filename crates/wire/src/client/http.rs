@@ -17,7 +17,7 @@ use super::tape::{Direction, Tape};
 use super::{Failure, Listener, Outbound, Said};
 use crate::Raw;
 use crate::header as mirrored;
-use crate::message::{Id, Message, Packet, parse, write_request};
+use crate::message::{Id, Message, Packet, parse, parse_all, write_request};
 use crate::version::Version;
 
 /// How often a legacy stream that broke off is taken up again for one request.
@@ -221,15 +221,10 @@ impl Post {
         if data.trim().is_empty() {
             return None;
         }
-        let messages = match parse(data.as_bytes()) {
-            Ok(Packet::One(message)) => vec![Ok(message)],
-            Ok(Packet::Batch(messages)) => messages,
-            Err(refusal) => vec![Err(refusal)],
-        };
         self.ids.tape.write(Direction::FromServer, data);
         let tag = asked.map(|asked| asked.tag);
         let mut answer = None;
-        for message in messages {
+        for message in parse_all(data.as_bytes()) {
             match message {
                 Ok(Message::Response(response)) if asked.is_some_and(|asked| response.id == *asked.id) => {
                     answer = Some(response.result.map_err(|error| Failure::Rpc(read_error(&error))));

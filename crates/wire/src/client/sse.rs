@@ -17,7 +17,7 @@ use super::stdio::{cancelled, dispatch};
 use super::tape::Direction;
 use super::{Failure, Listener, Outbound};
 use crate::Raw;
-use crate::message::{Id, Packet, parse, write_request};
+use crate::message::{Id, parse_all, write_request};
 
 /// How long the server may take to name the address.
 const NAMING: Duration = Duration::from_secs(10);
@@ -136,12 +136,7 @@ impl Drop for ForgetOnDrop<'_> {
 
 fn hear(data: &str, pending: &Pending, listener: &Listener) {
     pending.tape.write(Direction::FromServer, data);
-    let messages = match parse(data.as_bytes()) {
-        Ok(Packet::One(message)) => vec![Ok(message)],
-        Ok(Packet::Batch(messages)) => messages,
-        Err(refusal) => vec![Err(refusal)],
-    };
-    for message in messages {
+    for message in parse_all(data.as_bytes()) {
         dispatch(message, data.as_bytes(), pending, listener);
     }
 }

@@ -12,7 +12,7 @@ use super::pending::Pending;
 use super::tape::{Direction, Tape};
 use super::{Failure, Listener, Outbound, Said};
 use crate::Raw;
-use crate::message::{Id, Message, Packet, Refusal, parse, write_notification, write_request};
+use crate::message::{Id, Message, Refusal, parse_all, write_notification, write_request};
 
 const QUEUE: usize = 64;
 /// How much of a line that is no message is told.
@@ -125,12 +125,7 @@ fn hear(line: &[u8], pending: &Pending, listener: &Listener) {
     if let Ok(text) = std::str::from_utf8(line) {
         pending.tape.write(Direction::FromServer, text);
     }
-    let messages = match parse(line) {
-        Ok(Packet::One(message)) => vec![Ok(message)],
-        Ok(Packet::Batch(messages)) => messages,
-        Err(refusal) => vec![Err(refusal)],
-    };
-    for message in messages {
+    for message in parse_all(line) {
         dispatch(message, line, pending, listener);
     }
 }
