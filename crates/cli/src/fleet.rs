@@ -18,13 +18,16 @@ pub(crate) struct Fleet {
     config: Config,
     files: Vec<PathBuf>,
     running: HashMap<SourceName, Arc<Upstream>>,
+    watch: Watch,
 }
 
 impl Fleet {
     /// Starts every server of the configuration, in parallel and in the background.
     pub(crate) fn start(yard: Arc<Yard>, config: Config, files: Vec<PathBuf>) -> anyhow::Result<Self> {
         let common = shared::common()?;
-        let mut fleet = Self { yard, common, config, files, running: HashMap::new() };
+        // From the very start: a SIGHUP that comes before anybody listens would end the process.
+        let watch = Watch::new(&config)?;
+        let mut fleet = Self { yard, common, config, files, running: HashMap::new(), watch };
         let entries: Vec<ServerEntry> = fleet.config.servers().to_vec();
         for entry in &entries {
             fleet.add(entry);
@@ -34,15 +37,14 @@ impl Fleet {
 
     /// Reads the configuration again whenever a file of it changes, or SIGHUP comes. Never ends by itself.
     pub(crate) async fn follow(&mut self) -> anyhow::Result<()> {
-        let mut watch = Watch::new(&self.config)?;
         loop {
-            match watch.changed().await {
+            match self.watch.changed().await {
                 Change::File(path) => eprintln!("toolyard: {} has changed", path.display()),
                 Change::HangUp => eprintln!("toolyard: reading the configuration again"),
             }
             // What cannot be used was told; what runs goes on as it is.
             if let Some(new) = config::load_or_tell(&self.files) {
-                watch.follow(&new);
+                self.watch.follow(&new);
                 self.become_like(new).await;
             }
         }
