@@ -18,7 +18,7 @@ use crate::limits::Slot;
 use crate::name::SourceName;
 use crate::outcome::Outcome;
 use crate::principal::Principal;
-use crate::request::{CallContext, Request};
+use crate::request::{CallContext, Request, What};
 use crate::source::{Call, Target};
 use crate::yard::Yard;
 
@@ -29,10 +29,19 @@ const AFTERWARDS: Duration = Duration::from_secs(10);
 
 impl Yard {
     /// Carries one call out. Dropping the future cancels the call, all the way to the source.
-    pub async fn call(&self, request: Request) -> Result<Outcome, Error> {
-        let catalog = self.catalog();
-        let Resolved { source, target, subject, permissions, tool } =
-            resolve(&catalog, request.what, &request.principal, &request.context)?;
+    pub async fn call(&self, mut request: Request) -> Result<Outcome, Error> {
+        // Arguments may be large: they move on into what is resolved.
+        let what = std::mem::replace(&mut request.what, What::Resource { uri: String::new() });
+        let resolved = resolve(&self.catalog(), what, &request.principal, &request.context)?;
+        let (source, tool) = (Arc::clone(&resolved.source), resolved.tool.clone());
+        match (self.carry_out(request, resolved).await, tool) {
+            (Err(error), Some(tool)) => source.in_own_words(&tool.raw_name, &error).ok_or(error),
+            (outcome, _) => outcome,
+        }
+    }
+
+    async fn carry_out(&self, request: Request, resolved: Resolved) -> Result<Outcome, Error> {
+        let Resolved { source, target, subject, permissions, tool } = resolved;
         if let Some(missing) = request.principal.lacks(&permissions) {
             return Err(Error::new(Kind::Forbidden, format!("{subject} needs the permission {missing}"))
                 .suggest("ask whoever runs this yard for a token that has it"));

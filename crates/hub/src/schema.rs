@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use self::cost::Cost;
 use crate::error::{Error, Kind};
-use crate::json;
+use crate::json::{self, Raw};
 
 mod cost;
 
@@ -17,6 +17,42 @@ const TOLD: usize = 10;
 const LISTED: usize = 100;
 /// Longer arguments are not repeated in errors: every violation would carry a copy of them.
 const REPEATED: usize = 4096;
+
+/// A schema that belongs to nothing in the catalog.
+#[derive(Debug)]
+pub struct Schema {
+    text: Raw,
+    compiled: Compiled,
+}
+
+impl Schema {
+    pub fn new(text: Raw) -> Self {
+        Self { text, compiled: Compiled::default() }
+    }
+
+    /// As it was given.
+    pub fn text(&self) -> &RawValue {
+        &self.text
+    }
+
+    /// Why it cannot be used, if it cannot.
+    pub fn problem(&self) -> Option<&str> {
+        self.compiled.problem(&self.text)
+    }
+
+    /// Where a value does not match it; nowhere if the schema cannot be used, or would take for ever to use.
+    pub fn violations(&self, value: &RawValue) -> Vec<Violation> {
+        match serde_json::from_str(value.get()) {
+            Ok(read) => self.compiled.violations(&self.text, &read, value.get().len()),
+            Err(error) => vec![Violation {
+                pointer: String::new(),
+                field: String::new(),
+                reason: format!("cannot be read: {error}"),
+                provided: Value::Null,
+            }],
+        }
+    }
+}
 
 /// A tool's input schema, compiled at the first call.
 #[derive(Debug, Default)]
@@ -38,14 +74,7 @@ impl Compiled {
         if !value.is_object() {
             return Err(invalid(format!("arguments of {tool} must be an object")));
         }
-        let Ok((validator, cost)) = self.get(schema) else { return Ok(()) };
-        // What would take too long to check is for the source to judge, like a schema that cannot be used.
-        if !cost.bears(&value) || validator.is_valid(&value) {
-            return Ok(());
-        }
-        let repeat = if arguments.get().len() > REPEATED { Repeat::Nothing } else { Repeat::Arguments };
-        let violations: Vec<Violation> =
-            validator.iter_errors(&value).take(LISTED).map(|error| Violation::of(&error, repeat)).collect();
+        let violations = self.violations(schema, &value, arguments.get().len());
         let Some(first) = violations.first() else { return Ok(()) };
         let told = violations.iter().take(TOLD).map(Violation::sentence).collect::<Vec<_>>().join("; ");
         let details = serde_json::json!({
@@ -55,6 +84,16 @@ impl Compiled {
             "violations": violations,
         });
         Err(invalid(format!("invalid arguments for {tool}: {told}")).with_details(details))
+    }
+
+    fn violations(&self, schema: &RawValue, value: &Value, size: usize) -> Vec<Violation> {
+        let Ok((validator, cost)) = self.get(schema) else { return Vec::new() };
+        // What would take too long to check is for the source to judge, like a schema that cannot be used.
+        if !cost.bears(value) || validator.is_valid(value) {
+            return Vec::new();
+        }
+        let repeat = if size > REPEATED { Repeat::Nothing } else { Repeat::Arguments };
+        validator.iter_errors(value).take(LISTED).map(|error| Violation::of(&error, repeat)).collect()
     }
 
     #[cfg(test)]
@@ -75,19 +114,20 @@ impl Compiled {
     }
 }
 
-/// One thing that is wrong with the arguments.
-#[derive(serde::Serialize)]
-struct Violation {
-    /// Where, as a JSON pointer into the arguments; what is missing is pointed at where it should be.
-    pointer: String,
+/// One way in which a value does not match a schema.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Violation {
+    /// Where, as a JSON pointer; what is missing is pointed at where it should be.
+    pub pointer: String,
     /// The same for people.
-    field: String,
-    reason: String,
-    provided: Value,
+    pub field: String,
+    pub reason: String,
+    /// What is there; nothing where it is missing or too large to repeat.
+    pub provided: Value,
 }
 
 impl Violation {
-    fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         if self.field.is_empty() { self.reason.clone() } else { format!("{}: {}", self.field, self.reason) }
     }
 }

@@ -50,6 +50,12 @@ pub trait Source: Send + Sync {
     /// Somebody wants to hear when this resource is updated. The source tells its [`Feed`] from then on.
     fn watch(&self, _uri: &str) {}
 
+    /// The yard has refused, stopped or lost a call of this tool. A source whose users expect every answer in a form
+    /// of its own gives that answer here; everybody else leaves it to the fronts.
+    fn in_own_words(&self, _tool: &str, _error: &Error) -> Option<Outcome> {
+        None
+    }
+
     /// Carries the call out. Dropping the future cancels it.
     fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>>;
 }

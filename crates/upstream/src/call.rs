@@ -29,6 +29,15 @@ pub(crate) enum Ended {
     Error(Error),
 }
 
+/// Why there is no outcome, before anybody has put it in words.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    Failure(Failure),
+    /// Nothing was heard for as long as a call may be silent.
+    Silent,
+    Error(Error),
+}
+
 /// What a call is sent with.
 pub(crate) struct Sending<'a> {
     pub(crate) live: &'a Live,
@@ -38,6 +47,14 @@ pub(crate) struct Sending<'a> {
 
 impl Sending<'_> {
     pub(crate) async fn perform(&self, call: &Call) -> Result<Outcome, Ended> {
+        self.exchange(call).await.map_err(|stopped| match stopped {
+            Stopped::Failure(failure) => self.ended(failure),
+            Stopped::Silent => self.silent(call),
+            Stopped::Error(error) => Ended::Error(error),
+        })
+    }
+
+    pub(crate) async fn exchange(&self, call: &Call) -> Result<Outcome, Stopped> {
         let in_flight = self.live.calls.enter(call.client.clone());
         let (method, mut params, name) = request(&call.target);
         for _ in 0..MOST_ROUNDS {
@@ -49,16 +66,15 @@ impl Sending<'_> {
                 schema: name.and_then(|name| self.mirrored.get(name)).map(|schema| &**schema),
                 headers: forwarded(&self.settings.forward_headers, &call.context.headers),
             };
-            let outbound =
-                self.live.dress(method, params.clone(), dress).map_err(|failure| self.ended(failure))?;
+            let outbound = self.live.dress(method, params.clone(), dress).map_err(Stopped::Failure)?;
             let answer = self.live.client.request(outbound);
             let answer = patiently(answer, &in_flight.flight, self.settings.call_time).await;
-            let answer = answer.ok_or_else(|| self.silent(call))?.map_err(|failure| self.ended(failure))?;
+            let answer = answer.ok_or(Stopped::Silent)?.map_err(Stopped::Failure)?;
             if !self.live.is_modern() {
                 return Ok(Outcome { failed: says_failed(&answer), body: answer, modern: false });
             }
             let wrong = |why: String| {
-                Ended::Error(Error::new(
+                Stopped::Error(Error::new(
                     Kind::ToolFailed,
                     format!("{} asks in a way that makes no sense: {why}", self.settings.name),
                 ))
@@ -68,7 +84,7 @@ impl Sending<'_> {
             };
             let answers = match asked.questions.is_empty() {
                 true => Vec::new(),
-                false => call.client.ask(asked.questions).await.map_err(Ended::Error)?,
+                false => call.client.ask(asked.questions).await.map_err(Stopped::Error)?,
             };
             let mut responses = Object::default();
             for (key, answer) in answers {
@@ -82,7 +98,7 @@ impl Sending<'_> {
         }
         let message =
             format!("{} asked for input {MOST_ROUNDS} times and never answered", self.settings.name);
-        Err(Ended::Error(Error::new(Kind::ToolFailed, message)))
+        Err(Stopped::Error(Error::new(Kind::ToolFailed, message)))
     }
 
     fn silent(&self, call: &Call) -> Ended {

@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use crate::keeper::{GONE, GRACE};
 use crate::settings::CommandSettings;
 use crate::tree::members;
+pub use fate::Fate;
 use fate::fate;
 pub use input::Input;
 use tail::Tail;
@@ -73,7 +74,7 @@ pub struct Child {
     stdout: Option<ChildStdout>,
     tail: Arc<Tail>,
     order: watch::Sender<Order>,
-    fate: watch::Receiver<Option<String>>,
+    fate: watch::Receiver<Option<Fate>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,19 +128,19 @@ impl Child {
         self.tail.lines()
     }
 
-    /// Waits until it has ended, with everything that it started, and says what happened in words that follow a name.
-    pub async fn exited(&self) -> String {
+    /// Waits until it has ended, with everything that it started, and says what happened.
+    pub async fn exited(&self) -> Fate {
         let mut fate = self.fate.clone();
         match fate.wait_for(Option::is_some).await.as_deref() {
             Ok(Some(fate)) => fate.clone(),
             // Only a runtime that shuts down stops looking before the end.
-            Ok(None) | Err(_) => "was given up".to_owned(),
+            Ok(None) | Err(_) => Fate::unknown("was given up"),
         }
     }
 
     /// Ends it: closes its input, which is how a server is told that it is over, and gives it this long to go by
     /// itself; then asks, then kills everything that is left.
-    pub async fn end(&self, grace: Duration) -> String {
+    pub async fn end(&self, grace: Duration) -> Fate {
         self.stdin.close();
         if let Ok(fate) = timeout(grace, self.exited()).await {
             return fate;
@@ -182,7 +183,7 @@ async fn run(
     stderr: ChildStderr,
     tail: Arc<Tail>,
     mut orders: watch::Receiver<Order>,
-    tell: watch::Sender<Option<String>>,
+    tell: watch::Sender<Option<Fate>>,
 ) {
     let session = process.pid();
     let listening = tail.fill(stderr);

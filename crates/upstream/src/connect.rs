@@ -13,7 +13,7 @@ use toolyard_wire::{
 
 use crate::auth::{AuthError, AuthShared, Authoriser, Challenge};
 use crate::calls::Calls;
-use crate::child::{Child, Keeper};
+use crate::child::{Child, Fate, Keeper, SpawnError};
 use crate::hear::{Heard, listener};
 use crate::live::Live;
 use crate::question::capabilities;
@@ -57,17 +57,40 @@ pub(crate) struct Refused {
     pub(crate) challenge: Option<Challenge>,
     /// Trying again changes nothing until a person does something about it.
     pub(crate) needs_person: bool,
+    pub(crate) cause: Cause,
+}
+
+/// What is behind a refusal, for whoever wants to know more than the reason in words.
+#[derive(Debug, Default)]
+pub(crate) enum Cause {
+    #[default]
+    Other,
+    Failure(Failure),
+    Spawn(SpawnError),
+    Exit(Fate),
 }
 
 impl Refused {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), stderr: Vec::new(), challenge: None, needs_person: false }
+        let cause = Cause::Other;
+        Self { reason: reason.into(), stderr: Vec::new(), challenge: None, needs_person: false, cause }
     }
 }
 
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
-        Self { challenge: Challenge::of(&failure), ..Self::new(failure.to_string()) }
+        let (challenge, reason) = (Challenge::of(&failure), failure.to_string());
+        Self { challenge, cause: Cause::Failure(failure), ..Self::new(reason) }
+    }
+}
+
+impl From<SpawnError> for Refused {
+    fn from(error: SpawnError) -> Self {
+        let reason = match error.suggestion() {
+            Some(suggestion) => format!("{error}; {suggestion}"),
+            None => error.to_string(),
+        };
+        Self { cause: Cause::Spawn(error), ..Self::new(reason) }
     }
 }
 
@@ -120,8 +143,7 @@ pub(crate) async fn connect(
     };
     let (client, server, child) = match &settings.transport {
         TransportSettings::Command(command) => {
-            let mut child =
-                Child::spawn(command, &common.keeper).map_err(|error| Refused::new(error.to_string()))?;
+            let mut child = Child::spawn(command, &common.keeper)?;
             let Some((input, output)) = child.take_streams() else {
                 return Err(Refused::new("its streams are taken already"));
             };
@@ -161,11 +183,11 @@ pub(crate) async fn connect(
 async fn died(failure: Failure, command: &CommandSettings, child: &mut Child) -> Refused {
     // The exit often comes a moment after the streams break.
     let exited = tokio::time::timeout(Duration::from_millis(500), child.exited()).await;
-    let reason = match exited {
-        Ok(how) => format!("{} {how}", command.program),
-        Err(_) => failure.to_string(),
+    let (reason, cause) = match exited {
+        Ok(fate) => (format!("{} {}", command.program, fate.words), Cause::Exit(fate)),
+        Err(_) => (failure.to_string(), Cause::Failure(failure)),
     };
-    Refused { stderr: child.stderr_tail(), ..Refused::new(reason) }
+    Refused { stderr: child.stderr_tail(), cause, ..Refused::new(reason) }
 }
 
 fn static_headers(url: &UrlSettings) -> Result<HeaderMap, Refused> {

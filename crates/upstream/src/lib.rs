@@ -9,6 +9,7 @@ mod child;
 mod connect;
 mod hear;
 mod keeper;
+mod link;
 mod list;
 mod live;
 mod own;
@@ -22,12 +23,14 @@ pub use auth::{
     AuthError, AuthShared, AuthStatus, CredentialStore, Person, Visit, auth_status, login, logout,
 };
 pub use broken::Broken;
-pub use child::{Child, Input, Keeper, SpawnError};
+pub use child::{Child, Fate, Input, Keeper, SpawnError};
 pub use connect::Common;
 pub use keeper::{KeepError, Kept, keep};
+pub use link::{Credentials, Link};
+pub use list::{Lists, Pages};
 pub use settings::{
     AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
     UrlSettings,
 };
-pub use toolyard_wire::{Direction, Era, Taped};
+pub use toolyard_wire::{Direction, Era, Taped, Version};
 pub use upstream::Upstream;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use toolyard_hub::glob;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{Offer, PromptOffer, Raw, ResourceOffer, TemplateOffer, ToolOffer};
@@ -27,23 +28,23 @@ pub(crate) async fn offer(live: &Live, settings: &ServerSettings) -> Result<Offe
         .map_err(|error| Failure::Protocol(format!("its capabilities make no sense: {error}")))?;
     let mut offer = Offer { completes: has.completions.is_some(), ..Offer::default() };
     if has.tools.is_some() {
-        let tools = pages(live, "tools/list", "tools").await?;
+        let tools = pages(live, Lists::Tools).await?.items;
         offer.tools = tools.into_iter().filter_map(|tool| offered(settings, tool)).collect();
     }
     let permissions = || settings.permissions.clone();
     if has.prompts.is_some() {
-        let prompts = pages(live, "prompts/list", "prompts").await?;
+        let prompts = pages(live, Lists::Prompts).await?.items;
         let offered = |definition| PromptOffer { definition, permissions: permissions() };
         offer.prompts = prompts.into_iter().map(offered).collect();
     }
     if has.resources.is_some() {
-        let resources = pages(live, "resources/list", "resources").await?;
+        let resources = pages(live, Lists::Resources).await?.items;
         let offered = |definition| ResourceOffer { definition, permissions: permissions() };
         offer.resources = resources.into_iter().map(offered).collect();
         // Templates came later than resources, and not every server that has the ones knows the others.
-        let templates = match pages(live, "resources/templates/list", "resourceTemplates").await {
+        let templates = match pages(live, Lists::Templates).await {
             Err(Failure::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => Vec::new(),
-            templates => templates?,
+            templates => templates?.items,
         };
         let offered = |definition| TemplateOffer { definition, permissions: permissions() };
         offer.templates = templates.into_iter().map(offered).collect();
@@ -74,16 +75,57 @@ fn offered(settings: &ServerSettings, definition: Raw) -> Option<ToolOffer> {
     Some(ToolOffer { definition, permissions, metadata: serde_json::Map::new(), hooks: Vec::new() })
 }
 
-async fn pages(live: &Live, method: &'static str, key: &str) -> Result<Vec<Raw>, Failure> {
+/// The lists that a server has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lists {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+}
+
+impl Lists {
+    fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+            Self::Prompts => "prompts/list",
+        }
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+            Self::Prompts => "prompts",
+        }
+    }
+}
+
+/// A list that was read to its end, or to where it was given up.
+#[derive(Debug, Default)]
+pub struct Pages {
+    /// As the server sent them.
+    pub items: Vec<Raw>,
+    /// How many requests it took.
+    pub pages: usize,
+    /// Why not everything was read, if it was not.
+    pub cut: Option<String>,
+}
+
+pub(crate) async fn pages(live: &Live, list: Lists) -> Result<Pages, Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Next {
         next_cursor: Option<String>,
     }
+    let (method, key) = (list.method(), list.key());
     let wrong = |error: serde_json::Error| {
         Failure::Protocol(format!("its answer to {method} makes no sense: {error}"))
     };
-    let mut all = Vec::new();
+    let mut all = Pages::default();
     let mut seen = HashSet::new();
     let mut cursor: Option<String> = None;
     loop {
@@ -94,39 +136,60 @@ async fn pages(live: &Live, method: &'static str, key: &str) -> Result<Vec<Raw>,
         let page = live.ask(method, params).await?;
         let members = Object::parse(&page).map_err(wrong)?;
         let items = members.get(key).map(|items| serde_json::from_str::<Vec<Raw>>(items.get())).transpose();
-        all.extend(items.map_err(wrong)?.unwrap_or_default());
+        all.items.extend(items.map_err(wrong)?.unwrap_or_default());
+        all.pages += 1;
         let next = serde_json::from_str::<Next>(page.get()).map_err(wrong)?.next_cursor;
-        match next {
+        all.cut = match next {
+            None => return Ok(all),
+            Some(_) if all.items.len() >= MOST => Some(format!("not more than {MOST} are read")),
             // The same cursor again would go on for ever.
-            Some(next) if all.len() < MOST && seen.insert(next.clone()) => cursor = Some(next),
-            _ => return Ok(all),
-        }
+            Some(next) if !seen.insert(next.clone()) => Some(format!("the cursor {next:?} came twice")),
+            Some(next) => {
+                cursor = Some(next);
+                continue;
+            }
+        };
+        return Ok(all);
     }
 }
 
-/// Takes the tools out whose parameters cannot be mirrored in headers as they demand, as the protocol wants of a
-/// client over HTTP, and gives back the schemas of those that demand it.
-pub(crate) fn mirrored(offer: &mut Offer, server: &str) -> Mirrored {
+/// The schemas of the tools that demand that parameters are mirrored in headers, and do so in a way that can be met.
+pub(crate) fn mirrored_by(definitions: &[Raw]) -> Mirrored {
+    let demanding = definitions.iter().filter_map(|definition| demands(definition));
+    demanding.filter_map(|(name, schema)| Some((name, schema.ok()?))).collect()
+}
+
+/// The tool's name, and the schema whose parameters it wants mirrored or why they cannot be; nothing if it does not
+/// ask for that.
+fn demands(definition: &RawValue) -> Option<(String, Result<Raw, String>)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Tool {
         name: String,
         input_schema: Raw,
     }
+    if !definition.get().contains("x-mcp-header") {
+        return None;
+    }
+    let tool: Tool = serde_json::from_str(definition.get()).ok()?;
+    let checked = check_annotations(&tool.input_schema);
+    Some((tool.name, checked.map(|()| tool.input_schema)))
+}
+
+/// Takes the tools out whose parameters cannot be mirrored in headers as they demand, as the protocol wants of a
+/// client over HTTP, and gives back the schemas of those that demand it.
+pub(crate) fn mirrored(offer: &mut Offer, server: &str) -> Mirrored {
     let mut schemas = Mirrored::new();
-    offer.tools.retain(|tool| {
-        if !tool.definition.get().contains("x-mcp-header") {
-            return true;
+    offer.tools.retain(|tool| match demands(&tool.definition) {
+        None => true,
+        Some((name, Ok(schema))) => {
+            schemas.insert(name, schema);
+            true
         }
-        let Ok(read) = serde_json::from_str::<Tool>(tool.definition.get()) else { return true };
-        match check_annotations(&read.input_schema) {
-            Ok(()) => drop(schemas.insert(read.name, read.input_schema)),
-            Err(why) => {
-                tracing::warn!(server, tool = read.name, why, "a tool was left out");
-                return false;
-            }
+        Some((tool, Err(why))) => {
+            tracing::warn!(server, tool, why, "a tool was left out");
+            false
         }
-        true
     });
     schemas
 }

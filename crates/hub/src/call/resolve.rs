@@ -7,6 +7,7 @@ use crate::catalog::{Bare, Catalog, Lookup, Prompt, Tool};
 use crate::error::{Error, Kind};
 use crate::json;
 use crate::name::SourceName;
+use crate::nearest::nearest;
 use crate::principal::Principal;
 use crate::request::{CallContext, Reference, What};
 use crate::source::{Source, Target};
@@ -185,19 +186,8 @@ fn unknown(kind: Kind, name: &str) -> Error {
 
 /// Adds the nearest of these names, if one is near enough to be meant.
 fn did_you_mean<'a>(error: Error, name: &str, all: impl Iterator<Item = &'a str>) -> Error {
-    // Comparing costs the product of the lengths, for every tool of the yard: a hostile name of a megabyte has no
-    // near one, and a name of quite another length is no slip of the pen.
-    if name.len() > LONGEST_COMPARED {
-        return error;
-    }
-    let slack = 3 + name.len() / 4;
-    let scored = all
-        .filter(|candidate| candidate.len().abs_diff(name.len()) <= slack)
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate));
-    match scored.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        Some((score, close)) if score > 0.8 => error.suggest(format!("did you mean {close}?")),
-        _ => error,
+    match nearest(name, all) {
+        Some(close) => error.suggest(format!("did you mean {close}?")),
+        None => error,
     }
 }
-
-const LONGEST_COMPARED: usize = 256;

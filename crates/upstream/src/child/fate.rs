@@ -6,12 +6,33 @@ use std::process::ExitStatus;
 
 use crate::keeper::CANNOT_START;
 
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fate {
+    /// In words that follow its name.
+    pub words: String,
+    /// The code that it exited with, if it did that by itself.
+    pub code: Option<i32>,
+}
+
+impl Fate {
+    pub(super) fn unknown(words: impl Into<String>) -> Self {
+        Self { words: words.into(), code: None }
+    }
+}
+
 /// What the keeper's end says about the server's, and the last line on standard error where that explains it.
-pub(super) fn fate(status: io::Result<ExitStatus>, last: Option<&String>) -> String {
+pub(super) fn fate(status: io::Result<ExitStatus>, last: Option<&String>) -> Fate {
     let status = match status {
         Ok(status) => status,
-        Err(error) => return format!("was lost: {error}"),
+        Err(error) => return Fate::unknown(format!("was lost: {error}")),
     };
+    let words = words(status, last);
+    // Beyond this, the keeper says that a signal did it.
+    Fate { code: status.code().filter(|code| !(129..=192).contains(code)), words }
+}
+
+fn words(status: ExitStatus, last: Option<&String>) -> String {
     match (status.code(), status.signal()) {
         (Some(126 | 127), _) if let Some(at) = last.and_then(|line| line.find(CANNOT_START)) => {
             let why = last.map_or("", |line| &line[at + CANNOT_START.len()..]);
@@ -34,7 +55,7 @@ mod tests {
 
     #[track_caller]
     fn check(raw: i32, last: &str, expect: &str) {
-        assert_eq!(fate(Ok(ExitStatus::from_raw(raw)), Some(&last.to_owned())), expect);
+        assert_eq!(fate(Ok(ExitStatus::from_raw(raw)), Some(&last.to_owned())).words, expect);
     }
 
     #[test]

@@ -1,0 +1,133 @@
+//! One live connection of a caller: who is behind it, since when, and what was done on it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::Raw;
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_upstream::{Era, Link};
+
+use crate::answer::moment;
+use crate::offered::Offered;
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// As the caller named it.
+    pub(crate) url: String,
+    pub(crate) link: Link,
+    /// Somebody has disconnected it: what is under way ends.
+    pub(crate) closed: CancellationToken,
+    pub(crate) offered: Offered,
+    pub(crate) counts: Counts,
+    since: SystemTime,
+    used: Mutex<Instant>,
+}
+
+/// What was done on a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) tools_called: AtomicU64,
+    pub(crate) resources_read: AtomicU64,
+    pub(crate) prompts_retrieved: AtomicU64,
+}
+
+impl Counts {
+    pub(crate) fn one_more(count: &AtomicU64) {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn told(&self) -> Raw {
+        to_raw(&json!({
+            "tools_called": self.tools_called.load(Ordering::Relaxed),
+            "resources_read": self.resources_read.load(Ordering::Relaxed),
+            "prompts_retrieved": self.prompts_retrieved.load(Ordering::Relaxed),
+        }))
+    }
+}
+
+/// Who a server says it is, as far as it says it in a way that makes sense.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Named {
+    pub(crate) name: Option<String>,
+    pub(crate) version: Option<String>,
+}
+
+impl Connection {
+    pub(crate) fn new(url: String, link: Link) -> Self {
+        Self {
+            url,
+            link,
+            closed: CancellationToken::new(),
+            offered: Offered::default(),
+            counts: Counts::default(),
+            since: SystemTime::now(),
+            used: Mutex::new(Instant::now()),
+        }
+    }
+
+    pub(crate) fn connected_at(&self) -> String {
+        moment(self.since)
+    }
+
+    /// The transport in the contract's words, which know two.
+    pub(crate) fn transport(&self) -> &'static str {
+        if self.link.transport() == "stdio" { "stdio" } else { "streaming-http" }
+    }
+
+    pub(crate) fn speaks_old_sse(&self) -> bool {
+        self.link.transport() == "sse"
+    }
+
+    pub(crate) fn named(&self) -> Named {
+        let info = self.link.server_info();
+        info.and_then(|info| serde_json::from_str(info.get()).ok()).unwrap_or_default()
+    }
+
+    /// What every answer says about the connection.
+    pub(crate) fn brief(&self) -> Raw {
+        self.described().to_raw()
+    }
+
+    /// Everything that is known about the connection and who is behind it.
+    pub(crate) fn full(&self) -> Raw {
+        let mut all = self.described();
+        let info = self.link.server_info().filter(|info| info.get().starts_with('{'));
+        all.set("server_info", info.map_or_else(|| to_raw(&json!({})), ToOwned::to_owned));
+        let version = self.link.version();
+        all.set("protocol_version", to_raw(version.as_str()));
+        let era = if version.era() == Era::Modern { "modern" } else { "legacy" };
+        all.set("protocol_era", to_raw(era));
+        all.set("wire_transport", to_raw(self.link.transport()));
+        all.set("capabilities", self.link.capabilities().to_owned());
+        if let Some(instructions) = self.link.instructions() {
+            all.set("instructions", to_raw(instructions));
+        }
+        all.to_raw()
+    }
+
+    fn described(&self) -> Object {
+        let mut brief = Object::default();
+        brief.set("server_url", to_raw(&self.url));
+        brief.set("transport", to_raw(self.transport()));
+        brief.set("connected_at", to_raw(&self.connected_at()));
+        brief
+    }
+
+    pub(crate) fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    pub(crate) fn idle_for(&self) -> Duration {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    /// Ends it, and what is under way on it. Says how its process ended, if it has one.
+    pub(crate) async fn close(&self) -> Option<String> {
+        self.closed.cancel();
+        self.link.close().await
+    }
+}

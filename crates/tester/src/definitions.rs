@@ -1,0 +1,146 @@
+//! The nine tools as they are advertised. Their words and schemas are a contract and live in `definitions.json`.
+
+use std::sync::{Arc, LazyLock};
+
+use serde::Deserialize;
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Offer, Raw, Schema, ToolOffer};
+
+static TEXT: &str = include_str!("definitions.json");
+
+static DEFINITIONS: LazyLock<Vec<Raw>> = LazyLock::new(|| {
+    // The file is ours; a test reads it whole.
+    serde_json::from_str(TEXT).unwrap_or_default()
+});
+
+/// One of the nine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    ConnectToServer,
+    Disconnect,
+    GetConnectionStatus,
+    ListTools,
+    CallTool,
+    ListResources,
+    ReadResource,
+    ListPrompts,
+    GetPrompt,
+}
+
+impl Verb {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::ConnectToServer,
+        Self::Disconnect,
+        Self::GetConnectionStatus,
+        Self::ListTools,
+        Self::CallTool,
+        Self::ListResources,
+        Self::ReadResource,
+        Self::ListPrompts,
+        Self::GetPrompt,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ConnectToServer => "connect_to_server",
+            Self::Disconnect => "disconnect",
+            Self::GetConnectionStatus => "get_connection_status",
+            Self::ListTools => "list_tools",
+            Self::CallTool => "call_tool",
+            Self::ListResources => "list_resources",
+            Self::ReadResource => "read_resource",
+            Self::ListPrompts => "list_prompts",
+            Self::GetPrompt => "get_prompt",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.name() == name)
+    }
+
+    fn definition(self) -> Object {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        let is_this = |text: &&Raw| {
+            serde_json::from_str::<Named>(text.get()).is_ok_and(|named| named.name == self.name())
+        };
+        let found = DEFINITIONS.iter().find(is_this);
+        found.and_then(|text| Object::parse(text).ok()).unwrap_or_default()
+    }
+
+    /// The schema of its arguments, as advertised.
+    pub(crate) fn input_schema(self) -> Raw {
+        self.definition().remove("inputSchema").unwrap_or_else(|| to_raw(&serde_json::json!({})))
+    }
+
+    /// A part of its return schema, by the keys that lead there.
+    pub(crate) fn part(self, path: &[&str]) -> Schema {
+        let mut at = self.definition().remove("outputSchema");
+        for key in path {
+            at = at.and_then(|schema| Object::parse(&schema).ok()?.remove(key));
+        }
+        Schema::new(at.unwrap_or_else(|| to_raw(&true)))
+    }
+}
+
+/// What the tester offers.
+pub(crate) fn offer() -> Arc<Offer> {
+    let tool = |definition: &Raw| ToolOffer {
+        definition: definition.clone(),
+        permissions: Vec::new(),
+        metadata: serde_json::Map::new(),
+        hooks: Vec::new(),
+    };
+    Arc::new(Offer { tools: DEFINITIONS.iter().map(tool).collect(), ..Offer::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::{DEFINITIONS, TEXT, Verb};
+
+    /// The JSON blocks of the document that defines these tools.
+    static SPEC: &str = include_str!("../../../tests/data/spec/tester-tools.json");
+
+    #[test]
+    fn every_verb_has_a_definition_and_the_other_way_round() {
+        let defined: Vec<Value> = serde_json::from_str(TEXT).unwrap();
+        let names: Vec<&str> = defined.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, Verb::ALL.map(Verb::name));
+        assert_eq!(DEFINITIONS.len(), 9);
+    }
+
+    #[test]
+    fn definitions_are_those_of_the_document_but_for_the_line_about_local_servers() {
+        let spec: Value = serde_json::from_str(SPEC).unwrap();
+        let prefix = spec["prefix"].as_str().unwrap();
+        let defined: Vec<Value> = serde_json::from_str(TEXT).unwrap();
+        let specified = spec["tools"].as_array().unwrap();
+        assert_eq!(specified.len(), defined.len());
+        for (specified, defined) in specified.iter().zip(&defined) {
+            let name = defined["name"].as_str().unwrap();
+            assert_eq!(specified["name"], format!("{prefix}{name}"));
+            assert_eq!(specified["inputSchema"].to_string(), defined["inputSchema"].to_string(), "{name}");
+            assert_eq!(specified["returnSchema"].to_string(), defined["outputSchema"].to_string(), "{name}");
+            let (theirs, ours) = (text(&specified["description"]), text(&defined["description"]));
+            let differ: Vec<(&str, &str)> =
+                theirs.lines().zip(ours.lines()).filter(|(theirs, ours)| theirs != ours).collect();
+            match name {
+                "connect_to_server" => {
+                    assert_eq!(theirs.lines().count(), ours.lines().count());
+                    let [(theirs, ours)] = differ.as_slice() else { panic!("{differ:?}") };
+                    assert_eq!(*theirs, "For local servers, this will be implemented in Phase 2.");
+                    assert!(ours.starts_with("For local servers, provide the command line"), "{ours}");
+                }
+                _ => assert_eq!(theirs, ours, "{name}"),
+            }
+        }
+    }
+
+    fn text(value: &Value) -> &str {
+        value.as_str().unwrap()
+    }
+}

@@ -1,0 +1,18 @@
+//! Nine tools that let an assistant test any MCP server: connect, look at everything it advertises, call, read, get, and
+//! disconnect, with exact and timed answers. How a connection is made is `upstream`'s business; who may call these tools
+//! is the hub's.
+
+mod answer;
+mod caller;
+mod connection;
+mod definitions;
+mod fault;
+mod offered;
+mod seats;
+mod source;
+mod target;
+mod verbs;
+
+pub use caller::Sharing;
+pub use source::{Tester, TesterSettings};
+pub use target::{Known, Servers};

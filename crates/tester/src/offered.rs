@@ -1,0 +1,115 @@
+//! What the server under test advertised, as far as calls are checked against it. Kept between calls, and read again
+//! when the server says that it changed or when a call would be refused because of it: a tester must not refuse what
+//! the server would take.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Deserialize;
+use toolyard_hub::{Error, Kind, Raw, Schema};
+use toolyard_upstream::{Link, Lists, Pages};
+
+#[derive(Debug, Default)]
+pub(crate) struct Offered {
+    tools: Mutex<Option<Arc<Tools>>>,
+}
+
+/// The tools that calls are checked against.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    by_name: HashMap<String, Arc<Tool>>,
+    names: Vec<String>,
+    /// The number of changes that the server had announced when they were read.
+    at: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Tool {
+    pub(crate) input: Option<Schema>,
+    pub(crate) output: Option<Schema>,
+}
+
+/// Which reading will do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// The last one, unless the server has said that it changed.
+    Kept,
+    Fresh,
+}
+
+impl Tools {
+    fn read(pages: &Pages, at: u64) -> Self {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Definition {
+            name: String,
+            input_schema: Option<Raw>,
+            output_schema: Option<Raw>,
+        }
+        let mut tools = Self { at, ..Self::default() };
+        for item in &pages.items {
+            // One that cannot be read cannot be checked against; it is still listed as it came.
+            let Ok(definition) = serde_json::from_str::<Definition>(item.get()) else { continue };
+            let tool = Tool {
+                input: definition.input_schema.map(Schema::new),
+                output: definition.output_schema.map(Schema::new),
+            };
+            tools.names.push(definition.name.clone());
+            tools.by_name.insert(definition.name, Arc::new(tool));
+        }
+        tools
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Tool>> {
+        self.by_name.get(name).cloned()
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+impl Offered {
+    /// Keeps what a list said.
+    pub(crate) fn keep_tools(&self, pages: &Pages, at: u64) {
+        self.put(Arc::new(Tools::read(pages, at)));
+    }
+
+    pub(crate) async fn tools(&self, link: &Link, reading: Reading) -> Result<Arc<Tools>, Error> {
+        let now = link.changes();
+        let kept = self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match kept.filter(|kept| reading == Reading::Kept && kept.at == now) {
+            Some(kept) => Ok(kept),
+            None => {
+                let tools = Arc::new(Tools::read(&list(link, Lists::Tools).await?.0, now));
+                self.put(Arc::clone(&tools));
+                Ok(tools)
+            }
+        }
+    }
+
+    fn put(&self, tools: Arc<Tools>) {
+        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(tools);
+    }
+}
+
+/// Whether the server knows the method that a list is read with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Has {
+    Method,
+    Nothing,
+}
+
+/// Reads a list; a server that does not know the method has an empty one.
+pub(crate) async fn list(link: &Link, list: Lists) -> Result<(Pages, Has), Error> {
+    const METHOD_NOT_FOUND: i64 = -32601;
+    match link.list(list).await {
+        Ok(pages) => Ok((pages, Has::Method)),
+        Err(error) if error.origin().is_some_and(|origin| origin.code == METHOD_NOT_FOUND) => {
+            Ok((Pages::default(), Has::Nothing))
+        }
+        // An error of the server about a list is not about the caller's arguments.
+        Err(error) if error.origin().is_some() => Err(crate::fault::recast(&error, Kind::ToolFailed)),
+        Err(error) => Err(error),
+    }
+}

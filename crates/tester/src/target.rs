@@ -1,0 +1,126 @@
+//! What `url` names: an address, a configured server, a script, or a command line.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use toolyard_hub::{Error, Kind, SourceName, nearest};
+use toolyard_upstream::{CommandSettings, Secret, ServerSettings, TransportSettings, UrlKind, UrlSettings};
+
+/// The configured servers by name; whoever reads the configuration again puts the new ones here.
+pub type Servers = Arc<ArcSwap<BTreeMap<String, Known>>>;
+
+/// A server of the configuration.
+#[derive(Debug, Clone)]
+pub enum Known {
+    Ready(Box<ServerSettings>),
+    /// What is configured cannot be used, for this reason.
+    Broken(String),
+}
+
+/// What is to be connected to.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// An address that the caller said.
+    Address(ServerSettings),
+    /// A program that the caller wants to have started.
+    Command(ServerSettings),
+    Configured(Box<ServerSettings>),
+}
+
+/// Finds out what is meant.
+pub(crate) fn read(text: &str, servers: &BTreeMap<String, Known>) -> Result<Target, Error> {
+    let text = text.trim();
+    let settings = |transport| ServerSettings::new(SourceName::new("server under test"), transport);
+    if is_web(text) {
+        let url = UrlSettings { url: text.to_owned(), headers: BTreeMap::new(), kind: UrlKind::Any };
+        return Ok(Target::Address(settings(TransportSettings::Url(url))));
+    }
+    match servers.get(text) {
+        Some(Known::Ready(settings)) => return Ok(Target::Configured(settings.clone())),
+        Some(Known::Broken(reason)) => {
+            let message = format!("the server {text} is configured, but cannot be used: {reason}");
+            return Err(cannot(message).suggest("mend the configuration"));
+        }
+        None => {}
+    }
+    if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', ' '])) {
+        let message = format!("cannot connect by {scheme}");
+        return Err(cannot(message).suggest("say an address that begins with http:// or https://"));
+    }
+    command(text).map(|command| Target::Command(settings(TransportSettings::Command(command))))
+}
+
+fn is_web(text: &str) -> bool {
+    let starts =
+        |prefix: &str| text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    starts("http://") || starts("https://")
+}
+
+fn cannot(message: impl Into<String>) -> Error {
+    Error::new(Kind::CannotConnect, message)
+}
+
+fn command(text: &str) -> Result<CommandSettings, Error> {
+    // A path may have blanks in it, so the whole is looked at before it is taken apart.
+    let words = match Path::new(text).is_file() {
+        true => vec![text.to_owned()],
+        false => shlex::split(text).ok_or_else(|| {
+            cannot("a quote in the command line is not closed").suggest("quote as in a shell")
+        })?,
+    };
+    let mut words = words.into_iter().peekable();
+    let mut env = BTreeMap::new();
+    while let Some((name, value)) = words.peek().and_then(|word| assignment(word)) {
+        env.insert(name.to_owned(), Secret::new(value));
+        words.next();
+    }
+    let Some(first) = words.next() else {
+        let error = cannot("there is nothing to connect to");
+        return Err(error.suggest("say an address, a command line, or the name of a configured server"));
+    };
+    let mut started = started_by(&first);
+    let mut args: Vec<String> = started.split_off(1);
+    let program = started.remove(0);
+    args.extend(words);
+    Ok(CommandSettings { program, args, env, cwd: None })
+}
+
+/// The configured name that was probably meant by a command that could not be started.
+pub(crate) fn perhaps_meant<'a>(text: &str, servers: &'a BTreeMap<String, Known>) -> Option<&'a str> {
+    nearest(text.trim(), servers.keys().map(String::as_str))
+}
+
+/// `NAME=value` before a command, as a shell reads it.
+fn assignment(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let mut letters = name.chars();
+    let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+    let goes_on = letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    (begins && goes_on).then_some((name, value))
+}
+
+/// The program to start for this word, and what comes before its other arguments. A script that cannot be executed by
+/// itself is given to what its name says.
+fn started_by(word: &str) -> Vec<String> {
+    let path = Path::new(word);
+    let Ok(found) = path.metadata() else { return vec![word.to_owned()] };
+    if !found.is_file() {
+        return vec![word.to_owned()];
+    }
+    let interpreter: &[&str] = match path.extension().and_then(|extension| extension.to_str()) {
+        _ if found.permissions().mode() & 0o111 != 0 => &[],
+        Some("py") => &["python3"],
+        Some("js" | "mjs" | "cjs") => &["node"],
+        Some("ts" | "mts" | "cts") => &["npx", "-y", "tsx"],
+        Some("rb") => &["ruby"],
+        Some("sh") => &["sh"],
+        _ => &[],
+    };
+    let mut words: Vec<String> = interpreter.iter().map(|word| (*word).to_owned()).collect();
+    // Without a slash it would be looked for among the installed programs.
+    words.push(if word.contains('/') { word.to_owned() } else { format!("./{word}") });
+    words
+}

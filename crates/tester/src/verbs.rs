@@ -1,0 +1,152 @@
+//! What each of the nine tools does. A verb finds its connection, does one thing on it, and says exactly what happened.
+
+mod arguments;
+mod call_tool;
+mod connect;
+mod disconnect;
+mod get_prompt;
+mod lists;
+mod read_resource;
+mod status;
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use toolyard_hub::json::Object;
+use toolyard_hub::{Call, Error, Kind, Outcome, Raw, Target};
+
+use crate::answer::{Answer, Stopwatch, failure};
+use crate::caller::Caller;
+use crate::connection::Connection;
+use crate::definitions::Verb;
+use crate::fault::{Fault, recast};
+use crate::source::Tester;
+
+/// One use of one of the tools.
+#[derive(Debug)]
+struct Use<'a> {
+    tester: &'a Tester,
+    call: Call,
+    caller: Caller,
+    arguments: Raw,
+}
+
+pub(crate) async fn perform(tester: &Tester, mut call: Call) -> Result<Outcome, Error> {
+    let watch = Stopwatch::start();
+    let nothing = Target::Resource { uri: String::new() };
+    let Target::Tool { name, arguments } = std::mem::replace(&mut call.target, nothing) else {
+        return Err(Error::new(Kind::Bug, "the tester has tools and nothing else"));
+    };
+    let Some(verb) = Verb::named(&name) else {
+        return Err(Error::new(Kind::UnknownTool, format!("unknown tool {name}")));
+    };
+    let caller = Caller::of(&call, tester.settings.sharing);
+    let this = Use { tester, call, caller, arguments };
+    let answer = match verb {
+        Verb::ConnectToServer => this.connect_to_server().await,
+        Verb::Disconnect => this.disconnect().await,
+        Verb::GetConnectionStatus => Ok(this.get_connection_status()),
+        Verb::ListTools => this.list_tools().await,
+        Verb::CallTool => this.call_tool().await,
+        Verb::ListResources => this.list_resources().await,
+        Verb::ReadResource => this.read_resource().await,
+        Verb::ListPrompts => this.list_prompts().await,
+        Verb::GetPrompt => this.get_prompt().await,
+    };
+    Ok(match answer {
+        Ok(answer) => answer.done(watch),
+        Err(fault) => failure(&fault, watch),
+    })
+}
+
+/// An error of the yard about one of these tools, with what helps to call it rightly.
+pub(crate) fn refused(tool: &str, error: &Error) -> Error {
+    let Some(verb) = Verb::named(tool).filter(|_| error.kind() == Kind::InvalidArguments) else {
+        return recast(error, error.kind());
+    };
+    let mut details = error.details().cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
+    details["input_schema"] = serde_json::from_str(verb.input_schema().get()).unwrap_or_default();
+    let error = recast(error, error.kind()).with_details(details);
+    error.suggest(format!("give {tool} what its input schema asks for; it is in the details"))
+}
+
+impl Use<'_> {
+    /// The arguments, which the yard has checked against the tool's schema.
+    fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_str(self.arguments.get()).map_err(|error| {
+            Error::new(Kind::InvalidArguments, format!("the arguments cannot be read: {error}"))
+        })
+    }
+
+    fn connection(&self) -> Result<Arc<Connection>, Fault> {
+        Ok(self.tester.seats.connection(&self.caller)?)
+    }
+
+    /// Stays with some work on a connection until it is done, the time is up, or somebody disconnects.
+    async fn on<T>(
+        &self,
+        connection: &Arc<Connection>,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Fault> {
+        let done = tokio::select! {
+            biased;
+            done = work => done,
+            () = connection.closed.cancelled() => {
+                Err(Error::new(Kind::NotConnected, "the connection was given up meanwhile").suggest("connect again"))
+            }
+            () = self.call.deadline.passed() => {
+                Err(Error::new(Kind::TimedOut, "it took longer than a call may take"))
+            }
+        };
+        connection.touch();
+        done.map_err(|error| Fault::on(connection, helped(error)))
+    }
+
+    /// A call to the server under test, for the same caller.
+    fn onwards(&self, target: Target) -> Call {
+        Call {
+            target,
+            principal: self.call.principal.clone(),
+            context: self.call.context.clone(),
+            deadline: self.call.deadline.clone(),
+            cancel: self.call.cancel.clone(),
+            meta: None,
+            client: self.call.client.clone(),
+        }
+    }
+}
+
+/// Says what to do next about an error on a connection, where it does not say that itself.
+fn helped(error: Error) -> Error {
+    if error.suggestion().is_some() {
+        return error;
+    }
+    let status = error.details().and_then(|details| details.get("http_status")).and_then(Value::as_u64);
+    match (error.kind(), status) {
+        (Kind::Unauthenticated, _) => error.suggest(
+            "its token is not accepted any more: log in again with `toolyard login`, then disconnect and connect",
+        ),
+        (Kind::ConnectionLost, Some(404)) => {
+            error.suggest("the session is gone: call disconnect, then connect_to_server again")
+        }
+        (Kind::ConnectionLost, Some(_)) => error.suggest("look at what the server answered, in the details"),
+        (Kind::ConnectionLost, None) => {
+            error.suggest("see why in the details and the server's log, then connect_to_server again")
+        }
+        (Kind::ToolFailed, _) => error.suggest("the server's own error is in details.rpc_error"),
+        _ => error,
+    }
+}
+
+/// The members of a result of the server, or why it is none.
+fn members(method: &str, body: &Raw) -> Result<Object, Error> {
+    Object::parse(body).map_err(|error| {
+        Error::new(Kind::ConnectionLost, format!("its answer to {method} makes no sense: {error}"))
+    })
+}
+
+/// An answer that begins with the connection it is about.
+fn about(connection: &Connection) -> Answer {
+    Answer::success().with("connection", connection.brief())
+}

@@ -1,0 +1,183 @@
+//! `call_tool`
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Error, Kind, Outcome, Raw, Target, nearest};
+
+use super::arguments::refusal;
+use super::{Use, about};
+use crate::answer::{Answer, Metadata, moment};
+use crate::connection::{Connection, Counts};
+use crate::fault::{Fault, recast};
+use crate::offered::{Reading, Tool, Tools};
+
+/// How many names an error repeats.
+const TOLD: usize = 100;
+
+#[derive(Deserialize)]
+struct Arguments {
+    name: String,
+    arguments: Raw,
+}
+
+impl Use<'_> {
+    pub(super) async fn call_tool(&self) -> Result<Answer, Fault> {
+        let Arguments { name, arguments } = self.read()?;
+        let connection = self.connection()?;
+        let mut metadata = Metadata::default();
+        let tool = self.checked(&connection, &name, &arguments, &mut metadata).await?;
+
+        let began = SystemTime::now();
+        Counts::one_more(&connection.counts.tools_called);
+        let call = self.onwards(Target::Tool { name: name.clone(), arguments: arguments.clone() });
+        let mut took = None;
+        let work = async {
+            let (ended, time) = connection.link.call(&call).await;
+            took = Some(time);
+            ended
+        };
+        let ended = self.on(&connection, work).await;
+        let execution = |success: bool| Execution { began, took, success };
+        let call = |success, result| told(&name, &arguments, result, execution(success));
+        let outcome = match ended {
+            Ok(outcome) => outcome,
+            Err(fault) => {
+                // The tool is known, so only its arguments can be what the server does not accept.
+                let error = match fault.error.kind() {
+                    Kind::UnknownResource => recast(&fault.error, Kind::ToolFailed),
+                    kind => recast(&fault.error, kind),
+                };
+                return Err(Fault { error, ..fault }.beside("tool_call", call(false, None)));
+            }
+        };
+        if outcome.failed {
+            let fault = Fault::on(&connection, failed(&name, &outcome));
+            return Err(fault.beside("tool_call", call(false, Some(&outcome.body))));
+        }
+        let metadata = with_output_violations(metadata, &tool, &outcome);
+        Ok(about(&connection).with("tool_call", call(true, Some(&outcome.body))).metadata(metadata))
+    }
+
+    /// The tool, once its name and the arguments are known to be what the server advertises just now.
+    async fn checked(
+        &self,
+        connection: &Arc<Connection>,
+        name: &str,
+        arguments: &Raw,
+        metadata: &mut Metadata,
+    ) -> Result<Arc<Tool>, Fault> {
+        let mut refused = None;
+        // What was read before may be out of date: nothing is refused before it was read again.
+        for reading in [Reading::Kept, Reading::Fresh] {
+            let tools = self.on(connection, connection.offered.tools(&connection.link, reading)).await?;
+            let Some(tool) = tools.get(name) else {
+                refused = Some(unknown(name, &tools));
+                continue;
+            };
+            let Some(schema) = &tool.input else { return Ok(tool) };
+            if let Some(problem) = schema.problem() {
+                metadata.note(format!("the input schema cannot be used, so nothing was checked: {problem}"));
+                return Ok(tool);
+            }
+            let violations = schema.violations(arguments);
+            if violations.is_empty() {
+                return Ok(tool);
+            }
+            let given: Map<String, Value> = serde_json::from_str(arguments.get()).unwrap_or_default();
+            refused = Some(refusal(name, schema, &given, &violations));
+        }
+        let error = refused.unwrap_or_else(|| Error::new(Kind::Bug, "nothing was checked"));
+        Err(Fault::on(connection, error))
+    }
+}
+
+/// How the call itself went.
+struct Execution {
+    began: SystemTime,
+    /// The time on the wire; nothing if it never came back from there.
+    took: Option<Duration>,
+    success: bool,
+}
+
+fn told(name: &str, arguments: &Raw, result: Option<&Raw>, execution: Execution) -> Raw {
+    let took = execution.took.or_else(|| execution.began.elapsed().ok()).unwrap_or_default();
+    let mut call = Object::default();
+    call.set("tool_name", to_raw(name));
+    call.set("arguments", arguments.clone());
+    if let Some(result) = result {
+        call.set("result", result.clone());
+    }
+    let execution = json!({
+        "started_at": moment(execution.began),
+        "completed_at": moment(execution.began + took),
+        "duration_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        "success": execution.success,
+    });
+    call.set("execution", to_raw(&execution));
+    call.to_raw()
+}
+
+fn unknown(name: &str, tools: &Tools) -> Error {
+    let names = tools.names();
+    let error = Error::new(Kind::UnknownTool, format!("the server has no tool named {name:?}"));
+    let error = error.with_details(json!({
+        "requested": name,
+        "total_tools": names.len(),
+        "available": names.iter().take(TOLD).collect::<Vec<_>>(),
+    }));
+    match nearest(name, names.iter().map(String::as_str)) {
+        Some(close) => error.suggest(format!("did you mean {close}?")),
+        None if names.is_empty() => error.suggest("this server has no tools at all"),
+        None => error.suggest("call list_tools to see what it has"),
+    }
+}
+
+/// The tool has answered that it failed. Its words become the message.
+fn failed(name: &str, outcome: &Outcome) -> Error {
+    #[derive(Deserialize)]
+    struct Result {
+        content: Option<Vec<Block>>,
+    }
+    #[derive(Deserialize)]
+    struct Block {
+        text: Option<String>,
+    }
+    let read = serde_json::from_str::<Result>(outcome.body.get()).ok();
+    let blocks = read.and_then(|result| result.content).unwrap_or_default();
+    let text: Vec<String> = blocks.into_iter().filter_map(|block| block.text).collect();
+    let message = match text.is_empty() {
+        true => format!("{name} answered that it failed, without saying why"),
+        false => text.join("\n"),
+    };
+    Error::new(Kind::ToolFailed, message)
+        .with_details(json!({"is_error": true}))
+        .suggest("the tool's whole answer is in tool_call.result")
+}
+
+/// Notes where a result does not match the tool's own output schema.
+fn with_output_violations(mut metadata: Metadata, tool: &Tool, outcome: &Outcome) -> Metadata {
+    let Some(schema) = &tool.output else { return metadata };
+    if let Some(problem) = schema.problem() {
+        metadata.note(format!("the output schema cannot be used, so the result was not checked: {problem}"));
+        return metadata;
+    }
+    let structured =
+        Object::parse(&outcome.body).ok().and_then(|mut result| result.remove("structuredContent"));
+    let Some(structured) = structured else {
+        metadata.note("the tool has an output schema, and its result has no structuredContent");
+        return metadata.with(
+            "output_schema_violations",
+            json!([{"pointer": "", "reason": "structuredContent is missing"}]),
+        );
+    };
+    let violations: Vec<Value> = schema
+        .violations(&structured)
+        .iter()
+        .map(|violation| json!({"pointer": violation.pointer, "reason": violation.reason, "provided": violation.provided}))
+        .collect();
+    if violations.is_empty() { metadata } else { metadata.with("output_schema_violations", violations) }
+}

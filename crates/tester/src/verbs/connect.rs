@@ -1,0 +1,151 @@
+//! `connect_to_server`
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{Abilities, Error, Kind};
+use toolyard_upstream::{Credentials, Link, ServerSettings};
+
+use super::Use;
+use crate::answer::{Answer, Metadata};
+use crate::connection::Connection;
+use crate::fault::Fault;
+use crate::source::close_all;
+use crate::target::{Target, perhaps_meant, read};
+
+#[derive(Deserialize)]
+struct Arguments {
+    url: String,
+}
+
+impl Use<'_> {
+    pub(super) async fn connect_to_server(&self) -> Result<Answer, Fault> {
+        let Arguments { url } = self.read()?;
+        let servers = self.tester.servers.load_full();
+        let target = read(&url, &servers)?;
+        self.allowed(&target)?;
+        let (seat, ended) = self.tester.seats.reserve(self.caller.clone(), &url)?;
+        close_all(ended).await;
+        let is_command = matches!(target, Target::Command(_));
+        let (settings, credentials) = self.settings(target);
+        // Which log lines a client wants differs from call to call.
+        let abilities = Abilities { log_level: None, ..self.call.client.abilities().clone() };
+        let opening = Link::open(settings, &self.tester.common, &abilities, credentials);
+        let opened = tokio::select! {
+            biased;
+            opened = opening => opened,
+            () = self.call.deadline.passed() => Err(Error::new(Kind::CannotConnect, "it took longer than a call may take")),
+        };
+        let link = opened.map_err(|error| {
+            let meant = perhaps_meant(&url, &servers).filter(|_| is_command);
+            match meant {
+                Some(name) => error.suggest(format!("did you mean the configured server {name}?")),
+                None => suggested(error, is_command),
+            }
+        })?;
+        let connection = Arc::new(Connection::new(url, link));
+        let message = greeting(&connection);
+        let answer = Answer::success()
+            .with("connection", connection.full())
+            .with("message", to_raw(&message))
+            .metadata(Metadata::default());
+        seat.take(connection);
+        Ok(answer)
+    }
+
+    /// Whether this caller may have this connected to.
+    fn allowed(&self, target: &Target) -> Result<(), Error> {
+        let needed = match target {
+            Target::Address(_) => return Ok(()),
+            Target::Command(_) if self.caller == crate::caller::Caller::Process => return Ok(()),
+            Target::Command(_) => vec!["spawn".to_owned()],
+            Target::Configured(settings) => needed_for(settings),
+        };
+        match self.call.principal.lacks(&needed) {
+            None => Ok(()),
+            Some(missing) => {
+                let what = match target {
+                    Target::Configured(settings) => format!("testing {}", settings.name),
+                    Target::Command(_) | Target::Address(_) => "starting a command line".to_owned(),
+                };
+                let message = format!("{what} needs the permission {missing}");
+                Err(Error::new(Kind::Forbidden, message)
+                    .suggest("ask whoever runs this yard for a token that has it"))
+            }
+        }
+    }
+
+    fn settings(&self, target: Target) -> (ServerSettings, Credentials) {
+        let ours = &self.tester.settings;
+        match target {
+            Target::Address(settings) | Target::Command(settings) => {
+                let (start_time, call_time) = (ours.connect_time, ours.call_time);
+                (ServerSettings { start_time, call_time, ..settings }, Credentials::AsGiven)
+            }
+            Target::Configured(settings) => (*settings, Credentials::Granted),
+        }
+    }
+}
+
+/// Whoever tests a configured server sees and calls all of it, so they need every permission that any part of it
+/// needs, and where tools are left out of the yard, to manage it.
+fn needed_for(settings: &ServerSettings) -> Vec<String> {
+    let mut needed = settings.permissions.clone();
+    needed.extend(settings.tool_permissions.values().flatten().cloned());
+    if settings.enabled_tools.is_some() || !settings.disabled_tools.is_empty() || !settings.enabled {
+        needed.push("manage".to_owned());
+    }
+    needed
+}
+
+fn greeting(connection: &Connection) -> String {
+    let named = connection.named();
+    let name = named.name.as_deref().unwrap_or("a server that does not say its name");
+    let version = named.version.map(|version| format!(" {version}")).unwrap_or_default();
+    let transport = match connection.speaks_old_sse() {
+        true => "the old HTTP+SSE transport, the only one it speaks".to_owned(),
+        false => connection.transport().to_owned(),
+    };
+    let protocol = connection.link.version().as_str();
+    format!("Connected to {name}{version} over {transport}, in protocol version {protocol}")
+}
+
+/// What to try next, by what is known about the failure.
+fn suggested(error: Error, is_command: bool) -> Error {
+    if error.suggestion().is_some() {
+        return error;
+    }
+    let fact = |key: &str| error.details().and_then(|details| details.get(key)).cloned();
+    let status = fact("http_status").as_ref().and_then(Value::as_u64);
+    let says = error.message().to_ascii_lowercase();
+    let suggestion = match status {
+        Some(401 | 403) => {
+            "it wants to know who you are: configure it as a server with `headers`, or log in with \
+             `toolyard login`, and connect by its configured name"
+        }
+        Some(300..=399) => "connect to the address that it redirects to",
+        Some(404 | 405 | 406) => "check the path: MCP is often served at /mcp, and at /sse by old servers",
+        Some(500..=599) => "the server itself fails: look at its log",
+        Some(_) => "check that this is the address of an MCP server",
+        None if is_command && fact("stderr").is_some() => {
+            "what it wrote to standard error is in details.stderr"
+        }
+        None if is_command => {
+            "run the command by hand: an MCP server waits for JSON on standard input and writes nothing else to \
+             standard output"
+        }
+        None if says.contains("certificate") => {
+            "its certificate is not trusted by this machine: check its name, its dates and who issued it"
+        }
+        None if says.contains("did not answer within") => {
+            "check that something is listening there and that it is not overloaded"
+        }
+        None if says.contains("no mcp") || says.contains("makes no sense") => {
+            "what answers there is no MCP server: check the address and the path, which is often /mcp"
+        }
+        None => "check the name and the port, and that the server runs",
+    };
+    error.suggest(suggestion)
+}

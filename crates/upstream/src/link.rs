@@ -1,0 +1,280 @@
+//! One connection to one server for somebody who wants to see what it is like: nothing is retried, nothing is hidden,
+//! and when it breaks it stays broken. Servers of the yard are supervised instead.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use futures_util::FutureExt;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use toolyard_hub::{Abilities, Call, Error, Kind, Origin, Outcome};
+use toolyard_wire::{Client, Failure, Tape, Version, code};
+
+use crate::auth::Authoriser;
+use crate::call::{Sending, Stopped};
+use crate::child::Child;
+use crate::connect::{Cause, Common, Refused, connect, introduce};
+use crate::list::{Lists, Pages, mirrored_by, pages};
+use crate::live::{Live, Mirrored};
+use crate::question::{Whom, answer_all};
+use crate::settings::{AuthSettings, ServerSettings};
+
+/// How long a server may take to open its standing stream before we go on without it.
+const STREAM: Duration = Duration::from_secs(1);
+/// How long the end of a process may take to be noticed after its streams broke.
+const EXIT: Duration = Duration::from_millis(500);
+/// How long a server may take to go by itself once it was told that it is over.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// One connection, of one client's own.
+#[derive(Debug)]
+pub struct Link {
+    live: Live,
+    settings: ServerSettings,
+    mirrored: ArcSwap<Mirrored>,
+    /// How often the server has said that its lists are not what they were.
+    changes: Arc<AtomicU64>,
+    /// Why the server is known to be gone, over transports where only a request finds that out.
+    gone: Mutex<Option<String>>,
+}
+
+/// Whether a server that wants to know who we are is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credentials {
+    /// Only what the settings say; a server that asks for more is not connected to.
+    AsGiven,
+    /// What was granted to this yard when somebody logged in.
+    Granted,
+}
+
+impl Link {
+    /// Connects for a client with these abilities, or says why not: the error is of the kind *cannot connect*, and its
+    /// details have the facts.
+    pub async fn open(
+        settings: ServerSettings,
+        common: &Common,
+        abilities: &Abilities,
+        credentials: Credentials,
+    ) -> Result<Self, Error> {
+        let tape = Arc::new(Tape::default());
+        let authoriser = Authoriser::new(&settings, &common.auth);
+        let slow = || {
+            let seconds = settings.start_time.as_secs_f64();
+            Refused::new(format!("it did not answer within {seconds} s"))
+        };
+        let mut tries = 0;
+        let (mut live, heard) = loop {
+            let seen = authoriser.seen();
+            let opening = connect(common, &settings, &authoriser, abilities, settings.era, &tape);
+            let opened = tokio::time::timeout(settings.start_time, opening).await;
+            let refused = match opened.unwrap_or_else(|_| Err(slow())) {
+                Ok(opened) => break opened,
+                Err(refused) => refused,
+            };
+            if credentials == Credentials::AsGiven && settings.auth == AuthSettings::WhenAsked {
+                return Err(cannot_connect(refused));
+            }
+            introduce(&authoriser, &settings, refused, seen, &mut tries).await.map_err(cannot_connect)?;
+        };
+        let answering =
+            answer_all(Arc::clone(&live.client), Arc::clone(&live.calls), Whom::Caller, heard.questions);
+        live.tasks.spawn(answering);
+        let changes = Arc::new(AtomicU64::new(0));
+        let (counted, lists) = (Arc::clone(&changes), heard.lists);
+        live.tasks.spawn(async move {
+            loop {
+                lists.notified().await;
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        // Some servers ask on the standing stream, and what they ask before it is there is lost.
+        let _ = tokio::time::timeout(STREAM, live.listen(settings.name.as_str())).await;
+        Ok(Self { live, settings, mirrored: ArcSwap::default(), changes, gone: Mutex::default() })
+    }
+
+    /// `stdio`, `streamable-http`, or `sse` for the transport of before.
+    pub fn transport(&self) -> &'static str {
+        self.live.client.transport()
+    }
+
+    pub fn version(&self) -> Version {
+        self.live.server.version
+    }
+
+    /// Who the server says it is.
+    pub fn server_info(&self) -> Option<&RawValue> {
+        self.live.server.info.as_deref()
+    }
+
+    pub fn capabilities(&self) -> &RawValue {
+        &self.live.server.capabilities
+    }
+
+    pub fn instructions(&self) -> Option<&str> {
+        self.live.server.instructions.as_deref()
+    }
+
+    /// Why the server is known to be gone, if it is.
+    pub fn gone(&self) -> Option<String> {
+        let noticed = self.gone.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        noticed.or_else(|| self.live.client.broken().now_or_never())
+    }
+
+    /// How often the server has said that its lists are not what they were.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Reads a list to its end. One that the server does not have at all is an error of its own with its code.
+    pub async fn list(&self, list: Lists) -> Result<Pages, Error> {
+        let limit = self.settings.start_time;
+        let read = match tokio::time::timeout(limit, pages(&self.live, list)).await {
+            Ok(read) => read,
+            Err(_) => return Err(self.silent(limit)),
+        };
+        match read {
+            Ok(pages) => {
+                self.noticed(None);
+                if list == Lists::Tools
+                    && self.live.is_modern()
+                    && matches!(*self.live.client, Client::Post(_))
+                {
+                    self.mirrored.store(Arc::new(mirrored_by(&pages.items)));
+                }
+                Ok(pages)
+            }
+            Err(failure) => Err(self.told(failure).await),
+        }
+    }
+
+    /// Carries one call out, once. The time is that of the conversation alone.
+    pub async fn call(&self, call: &Call) -> (Result<Outcome, Error>, Duration) {
+        self.live.authoriser.fresh().await;
+        let mirrored = self.mirrored.load();
+        let sending = Sending { live: &self.live, settings: &self.settings, mirrored: &mirrored };
+        let began = Instant::now();
+        let ended = sending.exchange(call).await;
+        let took = began.elapsed();
+        let ended = match ended {
+            Ok(outcome) => {
+                self.noticed(None);
+                Ok(outcome)
+            }
+            Err(Stopped::Failure(failure)) => Err(self.told(failure).await),
+            Err(Stopped::Silent) => Err(self.silent(self.settings.call_time)),
+            Err(Stopped::Error(error)) => Err(error),
+        };
+        (ended, took)
+    }
+
+    /// Ends it politely; calls that are under way fail. Says how its process ended, if it has one.
+    pub async fn close(&self) -> Option<String> {
+        if let Client::Post(post) = &*self.live.client {
+            let _ = tokio::time::timeout(Duration::from_secs(3), post.end()).await;
+        }
+        match &self.live.child {
+            Some(child) => Some(child.end(GRACE).await.words),
+            None => None,
+        }
+    }
+
+    fn noticed(&self, gone: Option<String>) {
+        *self.gone.lock().unwrap_or_else(PoisonError::into_inner) = gone;
+    }
+
+    fn silent(&self, limit: Duration) -> Error {
+        let message = format!("the server said nothing for {} s", limit.as_secs_f64());
+        let mut facts = Map::new();
+        add_stderr(&mut facts, &self.live.stderr());
+        Error::new(Kind::TimedOut, message)
+            .with_details(Value::Object(facts))
+            .suggest("find out what it waits for, or allow it more time")
+    }
+
+    async fn told(&self, failure: Failure) -> Error {
+        let words = failure.to_string();
+        if matches!(failure, Failure::Unreachable(_) | Failure::SessionGone) {
+            self.noticed(Some(words.clone()));
+        }
+        let (kind, mut facts) = match &failure {
+            Failure::Rpc(error) => {
+                let kind = match error.code {
+                    code::RESOURCE_NOT_FOUND => Kind::UnknownResource,
+                    code::INVALID_PARAMS => Kind::InvalidArguments,
+                    _ => Kind::ToolFailed,
+                };
+                let origin =
+                    Origin { code: error.code, message: error.message.clone(), data: error.data.clone() };
+                return Error::new(kind, &error.message)
+                    .with_details(Value::Object(facts(&failure)))
+                    .from_source(origin);
+            }
+            Failure::Unauthorized { .. } => (Kind::Unauthenticated, facts(&failure)),
+            _ => (Kind::ConnectionLost, facts(&failure)),
+        };
+        let mut message = format!("the server {words}");
+        if let Some(child) = &self.live.child {
+            if let Some(fate) = exited(child).await {
+                message = format!("the server {}", fate.0);
+                facts.extend(fate.1);
+            }
+            add_stderr(&mut facts, &child.stderr_tail());
+        }
+        Error::new(kind, message).with_details(Value::Object(facts))
+    }
+}
+
+/// How a process ended, if it has.
+async fn exited(child: &Child) -> Option<(String, Map<String, Value>)> {
+    let fate = tokio::time::timeout(EXIT, child.exited()).await.ok()?;
+    let mut facts = Map::new();
+    facts.insert("exit_code".to_owned(), json!(fate.code));
+    Some((fate.words, facts))
+}
+
+/// What a failure has beside its words.
+fn facts(failure: &Failure) -> Map<String, Value> {
+    let facts = match failure {
+        Failure::Rpc(error) => {
+            let mut rpc = json!({"code": error.code, "message": error.message});
+            if let Some(data) = &error.data {
+                rpc["data"] = data.clone();
+            }
+            json!({"rpc_error": rpc})
+        }
+        Failure::Unauthorized { challenge, status } => {
+            json!({"http_status": status, "www_authenticate": challenge})
+        }
+        Failure::Status { status, body } => json!({"http_status": status, "body": body}),
+        Failure::SessionGone => json!({"http_status": 404}),
+        Failure::Unreachable(_) | Failure::Lost(_) | Failure::Protocol(_) => json!({}),
+    };
+    match facts {
+        Value::Object(facts) => facts,
+        _ => Map::new(),
+    }
+}
+
+fn add_stderr(facts: &mut Map<String, Value>, stderr: &[String]) {
+    if !stderr.is_empty() {
+        facts.insert("stderr".to_owned(), json!(stderr));
+    }
+}
+
+fn cannot_connect(refused: Refused) -> Error {
+    let mut reason = refused.reason;
+    let (mut facts, suggestion) = match refused.cause {
+        Cause::Failure(failure) => (facts(&failure), None),
+        Cause::Spawn(error) => {
+            reason = error.to_string();
+            (Map::new(), error.suggestion())
+        }
+        Cause::Exit(fate) => (Map::from_iter([("exit_code".to_owned(), json!(fate.code))]), None),
+        Cause::Other => (Map::new(), None),
+    };
+    add_stderr(&mut facts, &refused.stderr);
+    let error = Error::new(Kind::CannotConnect, reason).with_details(Value::Object(facts));
+    suggestion.into_iter().fold(error, Error::suggest)
+}
