@@ -22,7 +22,8 @@ const EXAMPLES: &str = "Examples:
   toolyard serve                              the demo yard on http://127.0.0.1:8080, with a fresh token
   toolyard serve --listen 127.0.0.1:0 --json  on a free port; the address and token as JSON
   toolyard serve --auth none                  without a token, on this machine only
-  toolyard stdio                              for a client that starts its servers itself";
+  toolyard stdio                              for a client that starts its servers itself
+  toolyard stdio --expose tester              nine tools that let an assistant test any MCP server";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
@@ -63,8 +64,21 @@ pub(crate) struct ServeArgs {
     pub(crate) json: bool,
 }
 
+/// What can be served to a client over standard input and output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Expose {
+    /// The tools, resources and prompts of the yard.
+    Tools,
+    /// Nine tools that test any MCP server.
+    Tester,
+}
+
 #[derive(Debug, Parser)]
 pub(crate) struct StdioArgs {
+    /// What to serve; several with commas between them.
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "tools")]
+    pub(crate) expose: Vec<Expose>,
+
     /// A configuration: toolyard.toml, or the file of another program that names MCP servers; may be given several
     /// times. Without one: ./toolyard.toml, the one among your configurations, or the embedded demo yard.
     #[arg(long, value_name = "FILE")]

@@ -28,6 +28,7 @@ mod values;
 mod watch;
 
 pub(crate) use diff::diff;
+pub(crate) use keys::TesterKeys;
 pub(crate) use limits::LimitKeys;
 pub(crate) use problem::{Problem, Problems};
 pub(crate) use server::ServerEntry;
@@ -48,6 +49,7 @@ pub(crate) struct Config {
     /// Whether the embedded demo tools are served too.
     pub(crate) demo: bool,
     pub(crate) limits: LimitKeys,
+    pub(crate) tester: TesterKeys,
     servers: Vec<ServerEntry>,
     /// What is odd, and what is wrong with single servers.
     problems: Vec<Problem>,

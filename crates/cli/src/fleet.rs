@@ -1,15 +1,15 @@
 //! The servers of the configuration as sources of the yard, kept in step with the files while it runs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use toolyard_hub::{Source, SourceName, State, Yard};
+use toolyard_tester::{Known, Servers};
 use toolyard_upstream::{Broken, Common, Upstream};
 
 use crate::config::{self, Change, Config, ServerEntry, Watch, diff};
-use crate::shared;
 
 /// Every server that was started, by name.
 pub(crate) struct Fleet {
@@ -18,16 +18,43 @@ pub(crate) struct Fleet {
     config: Config,
     files: Vec<PathBuf>,
     running: HashMap<SourceName, Arc<Upstream>>,
+    manned: Manned,
+    /// Every server by name, for whoever connects to one by itself.
+    directory: Servers,
     watch: Watch,
 }
 
+/// What a fleet works with.
+pub(crate) struct Crew {
+    pub(crate) common: Common,
+    pub(crate) manned: Manned,
+    /// Where every server is put by name, and kept in step with the configuration.
+    pub(crate) directory: Servers,
+}
+
+/// Whether the servers of the configuration are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manned {
+    /// All of them, as sources of the yard.
+    Fully,
+    /// None: they are only known by name.
+    Not,
+}
+
 impl Fleet {
-    /// Starts every server of the configuration, in parallel and in the background.
-    pub(crate) fn start(yard: Arc<Yard>, config: Config, files: Vec<PathBuf>) -> anyhow::Result<Self> {
-        let common = shared::common()?;
+    /// Starts the servers of the configuration, in parallel and in the background.
+    pub(crate) fn start(
+        yard: Arc<Yard>,
+        config: Config,
+        files: Vec<PathBuf>,
+        crew: Crew,
+    ) -> anyhow::Result<Self> {
+        let Crew { common, manned, directory } = crew;
         // From the very start: a SIGHUP that comes before anybody listens would end the process.
         let watch = Watch::new(&config)?;
-        let mut fleet = Self { yard, common, config, files, running: HashMap::new(), watch };
+        let running = HashMap::new();
+        directory.store(Arc::new(directory_of(&config)));
+        let mut fleet = Self { yard, common, config, files, running, manned, directory, watch };
         let entries: Vec<ServerEntry> = fleet.config.servers().to_vec();
         for entry in &entries {
             fleet.add(entry);
@@ -53,6 +80,7 @@ impl Fleet {
     /// Servers that did not change are left alone; calls of those that did finish first.
     async fn become_like(&mut self, new: Config) {
         let old = std::mem::replace(&mut self.config, new);
+        self.directory.store(Arc::new(directory_of(&self.config)));
         let diff = diff(&old, &self.config);
         let gone: Vec<SourceName> = diff.removed.iter().map(|name| (*name).clone()).collect();
         let changed: Vec<ServerEntry> = diff.changed.into_iter().cloned().collect();
@@ -81,6 +109,9 @@ impl Fleet {
     }
 
     fn add(&mut self, entry: &ServerEntry) {
+        if self.manned == Manned::Not {
+            return;
+        }
         let source: Arc<dyn Source> = match entry {
             ServerEntry::Ready(settings) => {
                 let upstream = Upstream::start((**settings).clone(), self.common.clone());
@@ -94,6 +125,14 @@ impl Fleet {
         };
         self.yard.add(source);
     }
+}
+
+fn directory_of(config: &Config) -> BTreeMap<String, Known> {
+    let known = |entry: &ServerEntry| match entry {
+        ServerEntry::Ready(settings) => Known::Ready(settings.clone()),
+        ServerEntry::Broken(broken) => Known::Broken(broken.reason()),
+    };
+    config.servers().iter().map(|entry| (entry.name().to_string(), known(entry))).collect()
 }
 
 /// The headers of callers that some server is to be handed.

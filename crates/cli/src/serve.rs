@@ -6,12 +6,14 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::Yard;
-use toolyard_serve::{Auth, DoorSettings, McpSettings, ServeError, ServeSettings, Token, bind};
+use toolyard_serve::{Annex, Auth, DoorSettings, McpSettings, ServeError, ServeSettings, Token, bind};
+
+use toolyard_tester::{Servers, Sharing, Tester};
 
 use crate::args::{AuthMode, ServeArgs};
-use crate::fleet::{self, Fleet};
+use crate::fleet::{self, Crew, Fleet, Manned};
 use crate::signals::until_stopped;
-use crate::{Exit, config, token, yard};
+use crate::{Exit, config, shared, token, yard};
 
 pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let Some(config) = config::load_or_tell(&args.config) else {
@@ -26,6 +28,14 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         }
     };
     let yard = yard::build(&config);
+    let (common, directory) = (shared::common()?, Servers::default());
+    let tester =
+        Tester::new(config.tester.settings(Sharing::Session), common.clone(), Arc::clone(&directory));
+    let annex = Annex {
+        name: "tester",
+        yard: yard::build_tester(&config, &tester),
+        identity: yard::tester_identity(),
+    };
     let settings = ServeSettings {
         listen: args.listen.or(config.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
         door: DoorSettings { auth, hosts: config.hosts.clone(), origins: config.origins.clone() },
@@ -34,6 +44,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
             body: config.limits.limits().payload,
             ..Default::default()
         },
+        annexes: vec![annex],
         drain: config.limits.drain(),
     };
     let bound = match bind(Arc::clone(&yard), settings).await {
@@ -49,7 +60,12 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         }
     };
     let servers = config.servers().len();
-    let mut fleet = Fleet::start(Arc::clone(&yard), config, args.config)?;
+    let mut fleet = Fleet::start(
+        Arc::clone(&yard),
+        config,
+        args.config,
+        Crew { common, manned: Manned::Fully, directory },
+    )?;
     greet(&yard, servers, bound.address(), token.as_deref(), args.json);
     let stop = CancellationToken::new();
     let work = async {
@@ -57,6 +73,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
             () = bound.serve(stop.clone()) => Ok(()),
             failed = fleet.follow() => failed,
         };
+        tester.stop().await;
         fleet.stop().await;
         served
     };

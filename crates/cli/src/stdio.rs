@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use toolyard_hub::Source;
 use toolyard_serve::{StdioOptions, stdio_with};
+use toolyard_tester::{Servers, Sharing, Tester};
 
-use crate::args::StdioArgs;
-use crate::fleet::Fleet;
+use crate::args::{Expose, StdioArgs};
+use crate::fleet::{Crew, Fleet, Manned};
 use crate::signals::until_stopped;
-use crate::{Exit, config, yard};
+use crate::{Exit, config, shared, yard};
 
 pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     let Some(config) = config::load_or_tell(&args.config) else {
         return Ok(Exit::Usage);
     };
     let stop = CancellationToken::new();
-    let options = StdioOptions {
+    let mut options = StdioOptions {
         principal: yard::owner(&config),
         wire: toolyard_serve::StdioSettings {
             line: config.limits.limits().payload,
@@ -25,13 +27,34 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         stop: stop.clone(),
         ..StdioOptions::default()
     };
-    let yard = yard::build(&config);
-    let mut fleet = Fleet::start(Arc::clone(&yard), config, args.config)?;
+    let (common, directory) = (shared::common()?, Servers::default());
+    let exposed = |what| args.expose.contains(&what);
+    let tester = exposed(Expose::Tester).then(|| {
+        Tester::new(config.tester.settings(Sharing::Process), common.clone(), Arc::clone(&directory))
+    });
+    let (yard, manned) = match (&tester, exposed(Expose::Tools)) {
+        // Servers are then started when they are tested, not before.
+        (Some(tester), false) => {
+            options.mcp.identity = yard::tester_identity();
+            (yard::build_tester(&config, tester), Manned::Not)
+        }
+        (tester, _) => {
+            let yard = yard::build(&config);
+            if let Some(tester) = tester {
+                yard.add(Arc::clone(tester) as Arc<dyn Source>);
+            }
+            (yard, Manned::Fully)
+        }
+    };
+    let mut fleet = Fleet::start(Arc::clone(&yard), config, args.config, Crew { common, manned, directory })?;
     let work = async {
         let served = tokio::select! {
             served = stdio_with(yard, options) => served.map_err(Into::into),
             failed = fleet.follow() => failed,
         };
+        if let Some(tester) = tester {
+            tester.stop().await;
+        }
         fleet.stop().await;
         served
     };

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use toolyard_hub::{Permissions, Principal, Yard, YardSettings};
+use toolyard_hub::{Permissions, Principal, Source, Yard, YardSettings};
+use toolyard_serve::Identity;
+use toolyard_tester::Tester;
 
 use crate::config::Config;
 use crate::demo;
@@ -14,6 +16,27 @@ pub(crate) fn build(config: &Config) -> Arc<Yard> {
         yard.add(demo::source());
     }
     yard
+}
+
+/// The yard of the tester: its own, so that its tools are not among those that it tests.
+pub(crate) fn build_tester(config: &Config, tester: &Arc<Tester>) -> Arc<Yard> {
+    let yard = Yard::new(YardSettings { limits: config.limits.limits(), hooks: Vec::new() });
+    yard.add(Arc::clone(tester) as Arc<dyn Source>);
+    yard
+}
+
+/// Who the tester says it is.
+pub(crate) fn tester_identity() -> Identity {
+    Identity {
+        name: Tester::NAME.to_owned(),
+        title: Some("MCP server tester".to_owned()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        instructions: Some(
+            "Connect to one MCP server with connect_to_server, look at everything that it advertises, call its tools, \
+             read its resources, get its prompts, and disconnect. Answers are verbatim and timed."
+                .to_owned(),
+        ),
+    }
 }
 
 /// Whoever started this process, or holds the token that it printed.

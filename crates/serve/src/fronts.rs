@@ -1,5 +1,5 @@
-//! The MCP endpoints of one listener: one for the whole yard, and one for each source that somebody asked for by
-//! name, opened when first used.
+//! The MCP endpoints of one listener: one for the whole yard, one for each annex, and one for each source that somebody
+//! asked for by name, opened when first used.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,13 +8,24 @@ use tokio::task::JoinSet;
 use toolyard_hub::{SourceName, Yard};
 use toolyard_wire::{Endpoint, EndpointSettings};
 
-use crate::mcp::{Front, McpSettings, Scope, announce};
+use crate::mcp::{Front, Identity, McpSettings, Scope, announce};
+
+/// Another yard behind the same door, with tools about tools: it is no part of what the yard itself offers.
+#[derive(Debug, Clone)]
+pub struct Annex {
+    /// It is served at `/{name}/mcp`.
+    pub name: &'static str,
+    pub yard: Arc<Yard>,
+    /// Who it says it is.
+    pub identity: Identity,
+}
 
 pub(crate) struct Fronts {
     yard: Arc<Yard>,
     mcp: McpSettings,
     endpoint: EndpointSettings,
     all: Open,
+    annexes: Vec<(&'static str, Open)>,
     sources: Mutex<HashMap<SourceName, Open>>,
     announcers: Mutex<JoinSet<()>>,
 }
@@ -26,10 +37,25 @@ struct Open {
 }
 
 impl Fronts {
-    pub(crate) fn new(yard: Arc<Yard>, mcp: McpSettings, endpoint: EndpointSettings) -> Arc<Self> {
+    pub(crate) fn new(
+        yard: Arc<Yard>,
+        annexes: Vec<Annex>,
+        mcp: McpSettings,
+        endpoint: EndpointSettings,
+    ) -> Arc<Self> {
         let announcers = Mutex::new(JoinSet::new());
         let all = open(&yard, Scope::All, &mcp, &endpoint, &announcers);
-        Arc::new(Self { yard, mcp, endpoint, all, sources: Mutex::default(), announcers })
+        let open_annex = |annex: Annex| {
+            let mcp = McpSettings { identity: annex.identity, ..mcp.clone() };
+            (annex.name, open(&annex.yard, Scope::All, &mcp, &endpoint, &announcers))
+        };
+        let annexes = annexes.into_iter().map(open_annex).collect();
+        Arc::new(Self { yard, mcp, endpoint, all, annexes, sources: Mutex::default(), announcers })
+    }
+
+    /// The annexes, by name.
+    pub(crate) fn annexes(&self) -> impl Iterator<Item = (&'static str, &Arc<Endpoint<Front>>)> {
+        self.annexes.iter().map(|(name, open)| (*name, &open.endpoint))
     }
 
     /// The whole yard.
@@ -77,7 +103,8 @@ impl Fronts {
 
     fn each(&self) -> Vec<Open> {
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        std::iter::once(&self.all).chain(sources.values()).cloned().collect()
+        let annexes = self.annexes.iter().map(|(_, open)| open);
+        std::iter::once(&self.all).chain(annexes).chain(sources.values()).cloned().collect()
     }
 }
 

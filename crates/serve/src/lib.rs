@@ -10,6 +10,7 @@ mod router;
 mod stdio;
 
 pub use door::{Auth, DoorSettings, Token};
+pub use fronts::Annex;
 pub use listen::{Bound, ServeError, ServeSettings, bind};
 pub use mcp::{Identity, McpSettings};
 pub use stdio::{StdioOptions, stdio, stdio_with};

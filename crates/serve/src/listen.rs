@@ -15,7 +15,7 @@ use toolyard_wire::EndpointSettings;
 
 use crate::connection::Connection;
 use crate::door::{Auth, Door, DoorSettings};
-use crate::fronts::Fronts;
+use crate::fronts::{Annex, Fronts};
 use crate::mcp::McpSettings;
 use crate::router::router;
 
@@ -31,6 +31,8 @@ pub struct ServeSettings {
     pub door: DoorSettings,
     pub mcp: McpSettings,
     pub endpoint: EndpointSettings,
+    /// Served beside the yard.
+    pub annexes: Vec<Annex>,
     /// How long calls in flight may still take once we are told to stop.
     pub drain: Duration,
 }
@@ -74,7 +76,7 @@ impl Bound {
     pub async fn serve(self, stop: CancellationToken) {
         let Self { listener, address, yard, settings } = self;
         let door = Door::new(settings.door, address.ip().is_loopback());
-        let fronts = Fronts::new(yard, settings.mcp, settings.endpoint);
+        let fronts = Fronts::new(yard, settings.annexes, settings.mcp, settings.endpoint);
         let service = TowerToHyperService::new(router(Arc::clone(&fronts), door));
         let connections = GracefulShutdown::new();
         let cut = CancellationToken::new();

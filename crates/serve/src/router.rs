@@ -20,14 +20,17 @@ use crate::mcp::Front;
 pub(crate) const PUBLIC: [&str; 2] = ["/", "/health"];
 
 pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
-    Router::new()
+    let mut router = Router::new()
         .route("/", get(welcome))
         .route("/health", get(health))
         .route("/mcp", any(mcp))
-        .route("/servers/{name}/mcp", any(mcp_of_source))
-        .fallback(nowhere)
-        .with_state(fronts)
-        .layer(from_fn_with_state(door, guard))
+        .route("/servers/{name}/mcp", any(mcp_of_source));
+    for (name, endpoint) in fronts.annexes() {
+        let endpoint = Arc::clone(endpoint);
+        let annex = any(move |request: Request<Body>| async move { respond(&endpoint, request).await });
+        router = router.route(&format!("/{name}/mcp"), annex);
+    }
+    router.fallback(nowhere).with_state(fronts).layer(from_fn_with_state(door, guard))
 }
 
 async fn mcp(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {

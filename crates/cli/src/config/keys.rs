@@ -11,6 +11,7 @@ use super::limits::LimitKeys;
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, Time, Word, Words};
 use crate::args::AuthMode;
+use toolyard_tester::{Sharing, TesterSettings};
 
 /// The configuration of Toolyard, `toolyard.toml`. Every key is optional.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -33,9 +34,39 @@ pub(super) struct ConfigKeys {
     pub(super) imports: Option<Vec<String>>,
     /// Limits of the yard.
     pub(super) limits: LimitKeys,
+    /// The tools that test other servers.
+    pub(super) tester: TesterKeys,
     /// MCP servers by name.
     #[allow(dead_code, reason = "each server is read on its own, so that one mistake costs one server")]
     pub(super) servers: BTreeMap<String, ServerKeys>,
+}
+
+/// The tools that test other servers.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, expecting = "a table")]
+pub(crate) struct TesterKeys {
+    /// How long a server may take to connect, and to answer with a list. One of this configuration has its own.
+    connect_timeout: Option<Time>,
+    /// How long a call may be silent. A server of this configuration has its own.
+    call_timeout: Option<Time>,
+}
+
+impl TesterKeys {
+    fn over(self, earlier: Self) -> Self {
+        Self {
+            connect_timeout: self.connect_timeout.or(earlier.connect_timeout),
+            call_timeout: self.call_timeout.or(earlier.call_timeout),
+        }
+    }
+
+    pub(crate) fn settings(self, sharing: Sharing) -> TesterSettings {
+        let usual = TesterSettings::new(sharing);
+        TesterSettings {
+            connect_time: self.connect_timeout.map_or(usual.connect_time, |time| time.0),
+            call_time: self.call_timeout.map_or(usual.call_time, |time| time.0),
+            ..usual
+        }
+    }
 }
 
 /// One MCP server: a `command` to start, or a `url` to connect to.
@@ -127,6 +158,7 @@ impl ConfigKeys {
             demo: self.demo.or(earlier.demo),
             imports: None,
             limits: self.limits.over(earlier.limits),
+            tester: self.tester.over(earlier.tester),
             servers: BTreeMap::new(),
         }
     }

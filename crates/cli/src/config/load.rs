@@ -175,6 +175,7 @@ impl Loading<'_> {
             permissions: self.keys.permissions,
             demo: self.keys.demo.unwrap_or(false),
             limits: self.keys.limits,
+            tester: self.keys.tester,
             servers: self.servers.into_iter().map(|server| server.entry).collect(),
             problems,
             files: self.files.into_seen(),

@@ -52,7 +52,7 @@ async fn parent(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, F
     let (settings, keeper) = command(arguments)?;
     let child = Child::spawn(&settings, &keeper)?;
     println!("{}", child.id());
-    println!("{}", child.exited().await);
+    println!("{}", child.exited().await.words);
     Ok(ExitCode::SUCCESS)
 }
 
