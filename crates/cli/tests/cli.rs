@@ -6,6 +6,7 @@ mod cli {
     mod keeping;
     mod starting;
     mod stopping;
+    mod tester;
 
     const TOOLYARD: &str = env!("CARGO_BIN_EXE_toolyard");
     const SERVE: [&str; 4] = ["serve", "--listen", "127.0.0.1:0", "--json"];

@@ -3,8 +3,10 @@
 use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Offer, Raw, Schema, ToolOffer};
+use toolyard_hub::{Offer, Raw, Schema, ToolOffer, Violation};
 
 static TEXT: &str = include_str!("definitions.json");
 
@@ -72,7 +74,7 @@ impl Verb {
 
     /// The schema of its arguments, as advertised.
     pub(crate) fn input_schema(self) -> Raw {
-        self.definition().remove("inputSchema").unwrap_or_else(|| to_raw(&serde_json::json!({})))
+        self.definition().remove("inputSchema").unwrap_or_else(|| to_raw(&json!({})))
     }
 
     /// A part of its return schema, by the keys that lead there.
@@ -85,12 +87,35 @@ impl Verb {
     }
 }
 
+/// Where an object of the server's breaks the promises of a part of the return schema. Only the keys that the schema
+/// names are looked at: elsewhere there may be numbers that no reader of ours can hold.
+pub(crate) fn broken_promises(part: &Schema, given: &RawValue) -> Vec<Violation> {
+    #[derive(Deserialize)]
+    struct Part {
+        properties: Map<String, Value>,
+    }
+    let keys =
+        serde_json::from_str::<Part>(part.text().get()).map(|part| part.properties).unwrap_or_default();
+    let Ok(object) = Object::parse(given) else { return part.violations(given) };
+    let mut outline = Object::default();
+    for (key, value) in object.members().filter(|(key, _)| keys.contains_key(*key)) {
+        let readable = serde_json::from_str::<Value>(value.get()).is_ok();
+        let stands_for = match value.get().as_bytes().first() {
+            Some(b'{') if !readable => to_raw(&json!({})),
+            Some(b'[') if !readable => to_raw(&json!([])),
+            _ => value.to_owned(),
+        };
+        outline.set(key, stands_for);
+    }
+    part.violations(&outline.to_raw())
+}
+
 /// What the tester offers.
 pub(crate) fn offer() -> Arc<Offer> {
     let tool = |definition: &Raw| ToolOffer {
         definition: definition.clone(),
         permissions: Vec::new(),
-        metadata: serde_json::Map::new(),
+        metadata: Map::new(),
         hooks: Vec::new(),
     };
     Arc::new(Offer { tools: DEFINITIONS.iter().map(tool).collect(), ..Offer::default() })

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
 
 pub use kind::Kind;
 use rpc::Server;
@@ -65,6 +66,28 @@ pub async fn serve(options: Options, announce: impl FnOnce(SocketAddr)) -> std::
         served = serving => served.map(|()| 0),
         Some(code) = leaving.recv() => Ok(code),
     }
+}
+
+/// A server over HTTP in this very process, for as long as this lives.
+#[derive(Debug)]
+pub struct Nearby {
+    /// Where its MCP endpoint is.
+    pub url: String,
+    _task: AbortOnDropHandle<()>,
+}
+
+/// Starts a server over HTTP in this very process.
+pub async fn nearby(kind: Kind) -> Option<Nearby> {
+    let (tell, told) = oneshot::channel();
+    let options = Options { kind, over: Over::Http, delay: Duration::from_secs(2), file: None };
+    let task = AbortOnDropHandle::new(tokio::spawn(async move {
+        // Whoever waits for the address learns it if there is none.
+        let announce = |address| {
+            let _ = tell.send(address);
+        };
+        let _ = serve(options, announce).await;
+    }));
+    Some(Nearby { url: format!("http://{}/mcp", told.await.ok()?), _task: task })
 }
 
 /// Says something on standard error.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
+use reqwest::redirect::Policy;
 use tokio::task::JoinSet;
 use toolyard_hub::{Abilities, Raw};
 use toolyard_wire::{
@@ -21,6 +22,9 @@ use crate::settings::{CommandSettings, ServerSettings, TransportSettings, UrlKin
 
 /// How often a server may want to know who we are before it is taken to go round in circles.
 const MOST_TRIES: usize = 3;
+
+/// How often a request is sent on to another address.
+const MOST_REDIRECTS: usize = 5;
 
 /// What all connections of this process share.
 #[derive(Debug, Clone)]
@@ -42,6 +46,11 @@ impl Common {
         let http = reqwest::Client::builder()
             .connect_timeout(Duration::from_secs(10))
             .pool_max_idle_per_host(256)
+            // The others would turn a POST into a GET, which no MCP server means.
+            .redirect(Policy::custom(|attempt| match (attempt.status().as_u16(), attempt.previous().len()) {
+                (307 | 308, ..MOST_REDIRECTS) => attempt.follow(),
+                _ => attempt.stop(),
+            }))
             .tcp_nodelay(true)
             .build()?;
         Ok(Self { http, keeper, me, auth: AuthShared::default() })
@@ -57,7 +66,7 @@ pub(crate) struct Refused {
     pub(crate) challenge: Option<Challenge>,
     /// Trying again changes nothing until a person does something about it.
     pub(crate) needs_person: bool,
-    pub(crate) cause: Cause,
+    pub(crate) cause: Box<Cause>,
 }
 
 /// What is behind a refusal, for whoever wants to know more than the reason in words.
@@ -72,7 +81,7 @@ pub(crate) enum Cause {
 
 impl Refused {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        let cause = Cause::Other;
+        let cause = Box::new(Cause::Other);
         Self { reason: reason.into(), stderr: Vec::new(), challenge: None, needs_person: false, cause }
     }
 }
@@ -80,7 +89,7 @@ impl Refused {
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
         let (challenge, reason) = (Challenge::of(&failure), failure.to_string());
-        Self { challenge, cause: Cause::Failure(failure), ..Self::new(reason) }
+        Self { challenge, cause: Box::new(Cause::Failure(failure)), ..Self::new(reason) }
     }
 }
 
@@ -90,7 +99,7 @@ impl From<SpawnError> for Refused {
             Some(suggestion) => format!("{error}; {suggestion}"),
             None => error.to_string(),
         };
-        Self { cause: Cause::Spawn(error), ..Self::new(reason) }
+        Self { cause: Box::new(Cause::Spawn(error)), ..Self::new(reason) }
     }
 }
 
@@ -187,7 +196,7 @@ async fn died(failure: Failure, command: &CommandSettings, child: &mut Child) ->
         Ok(fate) => (format!("{} {}", command.program, fate.words), Cause::Exit(fate)),
         Err(_) => (failure.to_string(), Cause::Failure(failure)),
     };
-    Refused { stderr: child.stderr_tail(), cause, ..Refused::new(reason) }
+    Refused { stderr: child.stderr_tail(), cause: Box::new(cause), ..Refused::new(reason) }
 }
 
 fn static_headers(url: &UrlSettings) -> Result<HeaderMap, Refused> {

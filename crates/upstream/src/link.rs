@@ -214,7 +214,10 @@ impl Link {
             Failure::Unauthorized { .. } => (Kind::Unauthenticated, facts(&failure)),
             _ => (Kind::ConnectionLost, facts(&failure)),
         };
-        let mut message = format!("the server {words}");
+        let mut message = match &failure {
+            Failure::Lost(why) => format!("the connection to the server was lost: {why}"),
+            _ => format!("the server {words}"),
+        };
         if let Some(child) = &self.live.child {
             if let Some(fate) = exited(child).await {
                 message = format!("the server {}", fate.0);
@@ -265,7 +268,7 @@ fn add_stderr(facts: &mut Map<String, Value>, stderr: &[String]) {
 
 fn cannot_connect(refused: Refused) -> Error {
     let mut reason = refused.reason;
-    let (mut facts, suggestion) = match refused.cause {
+    let (mut facts, suggestion) = match *refused.cause {
         Cause::Failure(failure) => (facts(&failure), None),
         Cause::Spawn(error) => {
             reason = error.to_string();

@@ -96,6 +96,7 @@ impl Use<'_> {
 }
 
 /// How the call itself went.
+#[derive(Clone, Copy)]
 struct Execution {
     began: SystemTime,
     /// The time on the wire; nothing if it never came back from there.

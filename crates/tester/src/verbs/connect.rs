@@ -126,7 +126,7 @@ fn suggested(error: Error, is_command: bool) -> Error {
              `toolyard login`, and connect by its configured name"
         }
         Some(300..=399) => "connect to the address that it redirects to",
-        Some(404 | 405 | 406) => "check the path: MCP is often served at /mcp, and at /sse by old servers",
+        Some(404..=406) => "check the path: MCP is often served at /mcp, and at /sse by old servers",
         Some(500..=599) => "the server itself fails: look at its log",
         Some(_) => "check that this is the address of an MCP server",
         None if is_command && fact("stderr").is_some() => {

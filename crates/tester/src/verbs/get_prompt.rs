@@ -11,7 +11,7 @@ use toolyard_upstream::Lists;
 use super::{Use, about, members};
 use crate::answer::{Answer, Metadata, now};
 use crate::connection::{Connection, Counts};
-use crate::definitions::Verb;
+use crate::definitions::{Verb, broken_promises};
 use crate::fault::{Fault, recast};
 use crate::offered::list;
 
@@ -58,7 +58,7 @@ impl Use<'_> {
             prompt.set(key, value.to_owned());
         }
         let prompt = prompt.to_raw();
-        let answer = match PROMPT.violations(&prompt).first() {
+        let answer = match broken_promises(&PROMPT, &prompt).first() {
             None => about(&connection).with("prompt", prompt),
             // What came is told as it came, but not where the contract promises something else.
             Some(first) => {

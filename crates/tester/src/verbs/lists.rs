@@ -12,7 +12,7 @@ use toolyard_upstream::{Lists, Pages};
 use super::{Use, about};
 use crate::answer::{Answer, Metadata, now};
 use crate::connection::Connection;
-use crate::definitions::Verb;
+use crate::definitions::{Verb, broken_promises};
 use crate::fault::Fault;
 use crate::offered::{Has, list};
 
@@ -85,7 +85,7 @@ fn sorted(answer: Answer, key: &str, items: Vec<Raw>, contract: &Schema) -> Answ
     let mut malformed = Vec::new();
     let mut wellformed = Vec::new();
     for item in items {
-        let violations = contract.violations(&item);
+        let violations = broken_promises(contract, &item);
         if violations.is_empty() {
             wellformed.push(item);
         } else {

@@ -14,7 +14,7 @@ use toolyard_upstream::Lists;
 use super::{Use, about, members};
 use crate::answer::{Answer, Metadata, now};
 use crate::connection::{Connection, Counts};
-use crate::definitions::Verb;
+use crate::definitions::{Verb, broken_promises};
 use crate::fault::{Fault, recast};
 use crate::offered::list;
 
@@ -57,7 +57,7 @@ impl Use<'_> {
         } else {
             metadata.note("the server's answer has no contents that could be read");
         }
-        let violations = RESOURCE.violations(&resource);
+        let violations = broken_promises(&RESOURCE, &resource);
         let answer = match violations.first() {
             None => about(&connection).with("resource", resource),
             // What came is told as it came, but not where the contract promises something else.

@@ -20,7 +20,9 @@ use super::soon;
 
 /// A server process and where it listens.
 pub struct Server {
-    process: Mutex<Process>,
+    process: Arc<Mutex<Process>>,
+    /// Where its MCP endpoint is.
+    path: String,
     /// `127.0.0.1:PORT`
     pub address: String,
     /// The token that it printed, if it did.
@@ -38,7 +40,14 @@ impl Server {
         let url = said["mcp"].as_str().unwrap();
         let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap();
         let token = said["token"].as_str().map(ToOwned::to_owned);
-        Arc::new(Self { process: Mutex::new(process), address: address.to_owned(), token })
+        let (process, path) = (Arc::new(Mutex::new(process)), "/mcp".to_owned());
+        Arc::new(Self { process, path, address: address.to_owned(), token })
+    }
+
+    /// The same server at another of its endpoints.
+    pub fn at(&self, path: &str) -> Arc<Self> {
+        let (address, token) = (self.address.clone(), self.token.clone());
+        Arc::new(Self { process: Arc::clone(&self.process), path: path.to_owned(), address, token })
     }
 
     pub async fn process(&self) -> tokio::sync::MutexGuard<'_, Process> {
@@ -65,7 +74,7 @@ impl Server {
             // How it ended shows in the reply.
             let _ = connection.await;
         }));
-        let mut request = Request::builder().method(method).uri("/mcp").header("host", &self.address);
+        let mut request = Request::builder().method(method).uri(&self.path).header("host", &self.address);
         for (name, value) in headers {
             request = request.header(name, value);
         }

@@ -79,6 +79,11 @@ impl Process {
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
     }
 
+    /// How many descriptors it has open.
+    pub fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.pid)).unwrap().count()
+    }
+
     pub async fn kill(&mut self) {
         self.child.kill().await.unwrap();
     }

@@ -30,6 +30,8 @@ impl Server {
             }
             (Kind::UnknownKeys, "odd") => Reply::Result(ODD_RESULT.to_owned()),
             (Kind::ArrayOutput, "array") => structured("[1,2,3]", "[1,2,3]"),
+            (Kind::WrongOutput, "wrong") => structured("wrong", r#"{"n":"one"}"#),
+            (Kind::WrongOutput, "missing") => text("nothing structured"),
             (Kind::OddContent, "hologram") => Reply::Result(HOLOGRAM.to_owned()),
             (Kind::OddContent, "list_tools") => Reply::Result(LIST.to_owned()),
             (Kind::ProgressThenSilence, "silence") => {

@@ -55,10 +55,14 @@ pub enum Kind {
     Asks,
     /// A tool that tells how many sessions there were and are.
     CountsSessions,
+    /// Tools whose results are not what their output schemas say.
+    WrongOutput,
+    /// Definitions and answers with values of the wrong types.
+    IllTyped,
 }
 
 impl Kind {
-    pub const ALL: [(&str, Self); 24] = [
+    pub const ALL: [(&str, Self); 26] = [
         ("pages", Self::Pages),
         ("unknown-keys", Self::UnknownKeys),
         ("null-schema", Self::NullSchema),
@@ -83,6 +87,8 @@ impl Kind {
         ("modern-only", Self::ModernOnly),
         ("asks", Self::Asks),
         ("counts-sessions", Self::CountsSessions),
+        ("wrong-output", Self::WrongOutput),
+        ("ill-typed", Self::IllTyped),
     ];
 
     pub fn parse(name: &str) -> Option<Self> {
@@ -99,7 +105,7 @@ impl Kind {
 
     /// Whether it offers resources and prompts beside its tools.
     pub(super) fn is_rich(self) -> bool {
-        matches!(self, Self::Pages | Self::UnknownKeys)
+        matches!(self, Self::Pages | Self::UnknownKeys | Self::IllTyped)
     }
 }
 

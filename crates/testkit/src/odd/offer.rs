@@ -63,6 +63,12 @@ impl Server {
                 self.page("resourceTemplates", &self.named(template, 2), params)
             }
             "prompts/list" if self.kind().is_rich() => self.page("prompts", &self.named(prompt, 3), params),
+            "resources/read" if self.kind() == Kind::IllTyped => {
+                Reply::Result(r#"{"contents":[{"uri":5,"mimeType":["text"],"text":"words"}]}"#.to_owned())
+            }
+            "prompts/get" if self.kind() == Kind::IllTyped => {
+                Reply::Result(r#"{"messages":[{"role":"user","content":["words"]}]}"#.to_owned())
+            }
             "resources/read" if self.kind().is_rich() && params.uri.starts_with("odd://") => {
                 let contents = json!([{"uri": params.uri, "text": format!("the text of {}", params.uri)}]);
                 Reply::Result(format!(r#"{{{}"contents":{contents}}}"#, self.more()))
@@ -119,6 +125,10 @@ impl Server {
             Kind::Changes => vec![tool(&format!("tool_{}", self.seen.starts)), tool("exit")],
             Kind::Asks => ["elicit", "sample", "roots", "everything"].map(tool).to_vec(),
             Kind::CountsSessions => vec![tool("sessions")],
+            Kind::WrongOutput => ["wrong", "missing"].map(with_output).to_vec(),
+            Kind::IllTyped => {
+                vec![r#"{"name":"typed","description":5,"inputSchema":{}}"#.to_owned(), "7".to_owned()]
+            }
             _ => Vec::new(),
         });
         tools
@@ -139,6 +149,11 @@ fn tool(name: &str) -> String {
 
 fn with_schema(name: &str, schema: &str) -> String {
     format!(r#"{{"name":"{name}","description":"The tool {name}.","inputSchema":{schema}}}"#)
+}
+
+fn with_output(name: &str) -> String {
+    let output = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+    format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}},"outputSchema":{output}}}"#)
 }
 
 fn resource(number: u64, more: &str) -> String {

@@ -24,7 +24,7 @@ async fn what_only_the_system_can_refuse_is_told_in_its_words() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let child = start(&script, &[]).unwrap();
     let why = format!("could not be started: {script}: No such file or directory (os error 2)");
-    assert_eq!(soon("the end", child.exited()).await, why);
+    assert_eq!(soon("the end", child.exited()).await.words, why);
 }
 
 #[tokio::test]

@@ -309,6 +309,12 @@ async fn refused(response: Response, spoken: &Spoken, longest: usize) -> Result<
     if status == 404 && spoken.session.is_some() {
         return Err(Failure::SessionGone);
     }
+    if let Some(place) =
+        response.headers().get(header::LOCATION).filter(|_| response.status().is_redirection())
+    {
+        let body = format!("it is at {} now", String::from_utf8_lossy(place.as_bytes()));
+        return Err(Failure::Status { status, body });
+    }
     let text = body(response, longest).await.unwrap_or_default();
     #[derive(serde::Deserialize)]
     struct Errors {

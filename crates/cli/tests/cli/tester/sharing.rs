@@ -1,0 +1,145 @@
+//! Whose connection it is, and what happens when several things are done at once.
+
+use serde_json::json;
+use toolyard_testkit::harness::{Client, Scratch, Server, Version, soon};
+
+use super::{QUICK, SERVE, TOOLYARD, Tester, demo};
+
+async fn serve(scratch: &Scratch, config: &str) -> std::sync::Arc<Server> {
+    let config = scratch.file("toolyard.toml", config);
+    Server::start(TOOLYARD, &[&SERVE[..], &["--config", &config]].concat()).await
+}
+
+#[tokio::test]
+async fn over_http_every_session_has_its_own_connection_and_a_principal_without_sessions_one() {
+    let scratch = Scratch::new();
+    let server = serve(&scratch, QUICK).await;
+    let demo = demo(&scratch);
+    let mut ada = Tester::join(&server, Version::V2025_11_25).await;
+    let mut bob = Tester::join(&server, Version::V2025_11_25).await;
+    ada.connect(&demo).await;
+    bob.fails("not_connected", "list_tools", json!({})).await;
+    bob.connect(&demo).await;
+    ada.uses("disconnect", json!({})).await;
+    bob.calls("add", json!({"a": 1, "b": 2})).await;
+    ada.fails("not_connected", "list_tools", json!({})).await;
+    // The modern era has no sessions: all that this token's clients do is on one connection.
+    let mut cyd = Tester::join(&server, Version::V2026_07_28).await;
+    let mut dan = Tester::join(&server, Version::V2026_07_28).await;
+    cyd.fails("not_connected", "list_tools", json!({})).await;
+    cyd.connect(&demo).await;
+    dan.calls("add", json!({"a": 1, "b": 2})).await;
+}
+
+#[tokio::test]
+async fn over_http_a_command_line_needs_the_permission_spawn_and_a_configured_server_its_own() {
+    let scratch = Scratch::new();
+    let file = scratch.file("demo.toml", "demo = true\n");
+    let known = |name: &str, more: &str| {
+        format!(
+            "[servers.{name}]\ncommand = \"{TOOLYARD}\"\nargs = [\"stdio\", \"--config\", \"{file}\"]\n{more}"
+        )
+    };
+    let config = format!(
+        "permissions = [\"read\"]\n{QUICK}{}{}{}",
+        known("open", "permissions = [\"read\"]\n"),
+        known("closed", "permissions = { \"add*\" = [\"write\"] }\n"),
+        known("partial", "disabled_tools = [\"fail\"]\n")
+    );
+    let server = serve(&scratch, &config).await;
+    let mut tester = Tester::join(&server, Version::V2025_11_25).await;
+    for (url, missing) in [(demo(&scratch).as_str(), "spawn"), ("closed", "write"), ("partial", "manage")] {
+        let error = tester.fails("execution_error", "connect_to_server", json!({"url": url})).await;
+        assert!(
+            error["message"].as_str().unwrap().ends_with(&format!("needs the permission {missing}")),
+            "{error:#}"
+        );
+    }
+    tester.connect("open").await;
+    tester.calls("add", json!({"a": 1, "b": 2})).await;
+}
+
+#[tokio::test]
+async fn of_two_connects_at_once_one_is_refused() {
+    let mut tester = Tester::start().await;
+    let mut first = tester.client.begin_call("connect_to_server", json!({"url": "sleep 60"})).await;
+    let _second = tester.client.begin_call("connect_to_server", json!({"url": "sleep 60"})).await;
+    // Whichever comes second is refused at once, and the other one ends when its time is up.
+    let mut said = Vec::new();
+    for _ in 0..2 {
+        let answer = first.next().await.unwrap();
+        let answer = tester.checked("connect_to_server", answer.result());
+        said.push(answer["error"]["message"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(said, ["a connection to sleep 60 is being made", "it did not answer within 2 s"]);
+}
+
+#[tokio::test]
+async fn disconnecting_ends_what_is_under_way() {
+    let scratch = Scratch::new();
+    let server = serve(&scratch, QUICK).await;
+    let mut tester = Tester::join(&server, Version::V2026_07_28).await;
+    tester.connect(&demo(&scratch)).await;
+    let call = json!({"name": "count_down", "arguments": {"from": 20, "pause_ms": 1000}});
+    let running = tester.client.begin_call("call_tool", call).await;
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    let left = tester.uses("disconnect", json!({})).await;
+    assert_eq!(left["success"], true, "{left:#}");
+    let ended = soon("the end of the call", running.finish()).await.answer;
+    let ended = tester.checked("call_tool", ended.result());
+    assert_eq!(ended["error"]["type"], "not_connected", "{ended:#}");
+}
+
+#[tokio::test]
+async fn progress_of_the_server_reaches_whoever_tests_it() {
+    let scratch = Scratch::new();
+    let mut tester = Tester::start().await;
+    tester.connect(&demo(&scratch)).await;
+    let call = json!({"name": "count_down", "arguments": {"from": 3}});
+    let watched = tester.client.begin_watched_call("call_tool", call, "mine").await;
+    let exchange = watched.finish().await;
+    let progress = exchange.of("notifications/progress");
+    assert!(progress.len() >= 3, "{progress:?}");
+    assert!(progress.iter().all(|said| said["progressToken"] == "mine"), "{progress:?}");
+}
+
+#[tokio::test]
+async fn questions_of_the_server_reach_whoever_tests_it() {
+    let scratch = Scratch::new();
+    let mut tester = Tester::start().await;
+    tester.connect(&demo(&scratch)).await;
+    let mut asking =
+        tester.client.begin_call("call_tool", json!({"name": "ask_name", "arguments": {}})).await;
+    let question = asking.next().await.unwrap();
+    assert_eq!(question.method(), Some("elicitation/create"));
+    tester.client.reply(question.id(), json!({"action": "accept", "content": {"name": "Ada"}})).await;
+    let answer = asking.finish().await.answer;
+    let answer = tester.checked("call_tool", answer.result());
+    assert_eq!(answer["tool_call"]["result"]["content"][0]["text"], "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn ending_the_tester_ends_what_it_started() {
+    let scratch = Scratch::new();
+    let mut tester = Tester::start().await;
+    let file = scratch.path("demo.toml").display().to_string();
+    tester.connect(&demo(&scratch)).await;
+    let running = || {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+        lines.filter(|line| String::from_utf8_lossy(line).contains(&file)).count()
+    };
+    assert_eq!(running(), 2);
+    let Tester { client, .. } = tester;
+    close(client).await;
+    let gone = async {
+        while running() > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    soon("the server to end", gone).await;
+}
+
+async fn close(client: Client) {
+    client.line().hang_up().await;
+}
