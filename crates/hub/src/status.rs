@@ -36,6 +36,8 @@ pub struct Status {
     pub reason: Option<String>,
     /// The last lines that its process wrote to standard error.
     pub stderr: Vec<String>,
+    /// What is odd about what it offers: things that were left out, or that somebody else offers too.
+    pub warnings: Vec<String>,
     pub transport: Option<&'static str>,
     /// The version of the protocol that is spoken with it.
     pub version: Option<&'static str>,
@@ -58,6 +60,7 @@ impl Status {
             state,
             reason: None,
             stderr: Vec::new(),
+            warnings: Vec::new(),
             transport: None,
             version: None,
             since: Instant::now(),

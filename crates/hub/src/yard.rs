@@ -103,6 +103,9 @@ impl Yard {
             let before = self.catalog.load_full();
             let now = before.rebuilt(&sources);
             let change = now.change_since(&before);
+            for (source, warning) in now.warnings().iter().filter(|new| !before.warnings().contains(new)) {
+                tracing::warn!(%source, warning, "odd");
+            }
             self.catalog.store(Arc::new(now));
             self.served.store(serving, Ordering::SeqCst);
             change
@@ -129,7 +132,14 @@ impl Yard {
 
     /// How every source is doing, in the order of the yard.
     pub fn statuses(&self) -> Vec<(SourceName, Status)> {
-        self.lock_sources().iter().map(|source| (source.name().clone(), source.status())).collect()
+        let catalog = self.catalog();
+        let status = |source: &Arc<dyn Source>| {
+            let name = source.name().clone();
+            let own = catalog.warnings().iter().filter(|(of, _)| *of == name).map(|(_, text)| text.clone());
+            let warnings = own.collect();
+            (name, Status { warnings, ..source.status() })
+        };
+        self.lock_sources().iter().map(status).collect()
     }
 
     /// Whether every source has started or failed to: the lists are whole.

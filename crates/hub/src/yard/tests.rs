@@ -114,3 +114,13 @@ fn a_source_that_outlives_its_yard_tells_nobody() {
     source.now_offers(tools(&["b"]));
     source.feed().resource_updated("x://1");
 }
+
+#[test]
+fn what_is_odd_about_an_offer_is_in_the_status_of_its_source() {
+    let yard =
+        yard(&[&Fake::offering("a", resources(&["x://1"])), &Fake::offering("b", resources(&["x://1"]))]);
+    let warnings: Vec<_> =
+        yard.statuses().into_iter().map(|(name, status)| (name.to_string(), status.warnings)).collect();
+    let told = "resource x://1 is already offered by a".to_owned();
+    assert_eq!(warnings, [("a".to_owned(), Vec::new()), ("b".to_owned(), vec![told])]);
+}
