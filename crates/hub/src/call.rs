@@ -220,7 +220,7 @@ struct Watch<'a> {
 impl<'a> Watch<'a> {
     fn start(yard: &'a Yard, subject: &str, source: &SourceName, principal: &str) -> Self {
         let id = yard.events().next_call();
-        yard.events().tell(|| Event::CallStarted {
+        yard.events().tell_call(|| Event::CallStarted {
             id,
             subject: subject.to_owned(),
             source: source.clone(),
@@ -233,7 +233,7 @@ impl<'a> Watch<'a> {
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
         let (id, ended, duration) = (self.id, self.ended, self.began.elapsed());
-        self.yard.events().tell(|| Event::CallEnded { id, ended, duration });
+        self.yard.events().tell_call(|| Event::CallEnded { id, ended, duration });
     }
 }
 

@@ -69,29 +69,48 @@ impl Change {
 /// The stream that watchers read.
 #[derive(Debug)]
 pub struct Events {
-    sender: broadcast::Sender<Arc<Event>>,
+    all: broadcast::Sender<Arc<Event>>,
+    /// Everything but calls: whoever only wants to know what changed is not woken by each of them.
+    changes: broadcast::Sender<Arc<Event>>,
     next_call: AtomicU64,
 }
 
 impl Default for Events {
     fn default() -> Self {
-        Self { sender: broadcast::channel(KEPT).0, next_call: AtomicU64::new(1) }
+        Self {
+            all: broadcast::channel(KEPT).0,
+            changes: broadcast::channel(KEPT).0,
+            next_call: AtomicU64::new(1),
+        }
     }
 }
 
 impl Events {
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.sender.subscribe()
+        self.all.subscribe()
+    }
+
+    /// What changes, without the calls.
+    pub fn changes(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.changes.subscribe()
     }
 
     pub(crate) fn next_call(&self) -> CallId {
         CallId(self.next_call.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Builds the event only if somebody watches.
-    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
-        if self.sender.receiver_count() > 0 {
-            let _ = self.sender.send(Arc::new(event()));
+    /// Tells of a call. Builds the event only if somebody watches.
+    pub(crate) fn tell_call(&self, event: impl FnOnce() -> Event) {
+        if self.all.receiver_count() > 0 {
+            let _ = self.all.send(Arc::new(event()));
         }
+    }
+
+    /// Tells of a change.
+    pub(crate) fn tell(&self, event: Event) {
+        let event = Arc::new(event);
+        // Nobody may be watching.
+        let _ = self.changes.send(Arc::clone(&event));
+        let _ = self.all.send(event);
     }
 }

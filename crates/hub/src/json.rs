@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// Up to this many keys are compared one by one. Keys come from strangers: comparing each of very many with all
@@ -52,6 +52,13 @@ impl Object {
         serde_json::from_str(raw.get())
     }
 
+    /// The members of an object other than these.
+    pub fn parse_without(raw: &RawValue, keys: &[&str]) -> Result<Self, serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_str(raw.get());
+        let object = deserializer.deserialize_map(Members { without: keys })?;
+        deserializer.end().map(|()| object)
+    }
+
     pub fn get(&self, key: &str) -> Option<&RawValue> {
         self.members.iter().find(|(name, _)| name == key).map(|(_, value)| &**value)
     }
@@ -83,52 +90,55 @@ impl Object {
     }
 
     pub fn to_raw(&self) -> Raw {
-        let mut text =
-            String::with_capacity(self.members.iter().map(|(k, v)| k.len() + v.get().len() + 4).sum());
-        text.push('{');
-        for (at, (key, value)) in self.members.iter().enumerate() {
-            if at > 0 {
-                text.push(',');
-            }
-            text.push_str(to_raw(key).get());
-            text.push(':');
-            text.push_str(value.get());
-        }
-        text.push('}');
-        from_text(text)
+        to_raw(self)
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.members())
     }
 }
 
 impl<'de> Deserialize<'de> for Object {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = Object;
+        deserializer.deserialize_map(Members { without: &[] })
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
+struct Members<'k> {
+    without: &'k [&'k str],
+}
+
+impl<'de> Visitor<'de> for Members<'_> {
+    type Value = Object;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+        let mut members: Vec<(String, Raw)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if self.without.contains(&key.as_str()) {
+                map.next_value::<IgnoredAny>()?;
+                continue;
             }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
-                let mut members: Vec<(String, Raw)> = Vec::new();
-                let mut places: HashMap<String, usize> = HashMap::new();
-                while let Some((key, value)) = map.next_entry::<String, Raw>()? {
-                    let known = if members.len() < FEW {
-                        members.iter().position(|(name, _)| *name == key)
-                    } else {
-                        let unseen = members.iter().enumerate().skip(places.len());
-                        places.extend(unseen.map(|(at, (name, _))| (name.clone(), at)));
-                        places.get(&key).copied()
-                    };
-                    match known {
-                        Some(at) => members[at].1 = value,
-                        None => members.push((key, value)),
-                    }
-                }
-                Ok(Object { members })
+            let value = map.next_value()?;
+            let known = if members.len() < FEW {
+                members.iter().position(|(name, _)| *name == key)
+            } else {
+                let unseen = members.iter().enumerate().skip(places.len());
+                places.extend(unseen.map(|(at, (name, _))| (name.clone(), at)));
+                places.get(&key).copied()
+            };
+            match known {
+                Some(at) => members[at].1 = value,
+                None => members.push((key, value)),
             }
         }
-        deserializer.deserialize_map(Members)
+        Ok(Object { members })
     }
 }
 
@@ -147,6 +157,16 @@ mod tests {
             object.to_raw().get(),
             r#"{"b":9007199254740993123,"name":"new","a":{"z":1.0,"y" : 1e400},"last":true}"#
         );
+    }
+
+    #[test]
+    fn members_that_are_left_out_leave_the_others_alone() {
+        let raw = from_text(r#"{"b": 1e400, "a":{"b":[1]}, "c":"\u0062","b":2}"#.to_owned());
+        assert_eq!(
+            Object::parse_without(&raw, &["b", "x"]).unwrap().to_raw().get(),
+            r#"{"a":{"b":[1]},"c":"\u0062"}"#
+        );
+        assert!(Object::parse_without(&from_text("[]".to_owned()), &["b"]).is_err());
     }
 
     #[test]

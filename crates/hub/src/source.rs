@@ -170,8 +170,8 @@ impl Feed {
     /// The contents of a resource are not what they were.
     pub fn resource_updated(&self, uri: &str) {
         if let Some(yard) = self.yard.upgrade() {
-            let event = || Event::ResourceUpdated { source: self.source.clone(), uri: uri.to_owned() };
-            yard.events().tell(event);
+            let (source, uri) = (self.source.clone(), uri.to_owned());
+            yard.events().tell(Event::ResourceUpdated { source, uri });
         }
     }
 }

@@ -111,7 +111,7 @@ impl Yard {
             change
         };
         if change.any() {
-            self.events.tell(|| Event::Changed(change));
+            self.events.tell(Event::Changed(change));
         }
     }
 
@@ -167,7 +167,7 @@ impl Yard {
 
     pub(crate) fn status_changed(&self, source: &SourceName) {
         self.status.notify_waiters();
-        self.events.tell(|| Event::StatusChanged { source: source.clone() });
+        self.events.tell(Event::StatusChanged { source: source.clone() });
     }
 
     /// Somebody wants to hear when this resource is updated: its source is told.

@@ -13,7 +13,7 @@ mod shape;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::task::TaskTracker;
 use toolyard_hub::{Principal, SourceName, View, Yard};
@@ -153,7 +153,7 @@ impl Service for Front {
 }
 
 /// Reads the params of a method, or says what is wrong with them.
-fn params<T: DeserializeOwned>(method: &str, params: Option<&RawValue>) -> Result<T, RpcError> {
+fn params<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<T, RpcError> {
     serde_json::from_str(params.map_or("{}", RawValue::get))
         .map_err(|error| RpcError::invalid_params(format!("the params of {method} cannot be read: {error}")))
 }

@@ -66,7 +66,7 @@ impl Sending<'_> {
                 schema: name.and_then(|name| self.mirrored.get(name)).map(|schema| &**schema),
                 headers: forwarded(&self.settings.forward_headers, &call.context.headers),
             };
-            let outbound = self.live.dress(method, params.clone(), dress).map_err(Stopped::Failure)?;
+            let outbound = self.live.dress(method, &params, dress).map_err(Stopped::Failure)?;
             let answer = self.live.client.request(outbound);
             let answer = patiently(answer, &in_flight.flight, self.settings.call_time).await;
             let answer = answer.ok_or(Stopped::Silent)?.map_err(Stopped::Failure)?;

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Abilities, Raw};
-use toolyard_wire::{Client, Era, Failure, Outbound, ServerSide, mirror_name, mirror_params, modern_headers};
+use toolyard_hub::{Abilities, Level, Raw};
+use toolyard_wire::{Client, Era, Failure, Outbound, ServerSide, mirror_method, mirror_name, mirror_params};
 
 use crate::auth::Authoriser;
 use crate::calls::Calls;
@@ -21,6 +22,8 @@ const INFO: &str = "io.modelcontextprotocol/clientInfo";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const TOKEN: &str = "progressToken";
+/// These are about the conversation with our caller; the one with the server has its own.
+const OURS: [&str; 5] = [TOKEN, VERSION, INFO, CAPABILITIES, LOG_LEVEL];
 
 #[derive(Debug)]
 pub(crate) struct Live {
@@ -59,47 +62,39 @@ impl Live {
     /// Asks something of our own, not for any caller.
     pub(crate) async fn ask(&self, method: &'static str, params: Object) -> Result<Raw, Failure> {
         self.authoriser.fresh().await;
-        self.client.request(self.dress(method, params, Dress::default())?).await
+        self.client.request(self.dress(method, &params, Dress::default())?).await
     }
 
     pub(crate) fn dress(
         &self,
         method: &'static str,
-        mut params: Object,
+        params: &Object,
         dress: Dress<'_>,
     ) -> Result<Outbound, Failure> {
-        let mut meta = dress.meta.and_then(|meta| Object::parse(meta).ok()).unwrap_or_default();
-        // These are about the conversation with our caller; the one with the server has its own.
-        for key in [TOKEN, VERSION, INFO, CAPABILITIES, LOG_LEVEL] {
-            meta.remove(key);
-        }
+        let meta = Meta {
+            others: dress.meta.and_then(|meta| Object::parse_without(meta, &OURS).ok()).unwrap_or_default(),
+            modern: self.is_modern().then(|| Modern {
+                version: self.server.version.as_str(),
+                me: &self.me,
+                capabilities: capabilities(&dress.abilities),
+                log_level: dress.abilities.log_level,
+            }),
+            tag: dress.tag,
+        };
         let mut headers = dress.headers;
-        if self.is_modern() {
-            meta.set(VERSION, to_raw(self.server.version.as_str()));
-            meta.set(INFO, self.me.clone());
-            meta.set(CAPABILITIES, capabilities(&dress.abilities));
-            if let Some(level) = dress.abilities.log_level {
-                meta.set(LOG_LEVEL, to_raw(&level));
+        if self.is_modern() && matches!(*self.client, Client::Post(_)) {
+            mirror_method(&mut headers, method);
+            if let Some(name) = dress.name {
+                mirror_name(&mut headers, name);
             }
-            if matches!(*self.client, Client::Post(_)) {
-                headers.extend(modern_headers(method));
-                if let Some(name) = dress.name {
-                    mirror_name(&mut headers, name);
-                }
-                if let Some(schema) = dress.schema {
-                    let nothing = to_raw(&serde_json::json!({}));
-                    let arguments = params.get("arguments").unwrap_or(&nothing);
-                    mirror_params(&mut headers, schema, arguments).map_err(Failure::Protocol)?;
-                }
+            if let Some(schema) = dress.schema {
+                let nothing = to_raw(&serde_json::json!({}));
+                let arguments = params.get("arguments").unwrap_or(&nothing);
+                mirror_params(&mut headers, schema, arguments).map_err(Failure::Protocol)?;
             }
         }
-        if let Some(tag) = dress.tag {
-            meta.set(TOKEN, to_raw(&tag));
-        }
-        if !meta.is_empty() {
-            params.set("_meta", meta.to_raw());
-        }
-        Ok(Outbound { method, params: params.to_raw(), tag: dress.tag.unwrap_or(0), headers })
+        let params = to_raw(&Dressed { params, meta });
+        Ok(Outbound { method, params, tag: dress.tag.unwrap_or(0), headers })
     }
 
     /// Hears what a legacy server over HTTP says unasked, for as long as the connection lives. What is given back
@@ -121,6 +116,67 @@ impl Live {
     /// The last lines that the server's process wrote to standard error.
     pub(crate) fn stderr(&self) -> Vec<String> {
         self.child.as_ref().map(Child::stderr_tail).unwrap_or_default()
+    }
+}
+
+/// Params with `_meta`, written in one go.
+struct Dressed<'a> {
+    params: &'a Object,
+    meta: Meta<'a>,
+}
+
+impl Serialize for Dressed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self.params.members() {
+            map.serialize_entry(key, value)?;
+        }
+        if !self.meta.is_empty() {
+            map.serialize_entry("_meta", &self.meta)?;
+        }
+        map.end()
+    }
+}
+
+struct Meta<'a> {
+    /// What our caller's `_meta` has beside what is about the conversation itself.
+    others: Object,
+    modern: Option<Modern<'a>>,
+    tag: Option<u64>,
+}
+
+/// What every modern request says.
+struct Modern<'a> {
+    version: &'static str,
+    me: &'a RawValue,
+    capabilities: Raw,
+    log_level: Option<Level>,
+}
+
+impl Meta<'_> {
+    fn is_empty(&self) -> bool {
+        self.others.is_empty() && self.modern.is_none() && self.tag.is_none()
+    }
+}
+
+impl Serialize for Meta<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self.others.members() {
+            map.serialize_entry(key, value)?;
+        }
+        if let Some(modern) = &self.modern {
+            map.serialize_entry(VERSION, modern.version)?;
+            map.serialize_entry(INFO, modern.me)?;
+            map.serialize_entry(CAPABILITIES, &modern.capabilities)?;
+            if let Some(level) = &modern.log_level {
+                map.serialize_entry(LOG_LEVEL, level)?;
+            }
+        }
+        if let Some(tag) = &self.tag {
+            map.serialize_entry(TOKEN, tag)?;
+        }
+        map.end()
     }
 }
 

@@ -176,10 +176,10 @@ impl Inner {
             self.authoriser.fresh().await;
             let seen = self.authoriser.seen();
             let shared = self.shared().await?;
-            let own = self.own.wanted(&shared, &call).then(|| self.own.take(self, &shared, &call));
-            let own = match own {
-                Some(own) => Some(own.await?),
-                None => None,
+            let own = match self.own.wanted(&shared, &call) {
+                // Rare, and large: what it needs is not carried by every call.
+                true => Some(Box::pin(self.own.take(self, &shared, &call)).await?),
+                false => None,
             };
             let live = own.as_ref().map_or(&*shared, |own| own.live());
             let mirrored = self.mirrored.load();

@@ -1,6 +1,8 @@
 //! The HTTP headers that mirror a modern request: both must say the same, or whoever routes by header and
 //! whoever acts on the body would see two different requests.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -41,18 +43,21 @@ pub(crate) fn check_name(
     params: Option<&RawValue>,
 ) -> Result<(), RpcError> {
     #[derive(Deserialize)]
-    struct Named {
-        name: Option<Value>,
-        uri: Option<Value>,
+    struct Named<'a> {
+        #[serde(borrow)]
+        name: Option<&'a RawValue>,
+        #[serde(borrow)]
+        uri: Option<&'a RawValue>,
     }
-    let of = |named: Named| match method {
+    let named: Option<Named<'_>> = params.and_then(|params| serde_json::from_str(params.get()).ok());
+    let named = named.and_then(|named| match method {
         "tools/call" | "prompts/get" => named.name,
         "resources/read" => named.uri,
         _ => None,
-    };
-    let named = params.and_then(|params| serde_json::from_str(params.get()).ok()).and_then(of);
+    });
+    let body = named.and_then(|name| serde_json::from_str::<Cow<'_, str>>(name.get()).ok());
     // A request without a name has nothing to mirror; the service says what is wrong with it.
-    let Some(Value::String(body)) = named else { return Ok(()) };
+    let Some(body) = body else { return Ok(()) };
     let header = text(headers, NAME)?.ok_or_else(|| missing(NAME))?;
     let decoded = decode(header).ok_or_else(|| unreadable(NAME))?;
     if decoded == body { Ok(()) } else { Err(differs(NAME, &decoded, &body)) }
@@ -102,6 +107,11 @@ fn check_param(headers: &HeaderMap, header: &str, value: &Value) -> Result<(), R
         _ => said == body,
     };
     if same { Ok(()) } else { Err(differs(header, &said, &body)) }
+}
+
+/// `Mcp-Method` for a request of ours.
+pub fn mirror_method(headers: &mut HeaderMap, method: &'static str) {
+    headers.insert(HeaderName::from_static(METHOD), HeaderValue::from_static(method));
 }
 
 /// `Mcp-Name` for a request of ours.

@@ -10,13 +10,13 @@ mod server;
 mod version;
 
 pub use client::authorization::Authorization;
-pub use client::handshake::{Introduction, meet_http, meet_lines, modern_headers};
+pub use client::handshake::{Introduction, meet_http, meet_lines};
 pub use client::http::{Post, PostSettings};
 pub use client::sse::Pair;
 pub use client::stdio::{Lines, lines};
 pub use client::tape::{Direction, Tape, Taped};
 pub use client::{Client, Failure, Listener, Outbound, Said, ServerSide};
-pub use header::{check_annotations, check_params, mirror_name, mirror_params};
+pub use header::{check_annotations, check_params, mirror_method, mirror_name, mirror_params};
 pub use message::{Id, Message, Notification, Packet, Refusal, Request, Response, parse};
 pub use meta::{ClientSide, Meta};
 pub use rpc_error::{RpcError, code};

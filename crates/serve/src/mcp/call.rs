@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use toolyard_hub::{
     Abilities, CallContext, Client, Deadline, Level, Lookup, Outcome, Principal, Priority, Request, Tool,
@@ -27,38 +28,68 @@ pub(super) enum Subject {
 }
 
 #[derive(Deserialize)]
-struct Named {
+#[serde(rename_all = "camelCase")]
+struct Named<'a> {
     name: String,
     arguments: Option<Raw>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    input_responses: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_state: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Located {
+#[serde(rename_all = "camelCase")]
+struct Located<'a> {
     uri: String,
+    #[serde(borrow, default, deserialize_with = "present")]
+    input_responses: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_state: Option<&'a RawValue>,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// What a modern client adds when it repeats a request with answers.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Repeated {
-    #[serde(default, deserialize_with = "present")]
-    input_responses: Option<Raw>,
-    request_state: Option<String>,
+#[derive(Default)]
+pub(super) struct Repeated {
+    answers: HashMap<String, Raw>,
+    state: Option<String>,
 }
 
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Raw>, D::Error> {
-    Raw::deserialize(deserializer).map(Some)
+impl Repeated {
+    /// Clients of the legacy era do not repeat: there these words mean nothing.
+    fn read(
+        request: &Inbound<Principal>,
+        responses: Option<&RawValue>,
+        state: Option<&RawValue>,
+    ) -> Result<Self, RpcError> {
+        fn read<T: DeserializeOwned>(what: &str, raw: Option<&RawValue>) -> Result<Option<T>, RpcError> {
+            raw.map(|raw| serde_json::from_str(raw.get()))
+                .transpose()
+                .map_err(|error| RpcError::invalid_params(format!("{what} cannot be read: {error}")))
+        }
+        if request.version.era() == Era::Legacy {
+            return Ok(Self::default());
+        }
+        let answers = read("inputResponses", responses)?.unwrap_or_default();
+        Ok(Self { answers, state: read("requestState", state)? })
+    }
 }
 
 impl Front {
     pub(super) async fn call_tool(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
-        let Named { name, arguments } = params(&request.method, request.params.as_deref())?;
+        let Named { name, arguments, input_responses, request_state } =
+            params(&request.method, request.params.as_deref())?;
         if let (Transport::Http(headers), Era::Modern) = (&request.transport, request.version.era())
             && let Some(tool) = self.tool(&name)
         {
             check_params(headers, &tool.input_schema, arguments.as_deref())?;
         }
-        self.carry_out(request, What::Tool { name, arguments }, Subject::Tool).await
+        let repeated = Repeated::read(&request, input_responses, request_state)?;
+        self.carry_out(request, What::Tool { name, arguments }, Subject::Tool, repeated).await
     }
 
     /// The tool of this name, as this front names it.
@@ -73,13 +104,17 @@ impl Front {
     }
 
     pub(super) async fn read_resource(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
-        let Located { uri } = params(&request.method, request.params.as_deref())?;
-        self.carry_out(request, What::Resource { uri }, Subject::Resource).await
+        let Located { uri, input_responses, request_state } =
+            params(&request.method, request.params.as_deref())?;
+        let repeated = Repeated::read(&request, input_responses, request_state)?;
+        self.carry_out(request, What::Resource { uri }, Subject::Resource, repeated).await
     }
 
     pub(super) async fn get_prompt(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
-        let Named { name, arguments } = params(&request.method, request.params.as_deref())?;
-        self.carry_out(request, What::Prompt { name, arguments }, Subject::Prompt).await
+        let Named { name, arguments, input_responses, request_state } =
+            params(&request.method, request.params.as_deref())?;
+        let repeated = Repeated::read(&request, input_responses, request_state)?;
+        self.carry_out(request, What::Prompt { name, arguments }, Subject::Prompt, repeated).await
     }
 
     /// Hands the request to the hub and stays with it until there is an answer for the client.
@@ -88,29 +123,21 @@ impl Front {
         request: Inbound<Principal>,
         what: What,
         subject: Subject,
+        repeated: Repeated,
     ) -> Result<Raw, RpcError> {
         let modern = request.version.era() == Era::Modern;
-        let mut run = None;
-        let mut answers = HashMap::new();
-        if modern && subject != Subject::Completion {
-            let repeated: Repeated = params(&request.method, request.params.as_deref())?;
-            answers = read_answers(repeated.input_responses.as_deref())?;
-            if let Some(state) = &repeated.request_state {
-                run = Some(self.parking.take(state, &request.caller, &digest(&request)?)?);
-            }
-        }
-        let mut run = match run {
-            Some(run) => run,
+        let mut run = match &repeated.state {
+            Some(state) => self.parking.take(state, &request.caller, &digest(&request)?)?,
             None => self.start(&request, what)?,
         };
-        run.answer(answers);
+        run.answer(repeated.answers);
         let pace = if modern { Pace::Modern } else { Pace::Legacy };
         match run.drive(&request.outlet, request.meta.progress_token.as_deref(), pace).await {
-            Some(Ok(outcome)) => Ok(self.dress(&request, &outcome, &run.chunks, subject)),
+            Some(Ok(outcome)) => Ok(self.dress(&request, outcome, &run.chunks, subject)),
             Some(Err(error)) => {
                 let asked = if subject == Subject::Tool { Asked::Tool } else { Asked::Other };
                 let told = answer(&error, request.version, asked)?;
-                Ok(if modern { complete(&self.info, &told) } else { told })
+                Ok(if modern { complete(&self.info, told) } else { told })
             }
             None => self.parking.park(run, &request.caller, digest(&request)?, &self.info),
         }
@@ -153,12 +180,12 @@ impl Front {
     fn dress(
         &self,
         request: &Inbound<Principal>,
-        outcome: &Outcome,
+        outcome: Outcome,
         chunks: &[serde_json::Value],
         subject: Subject,
     ) -> Raw {
         let body = match chunks {
-            [] => outcome.body.clone(),
+            [] => outcome.body,
             chunks => with_chunks(&outcome.body, chunks),
         };
         match (request.version.era(), subject) {
@@ -168,15 +195,9 @@ impl Front {
             (Era::Modern, Subject::Resource) => {
                 cacheable(&self.info, &body, Cache::private(std::time::Duration::ZERO))
             }
-            (Era::Modern, _) => complete(&self.info, &body),
+            (Era::Modern, _) => complete(&self.info, body),
         }
     }
-}
-
-fn read_answers(responses: Option<&RawValue>) -> Result<HashMap<String, Raw>, RpcError> {
-    let Some(responses) = responses else { return Ok(HashMap::new()) };
-    serde_json::from_str(responses.get())
-        .map_err(|error| RpcError::invalid_params(format!("inputResponses cannot be read: {error}")))
 }
 
 /// What this client can be asked, and which log lines it wants.

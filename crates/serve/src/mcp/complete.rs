@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toolyard_hub::{Principal, Reference, What};
 use toolyard_wire::{Inbound, Raw, RpcError};
 
-use super::call::Subject;
+use super::call::{Repeated, Subject};
 use super::{Front, params};
 
 #[derive(Deserialize)]
@@ -39,6 +39,6 @@ impl Front {
         };
         let Argument { name: argument, value } = read.argument;
         let what = What::Completion { reference, argument, value, context: read.context };
-        self.carry_out(request, what, Subject::Completion).await
+        self.carry_out(request, what, Subject::Completion, Repeated::default()).await
     }
 }

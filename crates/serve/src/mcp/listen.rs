@@ -45,7 +45,7 @@ struct Filter {
 
 /// Tells every legacy session what changed, for as long as it is polled.
 pub(crate) async fn announce(front: Arc<Front>, roster: Arc<Roster<Principal>>) {
-    let mut events = front.yard.events().subscribe();
+    let mut events = front.yard.events().changes();
     let mut sweep = tokio::time::interval(SWEEP);
     let nothing = from_text("{}".to_owned());
     loop {
@@ -126,7 +126,7 @@ impl Front {
             return Err(RpcError::invalid_params(format!("a subscription may name {MOST_URIS} resources")));
         }
         // Listening before saying so, so that nothing falls between the two.
-        let mut events = self.yard.events().subscribe();
+        let mut events = self.yard.events().changes();
         let id = from_text(request.id.as_json().to_owned());
         let seen = |uri: &String| self.may_see(&request.caller, uri);
         let uris: HashSet<String> =

@@ -82,7 +82,7 @@ impl Parking {
         result.set("resultType", to_raw("input_required"));
         result.set("inputRequests", requests.to_raw());
         result.set("requestState", to_raw(&self.sign(&note)));
-        Ok(complete(info, &result.to_raw()))
+        Ok(complete(info, result.to_raw()))
     }
 
     /// The call that this note leads to, if the note is ours, this principal's, and for this very request.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolyard_hub::json::{Object, from_text, to_raw};
 use toolyard_wire::Raw;
@@ -26,8 +27,26 @@ impl Cache {
 }
 
 /// A finished result. One that says itself what kind it is keeps its word.
-pub(super) fn complete(info: &RawValue, result: &RawValue) -> Raw {
-    edit(info, result, |_| {})
+pub(super) fn complete(info: &RawValue, result: Raw) -> Raw {
+    if is_complete(&result) { result } else { edit(info, &result, |_| {}) }
+}
+
+/// Whether a result says everything already, as that of a modern source does.
+fn is_complete(result: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Says<'a> {
+        #[serde(borrow, rename = "resultType")]
+        _kind: &'a RawValue,
+        #[serde(borrow, rename = "_meta")]
+        _meta: Meta<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Meta<'a> {
+        #[serde(borrow, rename = "io.modelcontextprotocol/serverInfo")]
+        _info: &'a RawValue,
+    }
+    // A cheap look first: only a modern source names itself.
+    result.get().contains(SERVER_INFO) && serde_json::from_str::<Says<'_>>(result.get()).is_ok()
 }
 
 /// A finished result that may be kept.

@@ -12,6 +12,7 @@ use super::http::{Post, PostSettings};
 use super::sse::Pair;
 use super::{Client, Failure, Outbound, ServerSide};
 use crate::Raw;
+use crate::header::mirror_method;
 use crate::rpc_error::code;
 use crate::version::{Era, Version};
 
@@ -124,7 +125,8 @@ async fn discover_as(client: &Client, me: &Introduction, version: Version) -> Re
         "io.modelcontextprotocol/clientInfo": me.info,
         "io.modelcontextprotocol/clientCapabilities": me.capabilities,
     }});
-    let mut headers = modern_headers("server/discover");
+    let mut headers = HeaderMap::new();
+    mirror_method(&mut headers, "server/discover");
     headers
         .insert(HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(version.as_str()));
     let request = Outbound { method: "server/discover", params: raw(&params), tag: 0, headers };
@@ -141,13 +143,6 @@ async fn discover_as(client: &Client, me: &Introduction, version: Version) -> Re
         capabilities: read.capabilities,
         instructions: read.instructions,
     })
-}
-
-/// The headers that every modern request over HTTP mirrors its method in.
-pub fn modern_headers(method: &'static str) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(HeaderName::from_static("mcp-method"), HeaderValue::from_static(method));
-    headers
 }
 
 async fn initialize(client: &Client, me: &Introduction) -> Result<ServerSide, Failure> {

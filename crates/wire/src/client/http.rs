@@ -1,14 +1,18 @@
 //! A server over streamable HTTP, in either era: every message is a POST of its own.
 
+mod lanes;
+mod reply;
+
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
-use reqwest::{Response, Url};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use reqwest::Url;
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
+use self::reply::{Reply, Way};
 use super::authorization::{Authorization, challenge};
 use super::events::Events;
 use super::pending::{Pending, read_error};
@@ -19,6 +23,8 @@ use crate::Raw;
 use crate::header as mirrored;
 use crate::message::{Id, Message, Packet, parse, parse_all, write_request};
 use crate::version::Version;
+
+pub(crate) use self::reply::{is_events, unreachable};
 
 /// How often a legacy stream that broke off is taken up again for one request.
 const MOST_RESUMES: usize = 20;
@@ -48,6 +54,7 @@ impl fmt::Debug for PostSettings {
 /// A server over streamable HTTP.
 pub struct Post {
     settings: PostSettings,
+    way: Arc<Way>,
     ids: Pending,
     spoken: RwLock<Spoken>,
     tasks: TaskTracker,
@@ -63,7 +70,8 @@ struct Spoken {
 impl Post {
     pub fn new(settings: PostSettings) -> Self {
         let ids = Pending::new(Arc::clone(&settings.tape));
-        Self { settings, ids, spoken: RwLock::default(), tasks: TaskTracker::new() }
+        let way = Arc::new(Way::new(settings.http.clone(), settings.url.clone()));
+        Self { settings, way, ids, spoken: RwLock::default(), tasks: TaskTracker::new() }
     }
 
     pub(crate) fn speak(&self, version: Option<Version>) {
@@ -80,7 +88,7 @@ impl Post {
         let answer = async {
             let response = self.post(text, request.headers, &spoken).await?;
             if request.method == "initialize" {
-                let session = response.headers().get(mirrored::SESSION).cloned();
+                let session = response.headers.get(mirrored::SESSION).cloned();
                 self.write().session = session;
             }
             self.answer(response, Asked { id: &id, tag: request.tag }).await
@@ -113,7 +121,7 @@ impl Post {
                 }
                 Err(failure) => return failure,
             };
-            let mut events = Events::new(response.bytes_stream(), self.settings.longest);
+            let mut events = Events::new(response.body, self.settings.longest);
             while let Ok(Some(event)) = events.next().await {
                 last = event.id.or(last);
                 wait = event.retry.map_or(wait, Duration::from_millis);
@@ -129,32 +137,35 @@ impl Post {
         self.tasks.wait().await;
         let spoken = self.read();
         if spoken.session.is_some() {
-            let request = self.settings.http.delete(self.settings.url.clone()).headers(self.headers(&spoken));
-            let _ = tokio::time::timeout(Duration::from_secs(2), request.send()).await;
+            let request = self.way.send(Method::DELETE, self.headers(&spoken), "");
+            let _ = tokio::time::timeout(Duration::from_secs(2), request).await;
         }
     }
 
-    async fn post(&self, text: String, more: HeaderMap, spoken: &Spoken) -> Result<Response, Failure> {
+    async fn post(&self, text: String, more: HeaderMap, spoken: &Spoken) -> Result<Reply, Failure> {
         self.ids.tape.write(Direction::ToServer, &text);
-        let mut headers = self.headers(spoken);
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let mut headers = self.headers_of_post(spoken);
         headers.extend(more);
-        let request = self.settings.http.post(self.settings.url.clone()).headers(headers).body(text);
-        let response = request.send().await.map_err(|error| unreachable(&error))?;
+        let response = self.way.send(Method::POST, headers, text).await?;
         refused(response, spoken, self.settings.longest).await
     }
 
-    async fn get(&self, last: Option<&str>) -> Result<Response, Failure> {
+    async fn get(&self, last: Option<&str>) -> Result<Reply, Failure> {
         let spoken = self.read();
         let mut headers = self.headers(&spoken);
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {
             headers.insert(HeaderName::from_static("last-event-id"), last);
         }
-        let request = self.settings.http.get(self.settings.url.clone()).headers(headers);
-        let response = request.send().await.map_err(|error| unreachable(&error))?;
+        let response = self.way.send(Method::GET, headers, "").await?;
         refused(response, &spoken, self.settings.longest).await
+    }
+
+    fn headers_of_post(&self, spoken: &Spoken) -> HeaderMap {
+        let mut headers = self.headers(spoken);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers
     }
 
     fn headers(&self, spoken: &Spoken) -> HeaderMap {
@@ -172,11 +183,11 @@ impl Post {
         headers
     }
 
-    async fn answer(&self, response: Response, asked: Asked<'_>) -> Result<Raw, Failure> {
-        if is_events(&response) {
+    async fn answer(&self, response: Reply, asked: Asked<'_>) -> Result<Raw, Failure> {
+        if is_events(&response.headers) {
             return self.stream(response, asked).await;
         }
-        let text = body(response, self.settings.longest).await?;
+        let text = response.whole(self.settings.longest).await?;
         self.ids.tape.write(Direction::FromServer, &String::from_utf8_lossy(&text));
         match parse(&text) {
             Ok(Packet::One(Message::Response(response))) if response.id == *asked.id => {
@@ -188,12 +199,12 @@ impl Post {
     }
 
     /// Reads the stream up to the answer; takes it up again where a legacy server lets us.
-    async fn stream(&self, response: Response, asked: Asked<'_>) -> Result<Raw, Failure> {
+    async fn stream(&self, response: Reply, asked: Asked<'_>) -> Result<Raw, Failure> {
         let mut last: Option<String> = None;
         let mut retry = Duration::from_secs(1);
         let mut response = response;
         for _ in 0..MOST_RESUMES {
-            let mut events = Events::new(response.bytes_stream(), self.settings.longest);
+            let mut events = Events::new(response.body, self.settings.longest);
             let broke = loop {
                 match events.next().await {
                     Ok(Some(event)) => {
@@ -268,54 +279,32 @@ struct CancelOnDrop<'a> {
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         let Some(post) = self.post else { return };
-        let request = post.settings.http.post(post.settings.url.clone()).headers(post.headers(&post.read()));
-        let request = request.header(header::CONTENT_TYPE, "application/json");
-        let request =
-            request.header(header::ACCEPT, "application/json, text/event-stream").body(cancelled(&self.id));
+        let (way, headers, text) =
+            (Arc::clone(&post.way), post.headers_of_post(&post.read()), cancelled(&self.id));
         post.tasks.spawn(async move {
-            let _ = tokio::time::timeout(Duration::from_secs(5), request.send()).await;
+            let _ = tokio::time::timeout(Duration::from_secs(5), way.send(Method::POST, headers, text)).await;
         });
     }
 }
 
-pub(crate) fn is_events(response: &Response) -> bool {
-    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
-}
-
-pub(crate) async fn body(response: Response, longest: usize) -> Result<Vec<u8>, Failure> {
-    use futures_util::StreamExt;
-    let mut all = Vec::new();
-    let mut pieces = response.bytes_stream();
-    while let Some(piece) = pieces.next().await {
-        all.extend_from_slice(&piece.map_err(|error| Failure::Lost(error.to_string()))?);
-        if all.len() > longest {
-            return Err(Failure::Protocol(format!("an answer of more than {longest} bytes")));
-        }
-    }
-    Ok(all)
-}
-
 /// Turns what is no success into the reason.
-async fn refused(response: Response, spoken: &Spoken, longest: usize) -> Result<Response, Failure> {
-    let status = response.status().as_u16();
-    if response.status().is_success() {
+async fn refused(response: Reply, spoken: &Spoken, longest: usize) -> Result<Reply, Failure> {
+    let status = response.status.as_u16();
+    if response.status.is_success() {
         return Ok(response);
     }
-    let challenge = challenge(response.headers());
+    let challenge = challenge(&response.headers);
     if status == 401 || (status == 403 && challenge.is_some()) {
         return Err(Failure::Unauthorized { challenge, status });
     }
     if status == 404 && spoken.session.is_some() {
         return Err(Failure::SessionGone);
     }
-    if let Some(place) =
-        response.headers().get(header::LOCATION).filter(|_| response.status().is_redirection())
-    {
+    if let Some(place) = response.headers.get(header::LOCATION).filter(|_| response.status.is_redirection()) {
         let body = format!("it is at {} now", String::from_utf8_lossy(place.as_bytes()));
         return Err(Failure::Status { status, body });
     }
-    let text = body(response, longest).await.unwrap_or_default();
+    let text = response.whole(longest).await.unwrap_or_default();
     #[derive(serde::Deserialize)]
     struct Errors {
         error: Raw,
@@ -328,15 +317,4 @@ async fn refused(response: Response, spoken: &Spoken, longest: usize) -> Result<
     }
     let body: String = String::from_utf8_lossy(&text).chars().take(PAGE).collect();
     Err(Failure::Status { status, body: body.trim().to_owned() })
-}
-
-pub(crate) fn unreachable(error: &reqwest::Error) -> Failure {
-    // The outermost message only says that sending failed; the reason is below.
-    let mut why = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(deeper) = source {
-        why = deeper.to_string();
-        source = deeper.source();
-    }
-    if error.is_connect() || error.is_builder() { Failure::Unreachable(why) } else { Failure::Lost(why) }
 }

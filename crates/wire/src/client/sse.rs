@@ -43,7 +43,7 @@ impl Pair {
         if status == 401 || (status == 403 && challenge.is_some()) {
             return Err(Failure::Unauthorized { challenge, status });
         }
-        if !response.status().is_success() || !is_events(&response) {
+        if !response.status().is_success() || !is_events(response.headers()) {
             return Err(Failure::Status { status, body: String::new() });
         }
         let mut events = Events::new(response.bytes_stream(), settings.longest);

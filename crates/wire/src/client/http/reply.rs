@@ -1,0 +1,164 @@
+//! What a server answers over HTTP before anybody looks at what it means, and how requests get there: over
+//! connections of our own where the way is plain, else with everything that an HTTP client can do.
+
+use std::error::Error;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, Stream, StreamExt};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http_body_util::Full;
+use hyper_util::client::proxy::matcher::Matcher;
+use reqwest::Url;
+
+use super::super::Failure;
+use super::lanes::{Lanes, Pieces};
+
+/// How one server is reached.
+pub(super) struct Way {
+    http: reqwest::Client,
+    url: Url,
+    plain: Option<Plain>,
+    /// The server sends us elsewhere; following that is left to the HTTP client.
+    redirected: AtomicBool,
+}
+
+/// A server that is reached without TLS, proxy or password.
+struct Plain {
+    lanes: Arc<Lanes>,
+    host: HeaderValue,
+    path: Uri,
+}
+
+impl Plain {
+    fn new(url: &Url) -> Option<Self> {
+        let to: Uri = url.as_str().parse().ok()?;
+        let named = url.username().is_empty() && url.password().is_none();
+        if url.scheme() != "http" || !named || Matcher::from_system().intercept(&to).is_some() {
+            return None;
+        }
+        let host = match url.port() {
+            Some(port) => format!("{}:{port}", url.host_str()?),
+            None => url.host_str()?.to_owned(),
+        };
+        let path = Uri::from(to.path_and_query()?.clone());
+        Some(Self { lanes: Lanes::new(to), host: host.try_into().ok()?, path })
+    }
+
+    async fn send(&self, method: Method, mut headers: HeaderMap, body: Bytes) -> Result<Reply, Failure> {
+        headers.entry(header::HOST).or_insert_with(|| self.host.clone());
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.path.clone();
+        *request.headers_mut() = headers;
+        let (parts, pieces) = self.lanes.send(request).await?.into_parts();
+        Ok(Reply { status: parts.status, headers: parts.headers, body: ReplyBody::Plain(pieces) })
+    }
+}
+
+impl Way {
+    pub(super) fn new(http: reqwest::Client, url: Url) -> Self {
+        Self { http, plain: Plain::new(&url), url, redirected: AtomicBool::new(false) }
+    }
+
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: impl Into<Bytes>,
+    ) -> Result<Reply, Failure> {
+        let body = body.into();
+        if let Some(plain) = self.plain.as_ref().filter(|_| !self.redirected.load(Ordering::Relaxed)) {
+            let reply = plain.send(method.clone(), headers.clone(), body.clone()).await?;
+            if !reply.status.is_redirection() || !reply.headers.contains_key(header::LOCATION) {
+                return Ok(reply);
+            }
+            self.redirected.store(true, Ordering::Relaxed);
+        }
+        // Large, and not for the plain way: what it needs is not carried by every request.
+        Box::pin(self.send_otherwise(method, headers, body)).await
+    }
+
+    async fn send_otherwise(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Reply, Failure> {
+        let request = self.http.request(method, self.url.clone()).headers(headers).body(body);
+        let response = request.send().await.map_err(|error| unreachable(&error))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = response.bytes_stream().map(|piece| piece.map_err(|error| error.to_string()));
+        Ok(Reply { status, headers, body: ReplyBody::Other(body.boxed()) })
+    }
+}
+
+/// The answer to one HTTP request, its body still to be read.
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: ReplyBody,
+}
+
+impl Reply {
+    /// The whole body, if it is not too long.
+    pub(super) async fn whole(mut self, longest: usize) -> Result<Bytes, Failure> {
+        let too_long = || Failure::Protocol(format!("an answer of more than {longest} bytes"));
+        let mut first = Bytes::new();
+        let mut all = Vec::new();
+        while let Some(piece) = self.body.next().await {
+            let piece = piece.map_err(Failure::Lost)?;
+            if all.len() + first.len() + piece.len() > longest {
+                return Err(too_long());
+            }
+            if first.is_empty() && all.is_empty() {
+                // Most answers come in one piece, which need not be copied.
+                first = piece;
+                continue;
+            }
+            all.extend_from_slice(&std::mem::take(&mut first));
+            all.extend_from_slice(&piece);
+        }
+        Ok(if all.is_empty() { first } else { all.into() })
+    }
+}
+
+pub(super) enum ReplyBody {
+    Plain(Pieces),
+    Other(BoxStream<'static, Result<Bytes, String>>),
+}
+
+impl Stream for ReplyBody {
+    type Item = Result<Bytes, String>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match self.get_mut() {
+            Self::Plain(pieces) => Pin::new(pieces)
+                .poll_next(cx)
+                .map(|next| next.map(|piece| piece.map_err(|error| deepest(&error)))),
+            Self::Other(pieces) => Pin::new(pieces).poll_next(cx),
+        }
+    }
+}
+
+pub(crate) fn is_events(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+}
+
+pub(crate) fn unreachable(error: &reqwest::Error) -> Failure {
+    let why = deepest(error);
+    if error.is_connect() || error.is_builder() { Failure::Unreachable(why) } else { Failure::Lost(why) }
+}
+
+/// The outermost message only says that sending failed; the reason is below.
+pub(super) fn deepest(error: &dyn Error) -> String {
+    let mut deepest = error;
+    while let Some(deeper) = deepest.source() {
+        deepest = deeper;
+    }
+    deepest.to_string()
+}
