@@ -14,11 +14,11 @@ use crate::catalog::Tool;
 use crate::error::{Error, Kind};
 use crate::events::{CallId, Ended, Event};
 use crate::hooks::{HookCall, Hooks};
-use crate::limits::Slot;
 use crate::name::SourceName;
 use crate::outcome::Outcome;
 use crate::principal::Principal;
 use crate::request::{CallContext, Request};
+use crate::slot::Slot;
 use crate::source::{Call, Target};
 use crate::yard::Yard;
 
@@ -70,7 +70,7 @@ impl Yard {
             client: request.client,
         };
         let carried = async {
-            let slot = Slot::take(self.places(&name)).await?;
+            let slot = Slot::take(self.places(&name).into_iter().collect(), request.priority).await;
             let _free = EndOnDrop(slot.clone());
             if deadline.remaining().is_zero() {
                 return Err(too_slow(&subject));

@@ -1,10 +1,9 @@
 //! How much one caller may ask for: time, size, rate, and calls at once. Each is switched on by a setting.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::error::{Error, Kind};
@@ -119,125 +118,11 @@ impl RateCounters {
     }
 }
 
-/// A place among the calls of one source that run at once. Clones stand for the same place.
-#[derive(Debug, Clone)]
-pub(crate) struct Slot {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    places: Option<Arc<Semaphore>>,
-    state: Mutex<State>,
-    filled: Notify,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    held: Option<OwnedSemaphorePermit>,
-    /// How many questions are open; the place is free as long as there is one.
-    stepped_out: usize,
-    /// The call has ended: whatever it left running gets no place any more.
-    over: bool,
-}
-
-impl State {
-    fn wants_a_place(&self) -> bool {
-        self.held.is_none() && self.stepped_out == 0 && !self.over
-    }
-}
-
-impl Slot {
-    /// Waits for a place; without a limit there is always one.
-    pub(crate) async fn take(places: Option<Arc<Semaphore>>) -> Result<Self, Error> {
-        let shared = Shared { places, state: Mutex::default(), filled: Notify::new() };
-        let slot = Self { shared: Arc::new(shared) };
-        slot.fill().await?;
-        Ok(slot)
-    }
-
-    /// Frees the place until [`SteppedOut::step_in`].
-    pub(crate) fn step_out(&self) -> SteppedOut {
-        let mut state = self.lock();
-        state.stepped_out += 1;
-        state.held = None;
-        SteppedOut { slot: self.clone() }
-    }
-
-    /// Frees the place for good: the call has ended.
-    pub(crate) fn end(&self) {
-        let mut state = self.lock();
-        state.over = true;
-        state.held = None;
-    }
-
-    /// Two questions of one call may be answered at once. Both then wait here, and one place is enough for both.
-    async fn fill(&self) -> Result<(), Error> {
-        let Some(places) = &self.shared.places else { return Ok(()) };
-        loop {
-            let filled = self.shared.filled.notified();
-            if !self.lock().wants_a_place() {
-                return Ok(());
-            }
-            tokio::select! {
-                permit = Arc::clone(places).acquire_owned() => {
-                    let closed = |_| Error::new(Kind::Cancelled, "the source is being taken away");
-                    self.put(permit.map_err(closed)?);
-                    return Ok(());
-                }
-                () = filled => {}
-            }
-        }
-    }
-
-    fn put(&self, permit: OwnedSemaphorePermit) {
-        let mut state = self.lock();
-        if state.wants_a_place() {
-            state.held = Some(permit);
-            drop(state);
-            self.shared.filled.notify_waiters();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A question is open. Dropped without an answer, the call goes on in a place only if one is free at once.
-#[derive(Debug)]
-pub(crate) struct SteppedOut {
-    slot: Slot,
-}
-
-impl SteppedOut {
-    /// Waits for a place again, unless another question of the same call is still open.
-    pub(crate) async fn step_in(self) -> Result<(), Error> {
-        let slot = self.slot.clone();
-        drop(self);
-        slot.fill().await
-    }
-}
-
-impl Drop for SteppedOut {
-    fn drop(&mut self) {
-        self.slot.lock().stepped_out -= 1;
-        if let Some(places) = &self.slot.shared.places
-            && let Ok(permit) = Arc::clone(places).try_acquire_owned()
-        {
-            self.slot.put(permit);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
-    use tokio::sync::Semaphore;
-
-    use super::{Rate, RateCounters, Slot};
+    use super::{Rate, RateCounters};
     use crate::error::Kind;
 
     #[tokio::test(start_paused = true)]
@@ -295,46 +180,5 @@ mod tests {
         tokio::time::advance(Duration::from_secs(2)).await;
         counters.take("ada", rate).unwrap();
         assert_eq!(counters.state.lock().unwrap().by_principal.len(), 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn two_open_questions_free_one_place_and_take_one_back() {
-        let places = Arc::new(Semaphore::new(1));
-        let slot = Slot::take(Some(Arc::clone(&places))).await.unwrap();
-        let (first, second) = (slot.step_out(), slot.step_out());
-        assert_eq!(places.available_permits(), 1);
-        first.step_in().await.unwrap();
-        assert_eq!(places.available_permits(), 1);
-        second.step_in().await.unwrap();
-        assert_eq!(places.available_permits(), 0);
-        slot.end();
-        assert_eq!(places.available_permits(), 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn two_answers_that_wait_for_a_place_share_the_one_that_comes_free() {
-        let places = Arc::new(Semaphore::new(1));
-        let slot = Slot::take(Some(Arc::clone(&places))).await.unwrap();
-        let first = slot.step_out();
-        let other = Slot::take(Some(Arc::clone(&places))).await.unwrap();
-        let first = tokio::spawn(first.step_in());
-        tokio::task::yield_now().await;
-        let second = tokio::spawn(slot.step_out().step_in());
-        tokio::task::yield_now().await;
-        other.end();
-        first.await.unwrap().unwrap();
-        second.await.unwrap().unwrap();
-        assert_eq!(places.available_permits(), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_question_that_outlives_its_call_takes_no_place() {
-        let places = Arc::new(Semaphore::new(1));
-        let slot = Slot::take(Some(Arc::clone(&places))).await.unwrap();
-        let (answered, dropped) = (slot.step_out(), slot.step_out());
-        slot.end();
-        answered.step_in().await.unwrap();
-        drop(dropped);
-        assert_eq!(places.available_permits(), 1);
     }
 }

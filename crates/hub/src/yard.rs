@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::catalog::Catalog;
@@ -14,6 +14,7 @@ use crate::events::{Event, Events};
 use crate::hooks::Hooks;
 use crate::limits::{Limits, RateCounters};
 use crate::name::SourceName;
+use crate::places::Places;
 use crate::principal::Principal;
 use crate::source::{Feed, Source};
 use crate::status::Status;
@@ -23,7 +24,7 @@ use crate::view::View;
 pub struct Yard {
     catalog: ArcSwap<Catalog>,
     sources: Mutex<Vec<Arc<dyn Source>>>,
-    places: Mutex<HashMap<SourceName, Arc<Semaphore>>>,
+    places: Mutex<HashMap<SourceName, Arc<Places>>>,
     pub(crate) rates: RateCounters,
     pub(crate) limits: Limits,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
@@ -179,14 +180,13 @@ impl Yard {
     }
 
     /// The places for calls of one source that run at once.
-    pub(crate) fn places(&self, source: &SourceName) -> Option<Arc<Semaphore>> {
+    pub(crate) fn places(&self, source: &SourceName) -> Option<Arc<Places>> {
         let most = self.limits.per_source?;
         let mut places = self.lock_places();
         if let Some(known) = places.get(source) {
             return Some(Arc::clone(known));
         }
-        // With no place at all every call would wait for its deadline.
-        let fresh = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
+        let fresh = Places::new(most);
         places.insert(source.clone(), Arc::clone(&fresh));
         Some(fresh)
     }
@@ -195,7 +195,7 @@ impl Yard {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_places(&self) -> MutexGuard<'_, HashMap<SourceName, Arc<Semaphore>>> {
+    fn lock_places(&self) -> MutexGuard<'_, HashMap<SourceName, Arc<Places>>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
