@@ -1,8 +1,11 @@
 //! The configuration: read whole from every file, reported whole. Each room has its own settings; this one only
 //! assembles them, and is the only one that knows how files look. Nothing here is ever written to a file.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+
+use toolyard_hub::{Bounds, Limits, SourceName};
 
 use crate::args::AuthMode;
 
@@ -48,6 +51,8 @@ pub(crate) struct Config {
     /// Whether the embedded demo tools are served too.
     pub(crate) demo: bool,
     pub(crate) limits: LimitKeys,
+    /// The limits of single servers.
+    bounds: BTreeMap<SourceName, Bounds>,
     servers: Vec<ServerEntry>,
     /// What is odd, and what is wrong with single servers.
     problems: Vec<Problem>,
@@ -63,6 +68,11 @@ impl Config {
     /// The servers, each with its settings or with what is wrong with it.
     pub(crate) fn servers(&self) -> &[ServerEntry] {
         &self.servers
+    }
+
+    /// What the yard obeys.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { sources: self.bounds.clone(), ..self.limits.limits() }
     }
 
     /// What is odd, and what is wrong with single servers, for a person to read.

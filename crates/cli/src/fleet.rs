@@ -53,6 +53,7 @@ impl Fleet {
     /// Servers that did not change are left alone; calls of those that did finish first.
     async fn become_like(&mut self, new: Config) {
         let old = std::mem::replace(&mut self.config, new);
+        self.yard.set_limits(self.config.limits());
         let diff = diff(&old, &self.config);
         let gone: Vec<SourceName> = diff.removed.iter().map(|name| (*name).clone()).collect();
         let changed: Vec<ServerEntry> = diff.changed.into_iter().cloned().collect();

@@ -30,10 +30,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         listen: args.listen.or(config.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
         door: DoorSettings { auth, hosts: config.hosts.clone(), origins: config.origins.clone() },
         mcp: McpSettings { forward_headers: fleet::forwarded(&config), ..McpSettings::default() },
-        endpoint: toolyard_serve::EndpointSettings {
-            body: config.limits.limits().payload,
-            ..Default::default()
-        },
+        endpoint: toolyard_serve::EndpointSettings { body: config.limits().payload, ..Default::default() },
         drain: config.limits.drain(),
     };
     let bound = match bind(Arc::clone(&yard), settings).await {

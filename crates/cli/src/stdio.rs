@@ -18,7 +18,7 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     let options = StdioOptions {
         principal: yard::owner(&config),
         wire: toolyard_serve::StdioSettings {
-            line: config.limits.limits().payload,
+            line: config.limits().payload,
             drain: config.limits.drain(),
             ..Default::default()
         },

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::demo;
 
 pub(crate) fn build(config: &Config) -> Arc<Yard> {
-    let yard = Yard::new(YardSettings { limits: config.limits.limits(), hooks: Vec::new() });
+    let yard = Yard::new(YardSettings { limits: config.limits(), ..YardSettings::default() });
     if config.demo {
         yard.add(demo::source());
     }

@@ -2,31 +2,37 @@
 //! and are told so; the yard never waits for them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::broadcast;
 
 use crate::error::Kind;
+use crate::execution::ExecutionId;
 use crate::name::SourceName;
+use crate::request::Thing;
 
 const KEPT: usize = 1024;
 
-/// One call, told apart from every other in this process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct CallId(pub u64);
-
 #[derive(Debug, Clone)]
 pub enum Event {
+    /// A call came in; also one that is refused at once.
     CallStarted {
-        id: CallId,
+        id: ExecutionId,
+        thing: Thing,
+        /// The full name or address; where it led nowhere, the beginning of what the caller said.
         subject: String,
-        source: SourceName,
+        /// Nothing where the name led nowhere.
+        source: Option<SourceName>,
         principal: String,
+        session_id: Option<Arc<str>>,
+        user_id: Option<Arc<str>>,
+        at: SystemTime,
     },
     CallEnded {
-        id: CallId,
+        id: ExecutionId,
         ended: Ended,
+        /// The message of the error, if it ended with one.
+        error: Option<String>,
         duration: Duration,
     },
     /// What the yard offers is not what it was.
@@ -70,22 +76,17 @@ impl Change {
 #[derive(Debug)]
 pub struct Events {
     sender: broadcast::Sender<Arc<Event>>,
-    next_call: AtomicU64,
 }
 
 impl Default for Events {
     fn default() -> Self {
-        Self { sender: broadcast::channel(KEPT).0, next_call: AtomicU64::new(1) }
+        Self { sender: broadcast::channel(KEPT).0 }
     }
 }
 
 impl Events {
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<Event>> {
         self.sender.subscribe()
-    }
-
-    pub(crate) fn next_call(&self) -> CallId {
-        CallId(self.next_call.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Builds the event only if somebody watches.

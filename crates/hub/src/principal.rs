@@ -3,11 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::limits::Bounds;
+
 /// Who is calling, with their permissions. Two principals are the same when their id is.
 #[derive(Debug, Clone)]
 pub struct Principal {
     id: Arc<str>,
-    permissions: Arc<Permissions>,
+    rights: Arc<Rights>,
+}
+
+#[derive(Debug, Clone)]
+struct Rights {
+    permissions: Permissions,
+    bounds: Bounds,
 }
 
 /// What a principal holds.
@@ -20,7 +28,15 @@ pub enum Permissions {
 
 impl Principal {
     pub fn new(id: impl Into<Arc<str>>, permissions: Permissions) -> Self {
-        Self { id: id.into(), permissions: Arc::new(permissions) }
+        let rights = Rights { permissions, bounds: Bounds::default() };
+        Self { id: id.into(), rights: Arc::new(rights) }
+    }
+
+    /// The same, with limits of its own.
+    #[must_use]
+    pub fn bounded(mut self, bounds: Bounds) -> Self {
+        Arc::make_mut(&mut self.rights).bounds = bounds;
+        self
     }
 
     /// The person at this machine who started the process.
@@ -32,13 +48,21 @@ impl Principal {
         &self.id
     }
 
+    pub(crate) fn shared_id(&self) -> &Arc<str> {
+        &self.id
+    }
+
     pub fn permissions(&self) -> &Permissions {
-        &self.permissions
+        &self.rights.permissions
+    }
+
+    pub fn bounds(&self) -> &Bounds {
+        &self.rights.bounds
     }
 
     /// The first of these permissions that this principal lacks: a list means *all* of them.
     pub fn lacks<'a>(&self, needed: &'a [String]) -> Option<&'a str> {
-        match &*self.permissions {
+        match &self.rights.permissions {
             Permissions::All => None,
             Permissions::Only(held) => needed.iter().find(|p| !held.contains(*p)).map(String::as_str),
         }

@@ -12,10 +12,12 @@ use tokio::time::Instant;
 use crate::catalog::Catalog;
 use crate::events::{Event, Events};
 use crate::hooks::Hooks;
-use crate::limits::{Limits, RateCounters};
-use crate::name::SourceName;
+use crate::limits::Limits;
+use crate::name::{FullName, SourceName};
 use crate::places::Places;
 use crate::principal::Principal;
+use crate::rate::RateCounters;
+use crate::record::Recorder;
 use crate::source::{Feed, Source};
 use crate::status::Status;
 use crate::view::View;
@@ -24,10 +26,11 @@ use crate::view::View;
 pub struct Yard {
     catalog: ArcSwap<Catalog>,
     sources: Mutex<Vec<Arc<dyn Source>>>,
-    places: Mutex<HashMap<SourceName, Arc<Places>>>,
+    places: Mutex<HashMap<PlacesOf, Arc<Places>>>,
     pub(crate) rates: RateCounters,
-    pub(crate) limits: Limits,
+    limits: ArcSwap<Limits>,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
+    pub(crate) recorder: Option<Arc<dyn Recorder>>,
     events: Events,
     /// How many refreshes were asked for, and up to which of them the catalog is current.
     wanted: AtomicU64,
@@ -41,7 +44,20 @@ pub struct YardSettings {
     pub limits: Limits,
     /// Hooks around every tool of every source, in order.
     pub hooks: Vec<Arc<dyn Hooks>>,
+    /// Who keeps a record of every call, if anybody does.
+    pub recorder: Option<Arc<dyn Recorder>>,
 }
+
+/// Whose calls share a number of places.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum PlacesOf {
+    Caller(Arc<str>),
+    Tool(SourceName, FullName),
+    Source(SourceName),
+}
+
+/// Above this many, places that nobody holds or waits for are forgotten.
+const MANY_PLACES: usize = 1_000;
 
 impl Yard {
     pub fn new(settings: YardSettings) -> Arc<Self> {
@@ -50,8 +66,9 @@ impl Yard {
             sources: Mutex::default(),
             places: Mutex::default(),
             rates: RateCounters::default(),
-            limits: settings.limits,
+            limits: ArcSwap::from_pointee(settings.limits),
             hooks: settings.hooks,
+            recorder: settings.recorder,
             events: Events::default(),
             wanted: AtomicU64::new(0),
             served: AtomicU64::new(0),
@@ -74,7 +91,7 @@ impl Yard {
         source.attach(Feed { yard: Arc::downgrade(self), source: source.name().clone() });
         {
             let mut sources = self.lock_sources();
-            self.lock_places().remove(source.name());
+            self.forget_places(source.name());
             match sources.iter_mut().find(|known| known.name() == source.name()) {
                 Some(known) => *known = source,
                 None => sources.push(source),
@@ -86,7 +103,7 @@ impl Yard {
     /// Takes a source away; calls that are under way finish.
     pub fn remove(&self, name: &SourceName) {
         self.lock_sources().retain(|source| source.name() != name);
-        self.lock_places().remove(name);
+        self.forget_places(name);
         self.refresh();
     }
 
@@ -171,31 +188,48 @@ impl Yard {
         }
     }
 
-    pub fn limits(&self) -> &Limits {
-        &self.limits
+    /// The limits as they are now.
+    pub fn limits(&self) -> Arc<Limits> {
+        self.limits.load_full()
+    }
+
+    /// Obeys these limits from now on; calls that are under way go on under those that they began with.
+    pub fn set_limits(&self, limits: Limits) {
+        self.limits.store(Arc::new(limits));
     }
 
     pub fn events(&self) -> &Events {
         &self.events
     }
 
-    /// The places for calls of one source that run at once.
-    pub(crate) fn places(&self, source: &SourceName) -> Option<Arc<Places>> {
-        let most = self.limits.per_source?;
+    /// The places for calls that run at once. Where their number was changed, calls under way keep the old ones.
+    pub(crate) fn places(&self, of: PlacesOf, most: usize) -> Arc<Places> {
         let mut places = self.lock_places();
-        if let Some(known) = places.get(source) {
-            return Some(Arc::clone(known));
+        if let Some(known) = places.get(&of)
+            && known.most() == most.max(1)
+        {
+            return Arc::clone(known);
+        }
+        if places.len() >= MANY_PLACES {
+            places.retain(|_, places| Arc::strong_count(places) > 1);
         }
         let fresh = Places::new(most);
-        places.insert(source.clone(), Arc::clone(&fresh));
-        Some(fresh)
+        places.insert(of, Arc::clone(&fresh));
+        fresh
+    }
+
+    fn forget_places(&self, source: &SourceName) {
+        self.lock_places().retain(|of, _| match of {
+            PlacesOf::Caller(_) => true,
+            PlacesOf::Tool(name, _) | PlacesOf::Source(name) => name != source,
+        });
     }
 
     fn lock_sources(&self) -> MutexGuard<'_, Vec<Arc<dyn Source>>> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_places(&self) -> MutexGuard<'_, HashMap<SourceName, Arc<Places>>> {
+    fn lock_places(&self) -> MutexGuard<'_, HashMap<PlacesOf, Arc<Places>>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::limits::LimitKeys;
+use super::limits::{BoundKeys, LimitKeys};
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, Time, Word, Words};
 use crate::args::AuthMode;
@@ -75,6 +75,8 @@ pub(super) struct ServerKeys {
     pub(super) start_timeout: Option<Time>,
     /// How long a call may be silent; progress starts the clock anew.
     pub(super) call_timeout: Option<Time>,
+    /// Limits of this server, for all callers together.
+    pub(super) limits: Option<BoundKeys>,
     /// Headers of our own callers that are handed on to the server.
     pub(super) forward_headers: Option<Vec<String>>,
     /// The environment variable that holds a bearer token for the server.

@@ -9,6 +9,7 @@ use super::expand::References;
 use super::files::Files;
 use super::form::{self, Form};
 use super::keys::ConfigKeys;
+use super::limits::{BoundKeys, Nonsense};
 use super::origin::Origin;
 use super::problem::{Problem, Problems, Severity};
 use super::server::{ServerEntry, entry};
@@ -60,6 +61,7 @@ struct Candidate {
     /// Where that name was said.
     place: (Rc<Document>, Span),
     entry: ServerEntry,
+    limits: Option<BoundKeys>,
     warnings: Vec<Problem>,
 }
 
@@ -110,9 +112,9 @@ impl Loading<'_> {
         let keys = keys.unwrap_or_default();
         self.problems.extend(findings.faults.iter().map(|fault| read.document.fault(fault)));
         self.problems.extend(unknown(&read.document, &findings));
-        for (place, message) in keys.limits.nonsense() {
+        for Nonsense { place, why } in keys.limits.nonsense() {
             let node = place.iter().try_fold(&read.root, |node, step| node.get(step)).unwrap_or(&read.root);
-            let message = format!("{} {message}", place.join("."));
+            let message = format!("{} {why}", place.join("."));
             self.problems.push(read.document.problem(Severity::Error, &node.span, message));
         }
         let folder = form::folder(path, self.around.folder());
@@ -174,6 +176,11 @@ impl Loading<'_> {
             origins: self.keys.origins.unwrap_or_default(),
             permissions: self.keys.permissions,
             demo: self.keys.demo.unwrap_or(false),
+            bounds: self
+                .servers
+                .iter()
+                .filter_map(|server| Some((server.entry.name().clone(), server.limits.as_ref()?.bounds())))
+                .collect(),
             limits: self.keys.limits,
             servers: self.servers.into_iter().map(|server| server.entry).collect(),
             problems,
@@ -208,13 +215,19 @@ fn candidate(
     references: &References<'_>,
     files: &Files,
 ) -> Candidate {
-    let (keys, findings) = form.read(node);
+    let (mut keys, findings) = form.read(node);
     let errors = findings.faults.iter().map(|fault| document.fault(fault).about(&key.name)).collect();
-    let origin = Origin { document, key, node, references, files, errors };
+    let mut origin = Origin { document, key, node, references, files, errors };
+    let limits = keys.limits.take();
+    for Nonsense { place, why } in limits.iter().flat_map(|limits| limits.nonsense(&["limits"])) {
+        let steps: Vec<&str> = place.iter().map(String::as_str).collect();
+        origin.wrong(&steps, format!("{} {why}", place.join(".")));
+    }
     Candidate {
         key: key.name.clone(),
         place: (Rc::clone(document), key.span.clone()),
         entry: entry(keys, origin),
+        limits,
         warnings: unknown(document, &findings).map(|problem| problem.about(&key.name)).collect(),
     }
 }

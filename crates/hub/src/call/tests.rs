@@ -6,8 +6,10 @@ mod asking;
 mod ending;
 mod gates;
 mod hooks;
+mod limits;
 mod names;
 mod places;
+mod records;
 
 /// What a caller reads of an error.
 fn told(error: &Error) -> (Kind, &str, Option<&str>) {

@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use toolyard_hub::{
-    Abilities, CallContext, Client, Deadline, Level, Lookup, Outcome, Principal, Priority, Request, Tool,
-    What,
-};
+use toolyard_hub::{Abilities, CallContext, Client, Level, Lookup, Outcome, Principal, Request, Tool, What};
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Transport, check_params};
 
 use super::errors::{Asked, answer};
@@ -120,11 +117,7 @@ impl Front {
         let (client, updates) = Client::new(abilities(request)?);
         let cancel = tokio_util::sync::CancellationToken::new();
         let call = Request {
-            what,
-            principal: request.caller.clone(),
-            deadline: Deadline::after(self.yard.limits().call_time),
             cancel: cancel.clone(),
-            priority: Priority::Normal,
             context: CallContext {
                 session_id: request.session.as_ref().map(|session| session.id().into()),
                 user_id: None,
@@ -133,9 +126,11 @@ impl Front {
                     Scope::All => None,
                     Scope::Source(name) => Some(name.clone()),
                 },
+                ..CallContext::default()
             },
             meta: request.meta.all.clone(),
             client,
+            ..Request::new(what, request.caller.clone())
         };
         let yard = Arc::clone(&self.yard);
         // A task of its own: its deadline holds even while the client does not read.

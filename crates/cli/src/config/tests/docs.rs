@@ -104,6 +104,10 @@ fn gather(root: &Value, schema: &Value, prefix: &str, keys: &mut Vec<String>) {
             continue;
         }
         let before = keys.len();
+        if below["additionalProperties"]["$ref"].is_string() {
+            gather(root, &below["additionalProperties"], &format!("{key}.GLOB."), keys);
+        }
+        gather(root, &below["items"], &format!("{key}."), keys);
         gather(root, below, &format!("{key}."), keys);
         if keys.len() == before {
             keys.push(key);
