@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use toolyard_hub::{Bounds, Limits, SourceName};
+use toolyard_hub::{Bounds, Limits, ResultChecks, SourceName};
 
 use crate::args::AuthMode;
 
@@ -51,6 +51,7 @@ pub(crate) struct Config {
     /// Whether the embedded demo tools are served too.
     pub(crate) demo: bool,
     pub(crate) limits: LimitKeys,
+    results: ResultChecks,
     /// The limits of single servers.
     bounds: BTreeMap<SourceName, Bounds>,
     servers: Vec<ServerEntry>,
@@ -72,7 +73,7 @@ impl Config {
 
     /// What the yard obeys.
     pub(crate) fn limits(&self) -> Limits {
-        Limits { sources: self.bounds.clone(), ..self.limits.limits() }
+        Limits { sources: self.bounds.clone(), results: self.results.clone(), ..self.limits.limits() }
     }
 
     /// What is odd, and what is wrong with single servers, for a person to read.

@@ -9,23 +9,27 @@ use tokio_util::sync::CancellationToken;
 
 use self::around::Around;
 use self::gates::Gates;
+use self::promise::Promise;
 use self::resolve::{Resolved, resolve};
 use self::watch::Watch;
 use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::error::{Error, Kind};
+use crate::execution::ExecutionId;
 use crate::json::Raw;
 use crate::name::SourceName;
 use crate::notes::Notes;
 use crate::outcome::Outcome;
 use crate::principal::Principal;
-use crate::request::{CallContext, Priority, Request};
+use crate::request::{CallContext, MadeBy, Priority, Request};
+use crate::results::ResultCheck;
 use crate::slot::Slot;
 use crate::source::Call;
 use crate::yard::Yard;
 
 mod around;
 mod gates;
+mod promise;
 mod resolve;
 mod watch;
 
@@ -39,7 +43,8 @@ impl Yard {
         watch.start(resolved.as_ref().ok());
         let outcome = match resolved {
             Ok(resolved) => {
-                let asked = Asked { principal, deadline, cancel, priority, context, meta, client, notes };
+                let id = watch.id();
+                let asked = Asked { id, principal, deadline, cancel, priority, context, meta, client, notes };
                 self.carry(resolved, asked).await
             }
             Err(error) => Err(error),
@@ -60,6 +65,10 @@ impl Yard {
         deadline.no_later_than(gates.call_time());
         let places = gates.places(&request.context);
         drop(gates);
+        let check = match request.context.made_by {
+            MadeBy::Caller => limits.results.of(&name),
+            MadeBy::Program => ResultCheck::Off,
+        };
 
         let Resolved { source, target, subject, tool, .. } = resolved;
         let cancel = request.cancel.child_token();
@@ -97,6 +106,9 @@ impl Yard {
             () = deadline.passed() => Err(too_slow(&subject)),
         };
         drop(tell_the_source);
+        let notes = request.notes.as_deref();
+        let promise = Promise { yard: self, id: request.id, tool: tool.as_ref(), check, notes };
+        let outcome = outcome.and_then(|outcome| promise.kept(outcome));
         match &hooks {
             Some(hooks) => match guarded(&subject, &name, hooks.afterwards(&outcome)).await {
                 Ok(()) => outcome,
@@ -109,6 +121,7 @@ impl Yard {
 
 /// A request once it is known what it is for.
 struct Asked {
+    id: ExecutionId,
     principal: Principal,
     deadline: Deadline,
     cancel: CancellationToken,

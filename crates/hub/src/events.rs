@@ -35,6 +35,12 @@ pub enum Event {
         error: Option<String>,
         duration: Duration,
     },
+    /// A tool gave a result that its own output schema does not allow.
+    ResultOdd {
+        id: ExecutionId,
+        subject: String,
+        violations: Vec<String>,
+    },
     /// What the yard offers is not what it was.
     Changed(Change),
     ResourceUpdated {

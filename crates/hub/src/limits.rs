@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::name::SourceName;
+use crate::results::ResultChecks;
 
 /// The limits that the corridor obeys. Where several apply to a call, the tightest of each kind does.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +22,8 @@ pub struct Limits {
     pub sources: BTreeMap<SourceName, Bounds>,
     /// Tighter limits for the tools whose full name fits the glob, each tool for itself.
     pub tools: Vec<(String, Bounds)>,
+    /// Whether results are checked against the schemas that tools declare for them.
+    pub results: ResultChecks,
 }
 
 /// Limits of one caller, one source or one tool; what is not said is not limited here. Those of a source and of a
@@ -43,6 +46,7 @@ impl Default for Limits {
             rate: None,
             sources: BTreeMap::new(),
             tools: Vec::new(),
+            results: ResultChecks::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::rate::RateState;
 pub struct Notes {
     pub(crate) tool: OnceLock<Arc<Tool>>,
     pub(crate) rate: OnceLock<RateState>,
+    pub(crate) result_violations: OnceLock<Vec<String>>,
 }
 
 impl Notes {
@@ -22,5 +23,10 @@ impl Notes {
     /// What is left of the tightest rate that applies, once the call was counted, or refused for it.
     pub fn rate(&self) -> Option<RateState> {
         self.rate.get().copied()
+    }
+
+    /// In what the result does not fit the tool's output schema, where that is to be warned about.
+    pub fn result_violations(&self) -> &[String] {
+        self.result_violations.get().map_or(&[], Vec::as_slice)
     }
 }

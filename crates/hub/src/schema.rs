@@ -17,7 +17,7 @@ const TOLD: usize = 10;
 /// Longer arguments are not repeated in errors: every violation would carry a copy of them.
 const REPEATED: usize = 4096;
 
-/// A tool's input schema, compiled at the first call.
+/// A schema of a tool, compiled when it is first needed.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
     validator: OnceLock<Result<(Validator, Cost), String>>,
@@ -37,14 +37,8 @@ impl Compiled {
         if !value.is_object() {
             return Err(invalid(format!("arguments of {tool} must be an object")));
         }
-        let Ok((validator, cost)) = self.get(schema) else { return Ok(()) };
-        // What would take too long to check is for the source to judge, like a schema that cannot be used.
-        if !cost.bears(&value) || validator.is_valid(&value) {
-            return Ok(());
-        }
         let repeat = if arguments.get().len() > REPEATED { Repeat::Nothing } else { Repeat::Arguments };
-        let violations: Vec<Violation> =
-            validator.iter_errors(&value).take(TOLD).map(|error| Violation::of(&error, repeat)).collect();
+        let violations = self.violations(schema, &value, repeat);
         let Some(first) = violations.first() else { return Ok(()) };
         let told = violations.iter().map(Violation::sentence).collect::<Vec<_>>().join("; ");
         let mut details =
@@ -57,6 +51,24 @@ impl Compiled {
             details["errors"] = Value::Array(all);
         }
         Err(invalid(format!("invalid arguments for {tool}: {told}")).with_details(details))
+    }
+
+    /// In what a tool's structured result does not fit the schema.
+    pub(crate) fn result_violations(&self, schema: &RawValue, result: &RawValue) -> Vec<String> {
+        let repeat = if result.get().len() > REPEATED { Repeat::Nothing } else { Repeat::Arguments };
+        match serde_json::from_str(result.get()) {
+            Ok(value) => self.violations(schema, &value, repeat).iter().map(Violation::sentence).collect(),
+            Err(error) => vec![format!("it cannot be read: {error}")],
+        }
+    }
+
+    fn violations(&self, schema: &RawValue, value: &Value, repeat: Repeat) -> Vec<Violation> {
+        let Ok((validator, cost)) = self.get(schema) else { return Vec::new() };
+        // What would take too long to check is for others to judge, like a schema that cannot be used.
+        if !cost.bears(value) || validator.is_valid(value) {
+            return Vec::new();
+        }
+        validator.iter_errors(value).take(TOLD).map(|error| Violation::of(&error, repeat)).collect()
     }
 
     #[cfg(test)]

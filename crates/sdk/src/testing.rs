@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{
-    Abilities, Ask, Client, Deadline, Error, Kind, Level, LogLine, Outcome, Permissions,
-    Principal, Progress, Question, Raw, Request, Update, What, Yard, json,
+    Abilities, Ask, Client, Deadline, Error, Kind, Level, LogLine, Outcome, Permissions, Principal, Progress,
+    Question, Raw, Request, Update, What, Yard, json,
 };
 
 use crate::native::Native;

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toolyard_hub::ResultCheck;
 
 use super::limits::{BoundKeys, LimitKeys};
 use super::transport::TransportKind;
@@ -31,6 +32,8 @@ pub(super) struct ConfigKeys {
     pub(super) demo: Option<bool>,
     /// Other files to read servers from, in any of the forms that are known. A server of the same name in this file wins.
     pub(super) imports: Option<Vec<String>>,
+    /// Whether results are checked against the output schemas of their tools.
+    pub(super) check_results: Option<CheckKey>,
     /// Limits of the yard.
     pub(super) limits: LimitKeys,
     /// MCP servers by name.
@@ -77,6 +80,8 @@ pub(super) struct ServerKeys {
     pub(super) call_timeout: Option<Time>,
     /// Limits of this server, for all callers together.
     pub(super) limits: Option<BoundKeys>,
+    /// Whether its results are checked against the output schemas of its tools.
+    pub(super) check_results: Option<CheckKey>,
     /// Headers of our own callers that are handed on to the server.
     pub(super) forward_headers: Option<Vec<String>>,
     /// The environment variable that holds a bearer token for the server.
@@ -86,6 +91,25 @@ pub(super) struct ServerKeys {
     /// Headers whose values are in environment variables. Only Codex says it like this.
     #[serde(skip)]
     pub(super) header_variables: BTreeMap<String, String>,
+}
+
+/// `off`: results are not looked at; `warn`: they go out as they are, with a word; `enforce`: the call fails instead.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum CheckKey {
+    Off,
+    Warn,
+    Enforce,
+}
+
+impl From<CheckKey> for ResultCheck {
+    fn from(key: CheckKey) -> Self {
+        match key {
+            CheckKey::Off => Self::Off,
+            CheckKey::Warn => Self::Warn,
+            CheckKey::Enforce => Self::Enforce,
+        }
+    }
 }
 
 /// `legacy`: versions up to 2025-11-25, with `initialize`; `modern`: 2026-07-28 and later.
@@ -128,6 +152,7 @@ impl ConfigKeys {
             permissions: self.permissions.or(earlier.permissions),
             demo: self.demo.or(earlier.demo),
             imports: None,
+            check_results: self.check_results.or(earlier.check_results),
             limits: self.limits.over(earlier.limits),
             servers: BTreeMap::new(),
         }

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use toolyard_hub::{ResultCheck, ResultChecks};
+
 use super::Config;
 use super::document::{Document, Syntax};
 use super::expand::References;
@@ -62,6 +64,7 @@ struct Candidate {
     place: (Rc<Document>, Span),
     entry: ServerEntry,
     limits: Option<BoundKeys>,
+    check_results: Option<ResultCheck>,
     warnings: Vec<Problem>,
 }
 
@@ -176,6 +179,14 @@ impl Loading<'_> {
             origins: self.keys.origins.unwrap_or_default(),
             permissions: self.keys.permissions,
             demo: self.keys.demo.unwrap_or(false),
+            results: ResultChecks {
+                usual: self.keys.check_results.map(Into::into).unwrap_or_default(),
+                sources: self
+                    .servers
+                    .iter()
+                    .filter_map(|server| Some((server.entry.name().clone(), server.check_results?)))
+                    .collect(),
+            },
             bounds: self
                 .servers
                 .iter()
@@ -226,6 +237,7 @@ fn candidate(
     Candidate {
         key: key.name.clone(),
         place: (Rc::clone(document), key.span.clone()),
+        check_results: keys.check_results.map(Into::into),
         entry: entry(keys, origin),
         limits,
         warnings: unknown(document, &findings).map(|problem| problem.about(&key.name)).collect(),

@@ -9,6 +9,7 @@ mod hooks;
 mod limits;
 mod names;
 mod places;
+mod promises;
 mod records;
 
 /// What a caller reads of an error.

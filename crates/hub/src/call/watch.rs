@@ -79,6 +79,10 @@ impl<'a> Watch<'a> {
         });
     }
 
+    pub(super) fn id(&self) -> ExecutionId {
+        self.id
+    }
+
     /// Says how it ended, and waits until that is on record.
     pub(super) async fn end(mut self, outcome: &Result<Outcome, Error>) {
         let Some(recorded) = self.finish(Some(outcome)) else { return };

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::hooks::Hooks;
-use crate::json::Raw;
+use crate::json::{Object, Raw};
 use crate::name::{FullName, SourceName};
 use crate::schema::Compiled;
 use crate::uri_template::UriTemplate;
@@ -35,6 +35,7 @@ pub struct Tool {
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
     /// Shared with the tool of the same name and schema in later catalogs, so that it is compiled once.
     pub(super) compiled: Arc<Compiled>,
+    pub(super) compiled_output: Arc<Compiled>,
 }
 
 pub struct Resource {
@@ -65,6 +66,18 @@ impl Tool {
     /// Checks arguments against the input schema; a schema that cannot be compiled lets everything pass.
     pub fn check(&self, arguments: &RawValue) -> Result<(), Error> {
         self.compiled.check(self.full_name.as_str(), &self.input_schema, arguments)
+    }
+
+    /// In what a result does not fit the output schema; a schema that cannot be compiled lets everything pass.
+    pub fn result_violations(&self, body: &RawValue) -> Vec<String> {
+        let Some(schema) = &self.output_schema else { return Vec::new() };
+        let members = Object::parse(body).unwrap_or_default();
+        match members.get("structuredContent") {
+            Some(result) => self.compiled_output.result_violations(schema, result),
+            None => {
+                vec!["structuredContent is missing, though the tool declares an output schema".to_owned()]
+            }
+        }
     }
 
     /// Why the input schema cannot be used, if it cannot.

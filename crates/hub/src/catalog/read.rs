@@ -183,12 +183,19 @@ impl Part {
             Some(known) if known.input_schema.get() == input_schema.get() => Arc::clone(&known.compiled),
             _ => Arc::new(Compiled::default()),
         };
+        let output_schema = members.get("outputSchema").map(ToOwned::to_owned);
+        let same_output = |known: &&Arc<Tool>| match (&known.output_schema, &output_schema) {
+            (Some(before), Some(now)) => before.get() == now.get(),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        let compiled_output =
+            known.filter(same_output).map(|known| Arc::clone(&known.compiled_output)).unwrap_or_default();
         self.tools.push(Arc::new(Tool {
             source: source.clone(),
             definition: offer.definition.clone(),
             shown: shown_as(members.clone(), &full_name, Some(&input_schema)),
             input_schema,
-            output_schema: members.get("outputSchema").map(ToOwned::to_owned),
+            output_schema,
             output_is_object: members.get("outputSchema").is_some_and(is_object_schema),
             title,
             description: text(members, "description"),
@@ -196,6 +203,7 @@ impl Part {
             metadata: offer.metadata.clone(),
             hooks: offer.hooks.clone(),
             compiled,
+            compiled_output,
             raw_name,
             full_name,
         }));
@@ -224,6 +232,7 @@ impl Tool {
             metadata: self.metadata.clone(),
             hooks: self.hooks.clone(),
             compiled: Arc::clone(&self.compiled),
+            compiled_output: Arc::clone(&self.compiled_output),
         }
     }
 }

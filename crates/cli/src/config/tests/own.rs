@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use toolyard_hub::{Bounds, Limits, Rate, SourceName};
+use toolyard_hub::{Bounds, Limits, Rate, ResultCheck, ResultChecks, SourceName};
 use toolyard_upstream::{
     AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
     UrlSettings,
@@ -21,6 +21,7 @@ fn every_key_of_the_yard_is_read() {
         hosts = ["yard.example.com"]
         origins = ["https://app.example.com"]
         permissions = ["admin"]
+        check_results = "warn"
         [limits]
         call_seconds = 1.5
         payload_bytes = 1_000
@@ -36,6 +37,7 @@ fn every_key_of_the_yard_is_read() {
         command = "x"
         alias = "repository"
         limits = { calls = 0 }
+        check_results = "enforce"
         [servers.web.limits]
         call_seconds = 9
         [servers.web]
@@ -63,6 +65,10 @@ fn every_key_of_the_yard_is_read() {
                 rate: Some(Rate { per_second: 0.1, burst: 1.0 }),
             },
         )],
+        results: ResultChecks {
+            usual: ResultCheck::Warn,
+            sources: BTreeMap::from([(SourceName::new("repository"), ResultCheck::Enforce)]),
+        },
         sources: BTreeMap::from([
             (SourceName::new("repository"), Bounds { calls: Some(usize::MAX), ..Bounds::default() }),
             (SourceName::new("web"), Bounds { call_time: Some(Duration::from_secs(9)), ..Bounds::default() }),
