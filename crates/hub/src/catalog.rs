@@ -16,6 +16,7 @@ use crate::source::Source;
 mod entry;
 mod read;
 
+pub(crate) use self::entry::Offered;
 pub use self::entry::{Bare, Prompt, Resource, Template, Tool};
 
 /// Everything offered at one moment.

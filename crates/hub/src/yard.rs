@@ -1,7 +1,7 @@
 //! The yard: the running set of sources and the catalog made of them.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::rate::RateCounters;
 use crate::record::Recorder;
 use crate::source::{Feed, Source};
 use crate::status::Status;
-use crate::view::View;
+use crate::view::{Callers, View};
 
 /// The running set of sources.
 pub struct Yard {
@@ -32,6 +32,7 @@ pub struct Yard {
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
     events: Events,
+    restricted: AtomicBool,
     /// How many refreshes were asked for, and up to which of them the catalog is current.
     wanted: AtomicU64,
     served: AtomicU64,
@@ -70,6 +71,7 @@ impl Yard {
             hooks: settings.hooks,
             recorder: settings.recorder,
             events: Events::default(),
+            restricted: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
             served: AtomicU64::new(0),
             status: Notify::new(),
@@ -137,7 +139,14 @@ impl Yard {
 
     /// What this principal may see of it.
     pub fn view(&self, principal: &Principal) -> View {
-        View::new(self.catalog(), principal.clone())
+        let restricted = self.restricted.load(Ordering::Relaxed);
+        let callers = if restricted { Callers::Restricted } else { Callers::Alike };
+        View::new(self.catalog(), principal.clone()).among(callers)
+    }
+
+    /// Some callers are given less than others: from now on no list says that it is the same for everybody.
+    pub fn has_restricted_callers(&self) {
+        self.restricted.store(true, Ordering::Relaxed);
     }
 
     /// Whether there is a source of this name.

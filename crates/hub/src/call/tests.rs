@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Kind};
 
+mod allowed;
 mod asking;
 mod ending;
 mod gates;

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::hooks::Hooks;
 use crate::json::{Object, Raw};
 use crate::name::{FullName, SourceName};
+use crate::principal::Principal;
 use crate::schema::Compiled;
 use crate::uri_template::UriTemplate;
 
@@ -63,6 +64,11 @@ pub struct Prompt {
 }
 
 impl Tool {
+    /// Whether lists show it to this principal.
+    pub fn is_listed_for(&self, principal: &Principal) -> bool {
+        self.listed_for(principal)
+    }
+
     /// Checks arguments against the input schema; a schema that cannot be compiled lets everything pass.
     pub fn check(&self, arguments: &RawValue) -> Result<(), Error> {
         self.compiled.check(self.full_name.as_str(), &self.input_schema, arguments)
@@ -84,6 +90,36 @@ impl Tool {
     pub fn schema_problem(&self) -> Option<&str> {
         self.compiled.problem(&self.input_schema)
     }
+}
+
+/// Anything that is offered, as one principal sees it.
+pub(crate) trait Offered {
+    /// Whether it is there for this principal at all.
+    fn known_to(&self, principal: &Principal) -> bool;
+
+    /// Whether it is listed for this principal: it is there, and may be used.
+    fn listed_for(&self, principal: &Principal) -> bool;
+}
+
+macro_rules! offered {
+    ($($kind:ty => |$thing:ident, $principal:ident| $known:expr;)*) => {$(
+        impl Offered for $kind {
+            fn known_to(&self, $principal: &Principal) -> bool {
+                let $thing = self;
+                $known
+            }
+
+            fn listed_for(&self, principal: &Principal) -> bool {
+                self.known_to(principal) && principal.lacks(&self.permissions).is_none()
+            }
+        }
+    )*};
+}
+offered! {
+    Tool => |tool, principal| principal.knows_tool(&tool.source, &tool.full_name);
+    Prompt => |prompt, principal| principal.knows_other(&prompt.source);
+    Resource => |resource, principal| principal.knows_other(&resource.source);
+    Template => |template, principal| principal.knows_other(&template.source);
 }
 
 /// Anything with a full name and a bare one.

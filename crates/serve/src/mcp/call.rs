@@ -51,7 +51,7 @@ impl Front {
     pub(super) async fn call_tool(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
         let Named { name, arguments } = params(&request.method, request.params.as_deref())?;
         if let (Transport::Http(headers), Era::Modern) = (&request.transport, request.version.era())
-            && let Some(tool) = self.tool(&name)
+            && let Some(tool) = self.tool(&name).filter(|tool| tool.is_listed_for(&request.caller))
         {
             check_params(headers, &tool.input_schema, arguments.as_deref())?;
         }
