@@ -9,6 +9,7 @@ use toolyard_hub::{Bounds, Limits, ResultChecks, SourceName};
 
 use crate::args::AuthMode;
 
+mod access;
 mod address;
 mod diff;
 mod document;
@@ -30,6 +31,7 @@ mod tree;
 mod values;
 mod watch;
 
+pub(crate) use access::{Access, TokenEntry, name_problem};
 pub(crate) use diff::diff;
 pub(crate) use limits::LimitKeys;
 pub(crate) use problem::{Problem, Problems};
@@ -50,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) permissions: Option<Vec<String>>,
     /// Whether the embedded demo tools are served too.
     pub(crate) demo: bool,
+    /// Who may come in beside the owner.
+    pub(crate) access: Access,
     pub(crate) limits: LimitKeys,
     results: ResultChecks,
     /// The limits of single servers.

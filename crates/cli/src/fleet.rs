@@ -9,7 +9,6 @@ use toolyard_hub::{Source, SourceName, State, Yard};
 use toolyard_upstream::{Broken, Common, Upstream};
 
 use crate::config::{self, Change, Config, ServerEntry, Watch, diff};
-use crate::shared;
 
 /// Every server that was started, by name.
 pub(crate) struct Fleet {
@@ -19,15 +18,30 @@ pub(crate) struct Fleet {
     files: Vec<PathBuf>,
     running: HashMap<SourceName, Arc<Upstream>>,
     watch: Watch,
+    reloaded: Box<dyn Fn(&Config) + Send + Sync>,
 }
 
 impl Fleet {
     /// Starts every server of the configuration, in parallel and in the background.
-    pub(crate) fn start(yard: Arc<Yard>, config: Config, files: Vec<PathBuf>) -> anyhow::Result<Self> {
-        let common = shared::common()?;
+    /// `reloaded` is told of every configuration that takes the place of this one.
+    pub(crate) fn start(
+        yard: Arc<Yard>,
+        common: Common,
+        config: Config,
+        files: Vec<PathBuf>,
+        reloaded: impl Fn(&Config) + Send + Sync + 'static,
+    ) -> anyhow::Result<Self> {
         // From the very start: a SIGHUP that comes before anybody listens would end the process.
         let watch = Watch::new(&config)?;
-        let mut fleet = Self { yard, common, config, files, running: HashMap::new(), watch };
+        let mut fleet = Self {
+            yard,
+            common,
+            config,
+            files,
+            running: HashMap::new(),
+            watch,
+            reloaded: Box::new(reloaded),
+        };
         let entries: Vec<ServerEntry> = fleet.config.servers().to_vec();
         for entry in &entries {
             fleet.add(entry);
@@ -54,6 +68,7 @@ impl Fleet {
     async fn become_like(&mut self, new: Config) {
         let old = std::mem::replace(&mut self.config, new);
         self.yard.set_limits(self.config.limits());
+        (self.reloaded)(&self.config);
         let diff = diff(&old, &self.config);
         let gone: Vec<SourceName> = diff.removed.iter().map(|name| (*name).clone()).collect();
         let changed: Vec<ServerEntry> = diff.changed.into_iter().cloned().collect();

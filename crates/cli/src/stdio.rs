@@ -8,7 +8,7 @@ use toolyard_serve::{StdioOptions, stdio_with};
 use crate::args::StdioArgs;
 use crate::fleet::Fleet;
 use crate::signals::until_stopped;
-use crate::{Exit, config, yard};
+use crate::{Exit, config, shared, yard};
 
 pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     let Some(config) = config::load_or_tell(&args.config) else {
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         ..StdioOptions::default()
     };
     let yard = yard::build(&config);
-    let mut fleet = Fleet::start(Arc::clone(&yard), config, args.config)?;
+    let mut fleet = Fleet::start(Arc::clone(&yard), shared::common()?, config, args.config, |_| {})?;
     let work = async {
         let served = tokio::select! {
             served = stdio_with(yard, options) => served.map_err(Into::into),

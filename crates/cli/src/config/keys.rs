@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_hub::ResultCheck;
 
+use super::access::{JwtKeys, TokenKeys};
 use super::limits::{BoundKeys, LimitKeys};
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, Time, Word, Words};
@@ -28,6 +29,10 @@ pub(super) struct ConfigKeys {
     pub(super) origins: Option<Vec<String>>,
     /// What the holder of the token may do; everything if this is not said.
     pub(super) permissions: Option<Vec<String>>,
+    /// Who may come in beside the owner, with tokens.
+    pub(super) tokens: Option<Vec<TokenKeys>>,
+    /// Who may come in beside the owner, with JWTs.
+    pub(super) jwt: Option<JwtKeys>,
     /// Whether the embedded demo tools are served too.
     pub(super) demo: Option<bool>,
     /// Other files to read servers from, in any of the forms that are known. A server of the same name in this file wins.
@@ -150,6 +155,9 @@ impl ConfigKeys {
             hosts: self.hosts.or(earlier.hosts),
             origins: self.origins.or(earlier.origins),
             permissions: self.permissions.or(earlier.permissions),
+            // These mean what they mean in their own file.
+            tokens: None,
+            jwt: None,
             demo: self.demo.or(earlier.demo),
             imports: None,
             check_results: self.check_results.or(earlier.check_results),

@@ -50,7 +50,13 @@ pub(crate) struct RateKeys {
 /// A value that is of the right kind and still makes no sense: where, and why.
 pub(super) struct Nonsense {
     pub(super) place: Vec<String>,
-    pub(super) why: &'static str,
+    pub(super) why: String,
+}
+
+impl Nonsense {
+    pub(super) fn new(place: &[&str], why: impl Into<String>) -> Self {
+        Self { place: place.iter().map(|step| (*step).to_owned()).collect(), why: why.into() }
+    }
 }
 
 impl LimitKeys {
@@ -130,15 +136,11 @@ impl RateKeys {
             (self.burst >= 1.0 && self.burst.is_finite(), "burst", "must be at least 1"),
         ];
         let wrong = checks.into_iter().filter(|(fine, ..)| !fine);
-        wrong.map(|(_, key, why)| nonsense(&[table, &[key]].concat(), why)).collect()
+        wrong.map(|(_, key, why)| Nonsense::new(&[table, &[key]].concat(), why)).collect()
     }
 }
 
 fn seconds(given: Option<f64>, place: &[&str]) -> Option<Nonsense> {
     let fine = given.is_none_or(|given| (0.0..=1e9).contains(&given));
-    (!fine).then(|| nonsense(place, "must be a number of seconds, zero or more"))
-}
-
-fn nonsense(place: &[&str], why: &'static str) -> Nonsense {
-    Nonsense { place: place.iter().map(|step| (*step).to_owned()).collect(), why }
+    (!fine).then(|| Nonsense::new(place, "must be a number of seconds, zero or more"))
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use toolyard_hub::{ResultCheck, ResultChecks};
 
 use super::Config;
+use super::access::{self, Access};
 use super::document::{Document, Syntax};
 use super::expand::References;
 use super::files::Files;
@@ -28,6 +29,7 @@ pub(super) fn load(named: &[PathBuf], around: &Surroundings) -> Result<Config, P
         around,
         files: Files::default(),
         keys: ConfigKeys::default(),
+        access: Access::default(),
         problems: Vec::new(),
         servers: Vec::new(),
     };
@@ -52,6 +54,7 @@ struct Loading<'a> {
     around: &'a Surroundings,
     files: Files,
     keys: ConfigKeys,
+    access: Access,
     problems: Vec<Problem>,
     servers: Vec<Candidate>,
 }
@@ -112,15 +115,26 @@ impl Loading<'_> {
     fn toolyard(&mut self, path: &Path, read: &Read) {
         let apart: Vec<&Node> = read.root.get("servers").into_iter().collect();
         let (keys, findings) = decode::<ConfigKeys>(&read.root, &apart);
-        let keys = keys.unwrap_or_default();
+        let mut keys = keys.unwrap_or_default();
+        let folder = form::folder(path, self.around.folder());
         self.problems.extend(findings.faults.iter().map(|fault| read.document.fault(fault)));
         self.problems.extend(unknown(&read.document, &findings));
-        for Nonsense { place, why } in keys.limits.nonsense() {
-            let node = place.iter().try_fold(&read.root, |node, step| node.get(step)).unwrap_or(&read.root);
+        let mut nonsense = keys.limits.nonsense();
+        if let Some(tokens) = keys.tokens.take() {
+            self.access.tokens = access::tokens(tokens, &mut nonsense);
+        }
+        if let Some(jwt) = keys.jwt.take() {
+            let read = |file: &str| {
+                let path = self.around.resolve(file, &folder);
+                self.files.read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+            };
+            self.access.jwt = access::jwt(jwt, read, &mut nonsense);
+        }
+        for Nonsense { place, why } in nonsense {
+            let node = place.iter().try_fold(&read.root, |node, step| node.below(step)).unwrap_or(&read.root);
             let message = format!("{} {why}", place.join("."));
             self.problems.push(read.document.problem(Severity::Error, &node.span, message));
         }
-        let folder = form::folder(path, self.around.folder());
         for import in keys.imports.iter().flatten() {
             self.import(&self.around.resolve(import, &folder));
         }
@@ -179,6 +193,7 @@ impl Loading<'_> {
             origins: self.keys.origins.unwrap_or_default(),
             permissions: self.keys.permissions,
             demo: self.keys.demo.unwrap_or(false),
+            access: self.access,
             results: ResultChecks {
                 usual: self.keys.check_results.map(Into::into).unwrap_or_default(),
                 sources: self

@@ -99,7 +99,7 @@ fn gather(root: &Value, schema: &Value, prefix: &str, keys: &mut Vec<String>) {
     }
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
         let key = format!("{prefix}{name}");
-        if name == "servers" {
+        if key == "servers" {
             gather(root, &below["additionalProperties"], "servers.NAME.", keys);
             continue;
         }
