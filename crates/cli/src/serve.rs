@@ -75,14 +75,14 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let mut fleet = Fleet::start(Arc::clone(&yard), common, config, args.config, hang)?;
     greet(&yard, servers, bound.address(), &entrance, args.json);
     let stop = CancellationToken::new();
-    let work = async {
+    let work = Box::pin(async {
         let served = tokio::select! {
             () = bound.serve(stop.clone()) => Ok(()),
             failed = fleet.follow() => failed,
         };
         fleet.stop().await;
         served
-    };
+    });
     let done = until_stopped(stop.clone(), work).await?.transpose()?;
     Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
 }

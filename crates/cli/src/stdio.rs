@@ -27,14 +27,14 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     };
     let yard = yard::build(&config);
     let mut fleet = Fleet::start(Arc::clone(&yard), shared::common()?, config, args.config, |_| {})?;
-    let work = async {
+    let work = Box::pin(async {
         let served = tokio::select! {
             served = stdio_with(yard, options) => served.map_err(Into::into),
             failed = fleet.follow() => failed,
         };
         fleet.stop().await;
         served
-    };
+    });
     let done = until_stopped(stop, work).await?.transpose()?;
     Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
 }

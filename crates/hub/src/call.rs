@@ -77,10 +77,12 @@ impl Yard {
         let hooks = tool
             .as_ref()
             .and_then(|tool| Around::of(&self.hooks, tool, &target, &request.principal, &request.context));
+        let found = tool.as_ref().and_then(|tool| tool.version());
+        let context = CallContext { version: found.map(ToOwned::to_owned), ..request.context };
         let mut call = Call {
             target,
             principal: request.principal,
-            context: request.context,
+            context,
             deadline: deadline.clone(),
             cancel: cancel.clone(),
             meta: request.meta,

@@ -15,6 +15,7 @@ use crate::source::Source;
 
 mod entry;
 mod read;
+mod versions;
 
 pub(crate) use self::entry::Offered;
 pub use self::entry::{Bare, Prompt, Resource, Template, Tool};

@@ -31,6 +31,7 @@ mod source;
 mod status;
 mod timestamp;
 mod uri_template;
+mod version;
 mod view;
 mod yard;
 

@@ -132,6 +132,8 @@ pub struct CallContext {
     /// Set where a front serves one source alone: names are then that source's raw names.
     pub only_source: Option<SourceName>,
     pub made_by: MadeBy,
+    /// The version of the tool that is asked for; the newest where this is not said. Sources read here which it is.
+    pub version: Option<String>,
 }
 
 /// Who makes a call, of those who act for the principal.

@@ -36,7 +36,7 @@ pub(super) fn resolve(
     let looking = Looking { catalog, principal, only: context.only_source.as_ref() };
     match what {
         What::Tool { name, arguments } => {
-            let tool = looking.tool(&name)?;
+            let tool = of_version(looking.tool(&name)?, context.version.as_deref())?;
             let arguments = arguments.unwrap_or_else(json::empty_object);
             Ok(Resolved {
                 source: looking.source(&tool.source)?,
@@ -168,6 +168,23 @@ impl Looking<'_> {
             }
         }
     }
+}
+
+/// The version of this tool that was asked for.
+fn of_version(tool: Arc<Tool>, asked: Option<&str>) -> Result<Arc<Tool>, Error> {
+    let Some(asked) = asked else { return Ok(tool) };
+    let mut all = std::iter::once(&tool).chain(&tool.older);
+    if let Some(found) = all.find(|tool| tool.version() == Some(asked)) {
+        return Ok(Arc::clone(found));
+    }
+    let known: Vec<&str> =
+        std::iter::once(&tool).chain(&tool.older).filter_map(|tool| tool.version()).collect();
+    let message = format!("unknown tool {} in version {}", tool.full_name, json::short(asked));
+    Err(Error::new(Kind::UnknownTool, message).suggest(match known.as_slice() {
+        [] => "it has no versions: call it without one".to_owned(),
+        [only] => format!("there is version {only}"),
+        several => format!("there are the versions {}", several.join(", ")),
+    }))
 }
 
 fn unknown(kind: Kind, name: &str) -> Error {

@@ -12,6 +12,7 @@ mod names;
 mod places;
 mod promises;
 mod records;
+mod versions;
 
 /// What a caller reads of an error.
 fn told(error: &Error) -> (Kind, &str, Option<&str>) {

@@ -33,6 +33,10 @@ pub struct Tool {
     pub description: Option<String>,
     pub permissions: Vec<String>,
     pub metadata: Map<String, Value>,
+    /// The version that took the place of this one, if one did.
+    pub deprecated_by: Option<String>,
+    /// Older versions under the same name, newest first. No list shows them; they are reached by their version.
+    pub older: Vec<Arc<Tool>>,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
     /// Shared with the tool of the same name and schema in later catalogs, so that it is compiled once.
     pub(super) compiled: Arc<Compiled>,
@@ -64,6 +68,11 @@ pub struct Prompt {
 }
 
 impl Tool {
+    /// The version that its author wrote down.
+    pub fn version(&self) -> Option<&str> {
+        self.metadata.get("version")?.as_str()
+    }
+
     /// Whether lists show it to this principal.
     pub fn is_listed_for(&self, principal: &Principal) -> bool {
         self.listed_for(principal)
@@ -156,6 +165,13 @@ pub(super) trait Unchanged {
     fn unchanged(&self, before: &Self) -> bool;
 }
 
+/// Two that are the same to whoever reads lists.
+impl PartialEq for Tool {
+    fn eq(&self, other: &Self) -> bool {
+        self.unchanged(other)
+    }
+}
+
 macro_rules! unchanged {
     ($($kind:ty => $($field:ident),*;)*) => {$(
         impl Unchanged for $kind {
@@ -166,7 +182,7 @@ macro_rules! unchanged {
     )*};
 }
 unchanged! {
-    Tool => full_name, source, permissions, metadata;
+    Tool => full_name, source, permissions, metadata, deprecated_by, older;
     Prompt => full_name, source, permissions;
     Resource => source, permissions;
     Template => source, permissions;
