@@ -35,6 +35,9 @@ pub(crate) enum Verb {
     Login(LoginArgs),
     /// Forget what a login to a server has brought.
     Logout(LogoutArgs),
+    /// Tokens with which others may call.
+    #[command(subcommand)]
+    Token(TokenVerb),
     /// Keeps the process of a server: this program starts itself like that, people do not.
     #[command(hide = true)]
     Keeper(KeeperArgs),
@@ -109,6 +112,40 @@ pub(crate) struct LogoutArgs {
     pub(crate) config: Vec<PathBuf>,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenVerb {
+    /// Make a token: prints it once, with the lines for toolyard.toml. Nothing is written to a file.
+    New(NewTokenArgs),
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct NewTokenArgs {
+    /// Who gets it; records and counters go by this name.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+
+    /// What its holder may do; may be given several times, `*` stands for everything.
+    #[arg(long, value_name = "PERMISSION")]
+    pub(crate) permission: Vec<String>,
+
+    /// A glob over the names of servers: there are no others for its holder; may be given several times.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) server: Vec<String>,
+
+    /// A glob over the full names of tools: there are no others for its holder; may be given several times.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) tool: Vec<String>,
+
+    /// How long it is good, such as 30d, 12h or 2w, or until when, such as 2027-01-31T12:00:00Z; for ever if this is not
+    /// said.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires: Option<String>,
+
+    /// Print everything as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Parser)]
 pub(crate) struct KeeperArgs {
     /// The process to outlive by no more than it takes to clean up.
@@ -147,6 +184,9 @@ mod tests {
             text.push_str("\n----\n");
             text.push_str(&command.find_subcommand_mut(verb).unwrap().render_long_help().to_string());
         }
+        let token = command.find_subcommand_mut("token").unwrap();
+        text.push_str("\n----\n");
+        text.push_str(&token.find_subcommand_mut("new").unwrap().render_long_help().to_string());
         insta::assert_snapshot!(text);
     }
 }

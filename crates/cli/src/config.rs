@@ -1,11 +1,15 @@
 //! The configuration: read whole from every file, reported whole. Each room has its own settings; this one only
 //! assembles them, and is the only one that knows how files look. Nothing here is ever written to a file.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use toolyard_hub::{Bounds, Limits, ResultChecks, SourceName};
+
 use crate::args::AuthMode;
 
+mod access;
 mod address;
 mod diff;
 mod document;
@@ -27,6 +31,7 @@ mod tree;
 mod values;
 mod watch;
 
+pub(crate) use access::{Access, TokenEntry, name_problem};
 pub(crate) use diff::diff;
 pub(crate) use keys::TesterKeys;
 pub(crate) use limits::LimitKeys;
@@ -48,8 +53,13 @@ pub(crate) struct Config {
     pub(crate) permissions: Option<Vec<String>>,
     /// Whether the embedded demo tools are served too.
     pub(crate) demo: bool,
+    /// Who may come in beside the owner.
+    pub(crate) access: Access,
     pub(crate) limits: LimitKeys,
     pub(crate) tester: TesterKeys,
+    results: ResultChecks,
+    /// The limits of single servers.
+    bounds: BTreeMap<SourceName, Bounds>,
     servers: Vec<ServerEntry>,
     /// What is odd, and what is wrong with single servers.
     problems: Vec<Problem>,
@@ -65,6 +75,11 @@ impl Config {
     /// The servers, each with its settings or with what is wrong with it.
     pub(crate) fn servers(&self) -> &[ServerEntry] {
         &self.servers
+    }
+
+    /// What the yard obeys.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { sources: self.bounds.clone(), results: self.results.clone(), ..self.limits.limits() }
     }
 
     /// What is odd, and what is wrong with single servers, for a person to read.

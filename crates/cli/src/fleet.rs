@@ -22,6 +22,7 @@ pub(crate) struct Fleet {
     /// Every server by name, for whoever connects to one by itself.
     directory: Servers,
     watch: Watch,
+    reloaded: Box<dyn Fn(&Config) + Send + Sync>,
 }
 
 /// What a fleet works with.
@@ -43,18 +44,21 @@ pub(crate) enum Manned {
 
 impl Fleet {
     /// Starts the servers of the configuration, in parallel and in the background.
+    /// `reloaded` is told of every configuration that takes the place of this one.
     pub(crate) fn start(
         yard: Arc<Yard>,
         config: Config,
         files: Vec<PathBuf>,
         crew: Crew,
+        reloaded: impl Fn(&Config) + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         let Crew { common, manned, directory } = crew;
         // From the very start: a SIGHUP that comes before anybody listens would end the process.
         let watch = Watch::new(&config)?;
         let running = HashMap::new();
         directory.store(Arc::new(directory_of(&config)));
-        let mut fleet = Self { yard, common, config, files, running, manned, directory, watch };
+        let reloaded = Box::new(reloaded);
+        let mut fleet = Self { yard, common, config, files, running, manned, directory, watch, reloaded };
         let entries: Vec<ServerEntry> = fleet.config.servers().to_vec();
         for entry in &entries {
             fleet.add(entry);
@@ -81,6 +85,8 @@ impl Fleet {
     async fn become_like(&mut self, new: Config) {
         let old = std::mem::replace(&mut self.config, new);
         self.directory.store(Arc::new(directory_of(&self.config)));
+        self.yard.set_limits(self.config.limits());
+        (self.reloaded)(&self.config);
         let diff = diff(&old, &self.config);
         let gone: Vec<SourceName> = diff.removed.iter().map(|name| (*name).clone()).collect();
         let changed: Vec<ServerEntry> = diff.changed.into_iter().cloned().collect();

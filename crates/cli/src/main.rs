@@ -9,6 +9,7 @@ mod demo;
 mod fleet;
 mod keeper;
 mod login;
+mod outside;
 mod serve;
 mod shared;
 mod signals;
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Args, Verb};
+use args::{Args, TokenVerb, Verb};
 
 /// What the process says to whoever started it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Verb::Stdio(verb) => run(args.log.as_deref(), stdio::run(verb)),
         Verb::Login(verb) => run(args.log.as_deref(), login::log_in(verb)),
         Verb::Logout(verb) => run(args.log.as_deref(), login::log_out(verb)),
+        Verb::Token(TokenVerb::New(verb)) => run(args.log.as_deref(), async { token::run(verb) }),
         // There is one of these beside every server that we start, so it has neither log nor runtime.
         Verb::Keeper(verb) => keeper::run(verb),
     }

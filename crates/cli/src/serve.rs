@@ -6,29 +6,54 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::Yard;
-use toolyard_serve::{Annex, Auth, DoorSettings, McpSettings, ServeError, ServeSettings, Token, bind};
-
+use toolyard_serve::{
+    Annex, Auth, DoorSettings, Keyring, Keys, McpSettings, ServeError, ServeSettings, Token, bind,
+};
 use toolyard_tester::{Servers, Sharing, Tester};
 
 use crate::args::{AuthMode, ServeArgs};
+use crate::config::{Config, TokenEntry};
 use crate::fleet::{self, Crew, Fleet, Manned};
 use crate::signals::until_stopped;
-use crate::{Exit, config, shared, token, yard};
+use crate::{Exit, config, outside, shared, token, yard};
 
 pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let Some(config) = config::load_or_tell(&args.config) else {
         return Ok(Exit::Usage);
     };
+    let common = shared::common()?;
     let owner = yard::owner(&config);
-    let (auth, token) = match args.auth.or(config.auth).unwrap_or(AuthMode::Token) {
-        AuthMode::None => (Auth::None(owner), None),
-        AuthMode::Token => {
-            let token = args.token.filter(|token| !token.is_empty()).map_or_else(token::fresh, Ok)?;
-            (Auth::Tokens(vec![Token::new(&token, owner)]), Some(token))
+    let auth = args.auth.or(config.auth).unwrap_or(AuthMode::Token);
+    let token = match args.token.filter(|token| !token.is_empty()) {
+        _ if auth == AuthMode::None => None,
+        Some(token) => Some(token),
+        // Whoever has names for the callers needs nobody without one.
+        None if !config.access.is_empty() => None,
+        None => Some(token::fresh()?),
+    };
+    let own: Vec<Token> = token.iter().map(|token| Token::new(token, owner.clone())).collect();
+    let yard = yard::build(&config);
+    let keyring = Keyring::default();
+    let hang = {
+        let (keyring, yard, http) = (keyring.clone(), Arc::clone(&yard), common.http.clone());
+        move |config: &Config| {
+            keyring.replace(keys(config, &own, &http));
+            if config.access.restricts() {
+                yard.has_restricted_callers();
+            }
         }
     };
-    let yard = yard::build(&config);
-    let (common, directory) = (shared::common()?, Servers::default());
+    hang(&config);
+    let entrance = match (auth, &token) {
+        (AuthMode::None, _) => Entrance::Open,
+        (AuthMode::Token, Some(token)) => Entrance::Token(token.clone()),
+        (AuthMode::Token, None) => Entrance::Configured,
+    };
+    let auth = match auth {
+        AuthMode::None => Auth::None(owner),
+        AuthMode::Token => Auth::Keyring(keyring),
+    };
+    let directory = Servers::default();
     let tester =
         Tester::new(config.tester.settings(Sharing::Session), common.clone(), Arc::clone(&directory));
     let annex = Annex {
@@ -40,10 +65,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         listen: args.listen.or(config.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
         door: DoorSettings { auth, hosts: config.hosts.clone(), origins: config.origins.clone() },
         mcp: McpSettings { forward_headers: fleet::forwarded(&config), ..McpSettings::default() },
-        endpoint: toolyard_serve::EndpointSettings {
-            body: config.limits.limits().payload,
-            ..Default::default()
-        },
+        endpoint: toolyard_serve::EndpointSettings { body: config.limits().payload, ..Default::default() },
         annexes: vec![annex],
         drain: config.limits.drain(),
     };
@@ -60,15 +82,11 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         }
     };
     let servers = config.servers().len();
-    let mut fleet = Fleet::start(
-        Arc::clone(&yard),
-        config,
-        args.config,
-        Crew { common, manned: Manned::Fully, directory },
-    )?;
-    greet(&yard, servers, bound.address(), token.as_deref(), args.json);
+    let crew = Crew { common, manned: Manned::Fully, directory };
+    let mut fleet = Fleet::start(Arc::clone(&yard), config, args.config, crew, hang)?;
+    greet(&yard, servers, bound.address(), &entrance, args.json);
     let stop = CancellationToken::new();
-    let work = async {
+    let work = Box::pin(async {
         let served = tokio::select! {
             () = bound.serve(stop.clone()) => Ok(()),
             failed = fleet.follow() => failed,
@@ -76,24 +94,49 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         tester.stop().await;
         fleet.stop().await;
         served
-    };
+    });
     let done = until_stopped(stop.clone(), work).await?.transpose()?;
     Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
 }
 
-fn greet(yard: &Yard, servers: usize, address: SocketAddr, token: Option<&str>, as_json: bool) {
+/// How one comes in.
+enum Entrance {
+    Open,
+    /// With the token that is printed.
+    Token(String),
+    /// With what the configuration names.
+    Configured,
+}
+
+/// Every key that opens the door: the owner's, and those of the configuration.
+fn keys(config: &Config, own: &[Token], http: &reqwest::Client) -> Keys {
+    let configured = config.access.tokens.iter().map(TokenEntry::token);
+    let jwt = config.access.jwt.as_ref();
+    Keys {
+        tokens: own.iter().cloned().chain(configured).collect(),
+        jwt: jwt.map(|jwt| Arc::new(jwt.settings(|url| outside::keys_at(http, url)))),
+    }
+}
+
+fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &Entrance, as_json: bool) {
     let url = format!("http://{address}");
     if as_json {
+        let token = if let Entrance::Token(token) = entrance { Some(token) } else { None };
         println!("{}", json!({"url": url, "mcp": format!("{url}/mcp"), "token": token}));
         return;
     }
     eprintln!("Toolyard {} serves {}", env!("CARGO_PKG_VERSION"), contents(yard, servers));
-    match token {
-        Some(token) => {
+    match entrance {
+        Entrance::Token(token) => {
             eprintln!("  page  {url}/#token={token}");
             eprintln!("  MCP   {url}/mcp   with the header  Authorization: Bearer {token}");
         }
-        None => eprintln!("  MCP   {url}/mcp   open to everybody on this machine"),
+        Entrance::Configured => {
+            eprintln!(
+                "  MCP   {url}/mcp   with the header  Authorization: Bearer  and a token of the configuration"
+            );
+        }
+        Entrance::Open => eprintln!("  MCP   {url}/mcp   open to everybody on this machine"),
     }
     eprintln!("Ctrl-C stops it.");
 }

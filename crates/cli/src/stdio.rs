@@ -20,7 +20,7 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     let mut options = StdioOptions {
         principal: yard::owner(&config),
         wire: toolyard_serve::StdioSettings {
-            line: config.limits.limits().payload,
+            line: config.limits().payload,
             drain: config.limits.drain(),
             ..Default::default()
         },
@@ -46,8 +46,9 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
             (yard, Manned::Fully)
         }
     };
-    let mut fleet = Fleet::start(Arc::clone(&yard), config, args.config, Crew { common, manned, directory })?;
-    let work = async {
+    let mut fleet =
+        Fleet::start(Arc::clone(&yard), config, args.config, Crew { common, manned, directory }, |_| {})?;
+    let work = Box::pin(async {
         let served = tokio::select! {
             served = stdio_with(yard, options) => served.map_err(Into::into),
             failed = fleet.follow() => failed,
@@ -57,7 +58,7 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         }
         fleet.stop().await;
         served
-    };
+    });
     let done = until_stopped(stop, work).await?.transpose()?;
     Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
 }

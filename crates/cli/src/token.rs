@@ -1,7 +1,16 @@
-//! Tokens that nobody guesses.
+//! Tokens that nobody guesses, and `toolyard token new`.
+
+use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use toolyard_hub::Timestamp;
+
+use crate::Exit;
+use crate::args::NewTokenArgs;
+use crate::config::name_problem;
 
 /// 256 bits from the system.
 pub(crate) fn fresh() -> anyhow::Result<String> {
@@ -9,4 +18,192 @@ pub(crate) fn fresh() -> anyhow::Result<String> {
     getrandom::fill(&mut bytes)
         .map_err(|error| anyhow::anyhow!("the system gives no random numbers: {error}"))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Makes a token and prints it once, with the lines for the configuration. Nothing is written to a file.
+pub(crate) fn run(args: NewTokenArgs) -> anyhow::Result<Exit> {
+    let secret = fresh()?;
+    let made = match Made::new(args, &secret, SystemTime::now()) {
+        Ok(made) => made,
+        Err(problem) => {
+            eprintln!("toolyard: {problem}");
+            return Ok(Exit::Usage);
+        }
+    };
+    println!("{}", if made.json { made.as_json(&secret) } else { made.as_text(&secret) });
+    Ok(Exit::Fine)
+}
+
+/// A token that was made, without its secret.
+struct Made {
+    name: String,
+    sha256: String,
+    permissions: Vec<String>,
+    servers: Vec<String>,
+    tools: Vec<String>,
+    expires: Option<String>,
+    json: bool,
+}
+
+impl Made {
+    fn new(args: NewTokenArgs, secret: &str, now: SystemTime) -> Result<Self, String> {
+        let sha256: String =
+            Sha256::digest(secret.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = args.name.unwrap_or_else(|| format!("token-{}", &sha256[..8]));
+        if let Some(problem) = name_problem(&name) {
+            return Err(format!("the name {name:?} {problem}"));
+        }
+        let expires = match &args.expires {
+            Some(text) => Some(expiry(text, now).ok_or_else(|| {
+                format!("{text:?} is no time: say how long, such as 30d, 12h or 2w, or until when, such as 2027-01-31T12:00:00Z")
+            })?),
+            None => None,
+        };
+        if expires.is_some_and(|expires| expires.0 <= now) {
+            return Err(format!("{:?} is over already", args.expires.unwrap_or_default()));
+        }
+        Ok(Self {
+            name,
+            sha256,
+            permissions: args.permission,
+            servers: args.server,
+            tools: args.tool,
+            expires: expires.map(|time| time.to_string()),
+            json: args.json,
+        })
+    }
+
+    fn lines(&self) -> String {
+        let list = |items: &[String]| {
+            toml::Value::Array(items.iter().map(|item| toml::Value::from(item.as_str())).collect())
+                .to_string()
+        };
+        let mut lines = vec![
+            "[[tokens]]".to_owned(),
+            format!("name = {}", toml::Value::from(self.name.as_str())),
+            format!("sha256 = \"{}\"", self.sha256),
+            format!("permissions = {}", list(&self.permissions)),
+        ];
+        for (key, items) in [("servers", &self.servers), ("tools", &self.tools)] {
+            if !items.is_empty() {
+                lines.push(format!("{key} = {}", list(items)));
+            }
+        }
+        lines.extend(self.expires.as_ref().map(|time| format!("expires = \"{time}\"")));
+        lines.join("\n")
+    }
+
+    fn as_text(&self, secret: &str) -> String {
+        format!(
+            "The token, which is not shown again:\n\n  {secret}\n\nFor toolyard.toml:\n\n{}",
+            self.lines()
+        )
+    }
+
+    fn as_json(&self, secret: &str) -> String {
+        json!({
+            "token": secret,
+            "name": self.name,
+            "sha256": self.sha256,
+            "permissions": self.permissions,
+            "expires": self.expires,
+            "config": self.lines(),
+        })
+        .to_string()
+    }
+}
+
+/// A time from now, such as `30d`, or a moment.
+fn expiry(text: &str, now: SystemTime) -> Option<Timestamp> {
+    if let Ok(moment) = text.parse() {
+        return Some(moment);
+    }
+    let split = text.find(|letter: char| !letter.is_ascii_digit())?;
+    let (number, unit) = text.split_at(split);
+    let unit = match unit {
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        "w" => 7 * 86_400,
+        _ => return None,
+    };
+    // A century; what is longer is a slip.
+    let seconds =
+        number.parse::<u64>().ok()?.checked_mul(unit).filter(|seconds| *seconds <= 3_153_600_000)?;
+    Some(Timestamp(now + Duration::from_secs(seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use clap::Parser;
+
+    use super::{Made, expiry, fresh};
+    use crate::args::NewTokenArgs;
+
+    fn made(arguments: &[&str]) -> Result<Made, String> {
+        let args = NewTokenArgs::parse_from(std::iter::once(&"new").chain(arguments));
+        Made::new(args, "secret", UNIX_EPOCH + Duration::from_secs(1_705_314_600))
+    }
+
+    #[test]
+    fn the_lines_for_the_configuration_say_what_was_asked_for_and_not_the_secret() {
+        let asked = [
+            "--name",
+            "c\"i",
+            "--permission",
+            "read",
+            "--permission",
+            "write",
+            "--server",
+            "git*",
+            "--tool",
+            "add",
+            "--expires",
+            "30d",
+        ];
+        let lines = made(&asked).unwrap().lines();
+        assert_eq!(
+            lines,
+            r#"[[tokens]]
+name = 'c"i'
+sha256 = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+permissions = ["read", "write"]
+servers = ["git*"]
+tools = ["add"]
+expires = "2024-02-14T10:30:00.000Z""#
+        );
+        let plain = made(&[]).unwrap();
+        assert_eq!(plain.name, "token-2bb80d53");
+        assert!(
+            plain.as_text("secret").contains("  secret\n")
+                && plain.as_json("secret").contains(r#""token":"secret""#)
+        );
+    }
+
+    #[test]
+    fn times_that_are_none_and_names_that_cannot_be_are_refused() {
+        let now = UNIX_EPOCH;
+        for text in ["", "30", "d", "30 d", "-1d", "30y", "99999999999999999999d", "40000w", "1.5d"] {
+            assert_eq!(expiry(text, now), None, "{text}");
+        }
+        assert_eq!(expiry("2w", now).unwrap().to_string(), "1970-01-15T00:00:00.000Z");
+        for (arguments, problem) in [
+            (["--name", "owner"], "the name \"owner\" is taken: the owner is whoever started this yard"),
+            (["--name", "a:b"], "the name \"a:b\" must have no colon and no control character"),
+            (["--name", ""], "the name \"\" must be 1 to 128 characters"),
+            (["--expires", "2001-01-01T00:00:00Z"], "\"2001-01-01T00:00:00Z\" is over already"),
+            (["--expires", "0d"], "\"0d\" is over already"),
+        ] {
+            assert_eq!(made(&arguments).err().as_deref(), Some(problem));
+        }
+        assert!(made(&["--expires", "soon"]).err().unwrap().starts_with("\"soon\" is no time"));
+    }
+
+    #[test]
+    fn no_two_tokens_are_alike() {
+        assert_ne!(fresh().unwrap(), fresh().unwrap());
+        assert_eq!(fresh().unwrap().len(), 43);
+    }
 }

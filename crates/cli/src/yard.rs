@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::demo;
 
 pub(crate) fn build(config: &Config) -> Arc<Yard> {
-    let yard = Yard::new(YardSettings { limits: config.limits.limits(), hooks: Vec::new() });
+    let yard = Yard::new(YardSettings { limits: config.limits(), ..YardSettings::default() });
     if config.demo {
         yard.add(demo::source());
     }
@@ -20,7 +20,7 @@ pub(crate) fn build(config: &Config) -> Arc<Yard> {
 
 /// The yard of the tester: its own, so that its tools are not among those that it tests.
 pub(crate) fn build_tester(config: &Config, tester: &Arc<Tester>) -> Arc<Yard> {
-    let yard = Yard::new(YardSettings { limits: config.limits.limits(), hooks: Vec::new() });
+    let yard = Yard::new(YardSettings { limits: config.limits(), ..YardSettings::default() });
     yard.add(Arc::clone(tester) as Arc<dyn Source>);
     yard
 }

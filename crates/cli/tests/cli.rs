@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
 
 mod cli {
+    mod access;
     mod gateway;
     mod keeping;
     mod starting;

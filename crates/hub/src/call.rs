@@ -1,85 +1,100 @@
 //! The one corridor that every call walks through, whatever front it came in by and whatever source it is
-//! for: name, permission, rate, payload, schema, place, before-hooks, source, after-hooks, event.
+//! for: name, permission, rate, payload, schema, place, before-hooks, source, after-hooks, event, record.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
-use serde_json::value::RawValue;
-use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+use self::around::Around;
+use self::gates::Gates;
+use self::promise::Promise;
 use self::resolve::{Resolved, resolve};
-use crate::catalog::Tool;
+use self::watch::Watch;
+use crate::client::Client;
+use crate::deadline::Deadline;
 use crate::error::{Error, Kind};
-use crate::events::{CallId, Ended, Event};
-use crate::hooks::{HookCall, Hooks};
-use crate::limits::Slot;
+use crate::execution::ExecutionId;
+use crate::json::Raw;
 use crate::name::SourceName;
+use crate::notes::Notes;
 use crate::outcome::Outcome;
 use crate::principal::Principal;
-use crate::request::{CallContext, Request, What};
-use crate::source::{Call, Target};
+use crate::request::{CallContext, MadeBy, Priority, Request};
+use crate::results::ResultCheck;
+use crate::slot::Slot;
+use crate::source::Call;
 use crate::yard::Yard;
 
+mod around;
+mod gates;
+mod promise;
 mod resolve;
-
-/// How long hooks may take once the outcome is known: the caller waits for them, so they get no more than this.
-const AFTERWARDS: Duration = Duration::from_secs(10);
+mod watch;
 
 impl Yard {
     /// Carries one call out. Dropping the future cancels the call, all the way to the source.
-    pub async fn call(&self, mut request: Request) -> Result<Outcome, Error> {
-        // Arguments may be large: they move on into what is resolved.
-        let what = std::mem::replace(&mut request.what, What::Resource { uri: String::new() });
-        let resolved = resolve(&self.catalog(), what, &request.principal, &request.context)?;
-        let (source, tool) = (Arc::clone(&resolved.source), resolved.tool.clone());
-        match (self.carry_out(request, resolved).await, tool) {
-            (Err(error), Some(tool)) => source.in_own_words(&tool.raw_name, &error).ok_or(error),
+    pub async fn call(&self, request: Request) -> Result<Outcome, Error> {
+        let mut watch = Watch::new(self, &request);
+        let Request { what, principal, deadline, cancel, priority, context, meta, client, id: _, notes } =
+            request;
+        let resolved = resolve(&self.catalog(), what, &principal, &context);
+        watch.start(resolved.as_ref().ok());
+        let mut own = None;
+        let outcome = match resolved {
+            Ok(resolved) => {
+                own = resolved.tool.clone().map(|tool| (Arc::clone(&resolved.source), tool));
+                let id = watch.id();
+                let asked = Asked { id, principal, deadline, cancel, priority, context, meta, client, notes };
+                self.carry(resolved, asked).await
+            }
+            Err(error) => Err(error),
+        };
+        watch.end(&outcome).await;
+        match (outcome, own) {
+            (Err(error), Some((source, tool))) => source.in_own_words(&tool.raw_name, &error).ok_or(error),
             (outcome, _) => outcome,
         }
     }
 
-    async fn carry_out(&self, request: Request, resolved: Resolved) -> Result<Outcome, Error> {
-        let Resolved { source, target, subject, permissions, tool } = resolved;
-        if let Some(missing) = request.principal.lacks(&permissions) {
-            return Err(Error::new(Kind::Forbidden, format!("{subject} needs the permission {missing}"))
-                .suggest("ask whoever runs this yard for a token that has it"));
+    async fn carry(&self, resolved: Resolved, request: Asked) -> Result<Outcome, Error> {
+        if let (Some(notes), Some(tool)) = (&request.notes, &resolved.tool) {
+            let _ = notes.tool.set(Arc::clone(tool));
         }
-        if let Some(rate) = self.limits.rate {
-            self.rates.take(request.principal.id(), rate)?;
-        }
-        let size = target.size();
-        if size > self.limits.payload {
-            let message =
-                format!("{size} bytes of arguments for {subject}; {} are allowed", self.limits.payload);
-            return Err(Error::new(Kind::TooLarge, message));
-        }
-        if let (Some(tool), Target::Tool { arguments, .. }) = (&tool, &target) {
-            tool.check(arguments)?;
-        }
-
+        let name = resolved.source.name().clone();
+        let limits = self.limits();
+        let gates = Gates::of(self, &limits, &request.principal, &name, resolved.tool.as_ref());
+        gates.pass(&resolved, request.notes.as_deref())?;
         let deadline = request.deadline;
-        deadline.no_later_than(self.limits.call_time);
-        let name = source.name().clone();
-        let mut watch = Watch::start(self, &subject, &name, request.principal.id());
+        deadline.no_later_than(gates.call_time());
+        let places = gates.places(&request.context);
+        drop(gates);
+        let check = match request.context.made_by {
+            MadeBy::Caller => limits.results.of(&name),
+            MadeBy::Program => ResultCheck::Off,
+        };
+
+        let Resolved { source, target, subject, tool, .. } = resolved;
         let cancel = request.cancel.child_token();
         // However this future ends, whatever the source started for it learns that nobody waits any more.
         let tell_the_source = cancel.clone().drop_guard();
         let hooks = tool
             .as_ref()
             .and_then(|tool| Around::of(&self.hooks, tool, &target, &request.principal, &request.context));
+        let found = tool.as_ref().and_then(|tool| tool.version());
+        let context = CallContext { version: found.map(ToOwned::to_owned), ..request.context };
         let mut call = Call {
             target,
             principal: request.principal,
-            context: request.context,
+            context,
             deadline: deadline.clone(),
             cancel: cancel.clone(),
             meta: request.meta,
             client: request.client,
         };
         let carried = async {
-            let slot = Slot::take(self.places(&name)).await?;
+            let slot = Slot::take(places, request.priority).await;
             let _free = EndOnDrop(slot.clone());
             if deadline.remaining().is_zero() {
                 return Err(too_slow(&subject));
@@ -98,84 +113,35 @@ impl Yard {
             () = deadline.passed() => Err(too_slow(&subject)),
         };
         drop(tell_the_source);
-        let outcome = match &hooks {
+        let notes = request.notes.as_deref();
+        let promise = Promise { yard: self, id: request.id, tool: tool.as_ref(), check, notes };
+        let outcome = outcome.and_then(|outcome| promise.kept(outcome));
+        match &hooks {
             Some(hooks) => match guarded(&subject, &name, hooks.afterwards(&outcome)).await {
                 Ok(()) => outcome,
                 Err(crash) => Err(crash),
             },
             None => outcome,
-        };
-        watch.ended = match &outcome {
-            Ok(outcome) if outcome.failed => Ended::Failed,
-            Ok(_) => Ended::Answered,
-            Err(error) => Ended::Error(error.kind()),
-        };
-        outcome
+        }
     }
+}
+
+/// A request once it is known what it is for.
+struct Asked {
+    id: ExecutionId,
+    principal: Principal,
+    deadline: Deadline,
+    cancel: CancellationToken,
+    priority: Priority,
+    context: CallContext,
+    meta: Option<Raw>,
+    client: Client,
+    notes: Option<Arc<Notes>>,
 }
 
 fn too_slow(subject: &str) -> Error {
     Error::new(Kind::TimedOut, format!("{subject} did not answer in time"))
         .suggest("allow it more time, or ask it for less")
-}
-
-/// The hooks around one call: the yard's own outside, the tool's inside.
-struct Around<'a> {
-    all: &'a [Arc<dyn Hooks>],
-    tool: &'a Tool,
-    arguments: Box<RawValue>,
-    principal: Principal,
-    context: CallContext,
-}
-
-impl<'a> Around<'a> {
-    /// None where there are no hooks: most calls then copy nothing.
-    fn of(
-        all: &'a [Arc<dyn Hooks>],
-        tool: &'a Tool,
-        target: &Target,
-        principal: &Principal,
-        context: &CallContext,
-    ) -> Option<Self> {
-        let Target::Tool { arguments, .. } = target else { return None };
-        if all.is_empty() && tool.hooks.is_empty() {
-            return None;
-        }
-        let (arguments, principal, context) = (arguments.clone(), principal.clone(), context.clone());
-        Some(Self { all, tool, arguments, principal, context })
-    }
-
-    fn call(&self) -> HookCall<'_> {
-        HookCall {
-            tool: self.tool.full_name.as_str(),
-            source: &self.tool.source,
-            arguments: &self.arguments,
-            principal: &self.principal,
-            context: &self.context,
-        }
-    }
-
-    async fn before(&self) -> Result<(), Error> {
-        for hooks in self.all.iter().chain(&self.tool.hooks) {
-            hooks.before(self.call()).await?;
-        }
-        Ok(())
-    }
-
-    /// Tells every hook how it ended, also when the time was up or the caller cancelled.
-    async fn afterwards(&self, outcome: &Result<Outcome, Error>) {
-        let told = async {
-            for hooks in self.tool.hooks.iter().chain(self.all) {
-                match outcome {
-                    Ok(outcome) => hooks.after(self.call(), outcome).await,
-                    Err(error) => hooks.on_error(self.call(), error).await,
-                }
-            }
-        };
-        if tokio::time::timeout(AFTERWARDS, told).await.is_err() {
-            tracing::warn!(tool = %self.tool.full_name, "hooks took too long after the call and were stopped");
-        }
-    }
 }
 
 /// A source or a hook that panics fails this call and nothing else.
@@ -188,52 +154,11 @@ async fn guarded<T>(subject: &str, source: &SourceName, work: impl Future<Output
     })
 }
 
-impl Target {
-    fn size(&self) -> usize {
-        match self {
-            Self::Tool { arguments, .. } | Self::Prompt { arguments, .. } => arguments.get().len(),
-            Self::Resource { uri } => uri.len(),
-            Self::PromptCompletion { argument, value, context, .. }
-            | Self::TemplateCompletion { argument, value, context, .. } => {
-                argument.len() + value.len() + context.as_ref().map_or(0, |context| context.get().len())
-            }
-        }
-    }
-}
-
 struct EndOnDrop(Slot);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
         self.0.end();
-    }
-}
-
-/// Tells watchers that a call began and, however it ends, that it ended.
-struct Watch<'a> {
-    yard: &'a Yard,
-    id: CallId,
-    began: Instant,
-    ended: Ended,
-}
-
-impl<'a> Watch<'a> {
-    fn start(yard: &'a Yard, subject: &str, source: &SourceName, principal: &str) -> Self {
-        let id = yard.events().next_call();
-        yard.events().tell_call(|| Event::CallStarted {
-            id,
-            subject: subject.to_owned(),
-            source: source.clone(),
-            principal: principal.to_owned(),
-        });
-        Self { yard, id, began: Instant::now(), ended: Ended::Dropped }
-    }
-}
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        let (id, ended, duration) = (self.id, self.ended, self.began.elapsed());
-        self.yard.events().tell_call(|| Event::CallEnded { id, ended, duration });
     }
 }
 

@@ -15,7 +15,9 @@ use crate::source::Source;
 
 mod entry;
 mod read;
+mod versions;
 
+pub(crate) use self::entry::Offered;
 pub use self::entry::{Bare, Prompt, Resource, Template, Tool};
 
 /// Everything offered at one moment.

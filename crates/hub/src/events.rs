@@ -2,32 +2,44 @@
 //! and are told so; the yard never waits for them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::broadcast;
 
 use crate::error::Kind;
+use crate::execution::ExecutionId;
 use crate::name::SourceName;
+use crate::request::Thing;
 
 const KEPT: usize = 1024;
 
-/// One call, told apart from every other in this process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct CallId(pub u64);
-
 #[derive(Debug, Clone)]
 pub enum Event {
+    /// A call came in; also one that is refused at once.
     CallStarted {
-        id: CallId,
+        id: ExecutionId,
+        thing: Thing,
+        /// The full name or address; where it led nowhere, the beginning of what the caller said.
         subject: String,
-        source: SourceName,
+        /// Nothing where the name led nowhere.
+        source: Option<SourceName>,
         principal: String,
+        session_id: Option<Arc<str>>,
+        user_id: Option<Arc<str>>,
+        at: SystemTime,
     },
     CallEnded {
-        id: CallId,
+        id: ExecutionId,
         ended: Ended,
+        /// The message of the error, if it ended with one.
+        error: Option<String>,
         duration: Duration,
+    },
+    /// A tool gave a result that its own output schema does not allow.
+    ResultOdd {
+        id: ExecutionId,
+        subject: String,
+        violations: Vec<String>,
     },
     /// What the yard offers is not what it was.
     Changed(Change),
@@ -72,16 +84,11 @@ pub struct Events {
     all: broadcast::Sender<Arc<Event>>,
     /// Everything but calls: whoever only wants to know what changed is not woken by each of them.
     changes: broadcast::Sender<Arc<Event>>,
-    next_call: AtomicU64,
 }
 
 impl Default for Events {
     fn default() -> Self {
-        Self {
-            all: broadcast::channel(KEPT).0,
-            changes: broadcast::channel(KEPT).0,
-            next_call: AtomicU64::new(1),
-        }
+        Self { all: broadcast::channel(KEPT).0, changes: broadcast::channel(KEPT).0 }
     }
 }
 
@@ -93,10 +100,6 @@ impl Events {
     /// What changes, without the calls.
     pub fn changes(&self) -> broadcast::Receiver<Arc<Event>> {
         self.changes.subscribe()
-    }
-
-    pub(crate) fn next_call(&self) -> CallId {
-        CallId(self.next_call.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Tells of a call. Builds the event only if somebody watches.

@@ -4,9 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
 
-use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::error::Error;
 use crate::hooks::Hooks;
@@ -14,7 +12,7 @@ use crate::json::{Raw, from_text, to_raw};
 use crate::name::{Prefix, SourceName};
 use crate::outcome::Outcome;
 use crate::principal::{Permissions, Principal};
-use crate::request::{CallContext, Priority, Request, What};
+use crate::request::{CallContext, Request, What};
 use crate::source::{
     Call, Feed, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,
 };
@@ -180,7 +178,11 @@ pub(crate) fn yard(sources: &[&Arc<Fake>]) -> Arc<Yard> {
 }
 
 pub(crate) fn yard_with(limits: Limits, hooks: Vec<Arc<dyn Hooks>>, sources: &[&Arc<Fake>]) -> Arc<Yard> {
-    let yard = Yard::new(YardSettings { limits, hooks });
+    yard_of(YardSettings { limits, hooks, ..YardSettings::default() }, sources)
+}
+
+pub(crate) fn yard_of(settings: YardSettings, sources: &[&Arc<Fake>]) -> Arc<Yard> {
+    let yard = Yard::new(settings);
     for source in sources {
         yard.add(Arc::clone(*source) as Arc<dyn Source>);
     }
@@ -189,16 +191,8 @@ pub(crate) fn yard_with(limits: Limits, hooks: Vec<Arc<dyn Hooks>>, sources: &[&
 
 /// A call of the owner, with a minute of time and nobody listening.
 pub(crate) fn request(what: What) -> Request {
-    Request {
-        what,
-        principal: Principal::owner(),
-        deadline: Deadline::after(Duration::from_secs(60)),
-        cancel: CancellationToken::new(),
-        priority: Priority::Normal,
-        context: CallContext::default(),
-        meta: None,
-        client: Client::silent(),
-    }
+    let deadline = Deadline::after(Duration::from_secs(60));
+    Request { deadline, ..Request::new(what, Principal::owner()) }
 }
 
 pub(crate) fn calling(name: &str) -> Request {

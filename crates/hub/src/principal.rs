@@ -3,11 +3,47 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::glob;
+use crate::limits::Bounds;
+use crate::name::{FullName, SourceName};
+
 /// Who is calling, with their permissions. Two principals are the same when their id is.
 #[derive(Debug, Clone)]
 pub struct Principal {
     id: Arc<str>,
-    permissions: Arc<Permissions>,
+    rights: Arc<Rights>,
+}
+
+#[derive(Debug, Clone)]
+struct Rights {
+    permissions: Permissions,
+    allowed: AllowList,
+    bounds: Bounds,
+}
+
+/// What a principal may use at all, whatever permissions it holds. To this principal the rest is not there: it is not
+/// listed, and a call of it is a call of something unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowList {
+    /// Globs over the names of sources; every source where this is not said.
+    pub sources: Option<Vec<String>>,
+    /// Globs over the full names of tools; every tool of those sources where this is not said. Whoever is given a
+    /// list of tools, and none of sources, is given tools and nothing else.
+    pub tools: Option<Vec<String>>,
+}
+
+impl AllowList {
+    fn tool(&self, source: &SourceName, name: &FullName) -> bool {
+        fits(self.sources.as_ref(), source.as_str()) && fits(self.tools.as_ref(), name.as_str())
+    }
+
+    fn other(&self, source: &SourceName) -> bool {
+        fits(self.sources.as_ref(), source.as_str()) && (self.tools.is_none() || self.sources.is_some())
+    }
+}
+
+fn fits(globs: Option<&Vec<String>>, name: &str) -> bool {
+    globs.is_none_or(|globs| globs.iter().any(|pattern| glob::matches(pattern, name)))
 }
 
 /// What a principal holds.
@@ -20,7 +56,22 @@ pub enum Permissions {
 
 impl Principal {
     pub fn new(id: impl Into<Arc<str>>, permissions: Permissions) -> Self {
-        Self { id: id.into(), permissions: Arc::new(permissions) }
+        let rights = Rights { permissions, allowed: AllowList::default(), bounds: Bounds::default() };
+        Self { id: id.into(), rights: Arc::new(rights) }
+    }
+
+    /// The same, for whom there is only what this list allows.
+    #[must_use]
+    pub fn allowed(mut self, allowed: AllowList) -> Self {
+        Arc::make_mut(&mut self.rights).allowed = allowed;
+        self
+    }
+
+    /// The same, with limits of its own.
+    #[must_use]
+    pub fn bounded(mut self, bounds: Bounds) -> Self {
+        Arc::make_mut(&mut self.rights).bounds = bounds;
+        self
     }
 
     /// The person at this machine who started the process.
@@ -32,13 +83,41 @@ impl Principal {
         &self.id
     }
 
+    pub(crate) fn shared_id(&self) -> &Arc<str> {
+        &self.id
+    }
+
     pub fn permissions(&self) -> &Permissions {
-        &self.permissions
+        &self.rights.permissions
+    }
+
+    pub fn bounds(&self) -> &Bounds {
+        &self.rights.bounds
+    }
+
+    /// Whether for this principal there are other things than for everybody.
+    pub fn is_restricted(&self) -> bool {
+        self.rights.allowed != AllowList::default()
+    }
+
+    /// Whether this source is there for this principal, though perhaps not all that it offers.
+    pub fn knows_source(&self, source: &SourceName) -> bool {
+        fits(self.rights.allowed.sources.as_ref(), source.as_str())
+    }
+
+    /// Whether this tool is there for this principal; which permissions it needs is another matter.
+    pub fn knows_tool(&self, source: &SourceName, name: &FullName) -> bool {
+        self.rights.allowed.tool(source, name)
+    }
+
+    /// The same of anything else that a source offers.
+    pub fn knows_other(&self, source: &SourceName) -> bool {
+        self.rights.allowed.other(source)
     }
 
     /// The first of these permissions that this principal lacks: a list means *all* of them.
     pub fn lacks<'a>(&self, needed: &'a [String]) -> Option<&'a str> {
-        match &*self.permissions {
+        match &self.rights.permissions {
             Permissions::All => None,
             Permissions::Only(held) => needed.iter().find(|p| !held.contains(*p)).map(String::as_str),
         }

@@ -1,13 +1,17 @@
 //! One call as every front hands it in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
 use crate::deadline::Deadline;
+use crate::execution::ExecutionId;
 use crate::json::Raw;
 use crate::name::SourceName;
+use crate::notes::Notes;
 use crate::principal::Principal;
 
 /// One call: what, for whom, until when, and the way back. Dropping the future that carries it out cancels it.
@@ -22,6 +26,28 @@ pub struct Request {
     /// Free-form metadata that travels with the call (`_meta` of the protocol, trace context among it).
     pub meta: Option<Raw>,
     pub client: Client,
+    /// The name of the call, where the front gives it one beforehand.
+    pub id: Option<ExecutionId>,
+    /// Where the front reads what it is told beside the outcome, if it wants to know.
+    pub notes: Option<Arc<Notes>>,
+}
+
+impl Request {
+    /// A call with all the time that the yard allows, whose caller wants nothing but the outcome.
+    pub fn new(what: What, principal: Principal) -> Self {
+        Self {
+            what,
+            principal,
+            deadline: Deadline::after(Duration::MAX),
+            cancel: CancellationToken::new(),
+            priority: Priority::Normal,
+            context: CallContext::default(),
+            meta: None,
+            client: Client::silent(),
+            id: None,
+            notes: None,
+        }
+    }
 }
 
 /// What is asked for, in the names that the caller used.
@@ -34,12 +60,48 @@ pub enum What {
 }
 
 impl What {
+    pub fn thing(&self) -> Thing {
+        match self {
+            Self::Tool { .. } => Thing::Tool,
+            Self::Resource { .. } => Thing::Resource,
+            Self::Prompt { .. } => Thing::Prompt,
+            Self::Completion { .. } => Thing::Completion,
+        }
+    }
+
+    pub(crate) fn arguments(&self) -> Option<&RawValue> {
+        match self {
+            Self::Tool { arguments, .. } | Self::Prompt { arguments, .. } => arguments.as_deref(),
+            Self::Resource { .. } | Self::Completion { .. } => None,
+        }
+    }
+
     /// The name or address of the thing, for messages and events.
     pub fn subject(&self) -> &str {
         match self {
             Self::Tool { name, .. } | Self::Prompt { name, .. } => name,
             Self::Resource { uri } => uri,
             Self::Completion { reference: Reference::Prompt(name) | Reference::Template(name), .. } => name,
+        }
+    }
+}
+
+/// What kind of thing is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Thing {
+    Tool,
+    Resource,
+    Prompt,
+    Completion,
+}
+
+impl Thing {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::Prompt => "prompt",
+            Self::Completion => "completion",
         }
     }
 }
@@ -69,4 +131,16 @@ pub struct CallContext {
     pub headers: Vec<(String, String)>,
     /// Set where a front serves one source alone: names are then that source's raw names.
     pub only_source: Option<SourceName>,
+    pub made_by: MadeBy,
+    /// The version of the tool that is asked for; the newest where this is not said. Sources read here which it is.
+    pub version: Option<String>,
+}
+
+/// Who makes a call, of those who act for the principal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum MadeBy {
+    #[default]
+    Caller,
+    /// A program that the caller runs. It waits for its calls, so they must not wait for the caller's own places.
+    Program,
 }

@@ -54,7 +54,7 @@ impl Schema {
     }
 }
 
-/// A tool's input schema, compiled at the first call.
+/// A schema of a tool, compiled when it is first needed.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
     validator: OnceLock<Result<(Validator, Cost), String>>,
@@ -84,6 +84,16 @@ impl Compiled {
             "violations": violations,
         });
         Err(invalid(format!("invalid arguments for {tool}: {told}")).with_details(details))
+    }
+
+    /// In what a tool's structured result does not fit the schema.
+    pub(crate) fn result_violations(&self, schema: &RawValue, result: &RawValue) -> Vec<String> {
+        match serde_json::from_str(result.get()) {
+            Ok(value) => {
+                self.violations(schema, &value, result.get().len()).iter().map(Violation::sentence).collect()
+            }
+            Err(error) => vec![format!("it cannot be read: {error}")],
+        }
     }
 
     fn violations(&self, schema: &RawValue, value: &Value, size: usize) -> Vec<Violation> {

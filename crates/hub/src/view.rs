@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, Prompt, Resource, Template, Tool};
+use crate::catalog::{Catalog, Offered, Prompt, Resource, Template, Tool};
 use crate::name::SourceName;
 use crate::principal::Principal;
 
@@ -12,11 +12,29 @@ pub struct View {
     catalog: Arc<Catalog>,
     principal: Principal,
     only: Option<SourceName>,
+    callers: Callers,
+}
+
+/// Whether there are callers for whom there are other things than for the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Callers {
+    Alike,
+    Restricted,
 }
 
 impl View {
     pub fn new(catalog: Arc<Catalog>, principal: Principal) -> Self {
-        Self { catalog, principal, only: None }
+        let callers = if principal.is_restricted() { Callers::Restricted } else { Callers::Alike };
+        Self { catalog, principal, only: None, callers }
+    }
+
+    /// The same in a yard with such callers.
+    #[must_use]
+    pub(crate) fn among(mut self, callers: Callers) -> Self {
+        if callers == Callers::Restricted {
+            self.callers = callers;
+        }
+        self
     }
 
     /// The same, of one source.
@@ -32,29 +50,29 @@ impl View {
 
     /// Whether somebody else may see other lists than these.
     pub fn is_private(&self) -> bool {
-        self.catalog.has_permissions()
+        self.callers == Callers::Restricted || self.catalog.has_permissions()
     }
 
     pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
-        self.catalog.tools().iter().filter(|tool| self.shows(&tool.source, &tool.permissions))
+        self.catalog.tools().iter().filter(|tool| self.shows(&tool.source, &***tool))
     }
 
     /// Where one source is shown alone, also those of its resources that another source answers for elsewhere.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let hidden = if self.only.is_some() { self.catalog.hidden_resources() } else { &[] };
         let all = self.catalog.resources().iter().chain(hidden);
-        all.filter(|resource| self.shows(&resource.source, &resource.permissions))
+        all.filter(|resource| self.shows(&resource.source, &***resource))
     }
 
     pub fn templates(&self) -> impl Iterator<Item = &Arc<Template>> {
-        self.catalog.templates().iter().filter(|template| self.shows(&template.source, &template.permissions))
+        self.catalog.templates().iter().filter(|template| self.shows(&template.source, &***template))
     }
 
     pub fn prompts(&self) -> impl Iterator<Item = &Arc<Prompt>> {
-        self.catalog.prompts().iter().filter(|prompt| self.shows(&prompt.source, &prompt.permissions))
+        self.catalog.prompts().iter().filter(|prompt| self.shows(&prompt.source, &***prompt))
     }
 
-    fn shows(&self, source: &SourceName, permissions: &[String]) -> bool {
-        self.only.as_ref().is_none_or(|only| only == source) && self.principal.lacks(permissions).is_none()
+    fn shows(&self, source: &SourceName, thing: &impl Offered) -> bool {
+        self.only.as_ref().is_none_or(|only| only == source) && thing.listed_for(&self.principal)
     }
 }

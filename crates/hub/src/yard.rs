@@ -1,33 +1,38 @@
 //! The yard: the running set of sources and the catalog made of them.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::catalog::Catalog;
 use crate::events::{Event, Events};
 use crate::hooks::Hooks;
-use crate::limits::{Limits, RateCounters};
-use crate::name::SourceName;
+use crate::limits::Limits;
+use crate::name::{FullName, SourceName};
+use crate::places::Places;
 use crate::principal::Principal;
+use crate::rate::RateCounters;
+use crate::record::Recorder;
 use crate::source::{Feed, Source};
 use crate::status::Status;
-use crate::view::View;
+use crate::view::{Callers, View};
 
 /// The running set of sources.
 pub struct Yard {
     catalog: ArcSwap<Catalog>,
     sources: Mutex<Vec<Arc<dyn Source>>>,
-    places: Mutex<HashMap<SourceName, Arc<Semaphore>>>,
+    places: Mutex<HashMap<PlacesOf, Arc<Places>>>,
     pub(crate) rates: RateCounters,
-    pub(crate) limits: Limits,
+    limits: ArcSwap<Limits>,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
+    pub(crate) recorder: Option<Arc<dyn Recorder>>,
     events: Events,
+    restricted: AtomicBool,
     /// How many refreshes were asked for, and up to which of them the catalog is current.
     wanted: AtomicU64,
     served: AtomicU64,
@@ -40,7 +45,20 @@ pub struct YardSettings {
     pub limits: Limits,
     /// Hooks around every tool of every source, in order.
     pub hooks: Vec<Arc<dyn Hooks>>,
+    /// Who keeps a record of every call, if anybody does.
+    pub recorder: Option<Arc<dyn Recorder>>,
 }
+
+/// Whose calls share a number of places.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum PlacesOf {
+    Caller(Arc<str>),
+    Tool(SourceName, FullName),
+    Source(SourceName),
+}
+
+/// Above this many, places that nobody holds or waits for are forgotten.
+const MANY_PLACES: usize = 1_000;
 
 impl Yard {
     pub fn new(settings: YardSettings) -> Arc<Self> {
@@ -49,9 +67,11 @@ impl Yard {
             sources: Mutex::default(),
             places: Mutex::default(),
             rates: RateCounters::default(),
-            limits: settings.limits,
+            limits: ArcSwap::from_pointee(settings.limits),
             hooks: settings.hooks,
+            recorder: settings.recorder,
             events: Events::default(),
+            restricted: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
             served: AtomicU64::new(0),
             status: Notify::new(),
@@ -73,7 +93,7 @@ impl Yard {
         source.attach(Feed { yard: Arc::downgrade(self), source: source.name().clone() });
         {
             let mut sources = self.lock_sources();
-            self.lock_places().remove(source.name());
+            self.forget_places(source.name());
             match sources.iter_mut().find(|known| known.name() == source.name()) {
                 Some(known) => *known = source,
                 None => sources.push(source),
@@ -85,7 +105,7 @@ impl Yard {
     /// Takes a source away; calls that are under way finish.
     pub fn remove(&self, name: &SourceName) {
         self.lock_sources().retain(|source| source.name() != name);
-        self.lock_places().remove(name);
+        self.forget_places(name);
         self.refresh();
     }
 
@@ -122,7 +142,14 @@ impl Yard {
 
     /// What this principal may see of it.
     pub fn view(&self, principal: &Principal) -> View {
-        View::new(self.catalog(), principal.clone())
+        let restricted = self.restricted.load(Ordering::Relaxed);
+        let callers = if restricted { Callers::Restricted } else { Callers::Alike };
+        View::new(self.catalog(), principal.clone()).among(callers)
+    }
+
+    /// Some callers are given less than others: from now on no list says that it is the same for everybody.
+    pub fn has_restricted_callers(&self) {
+        self.restricted.store(true, Ordering::Relaxed);
     }
 
     /// Whether there is a source of this name.
@@ -180,32 +207,48 @@ impl Yard {
         }
     }
 
-    pub fn limits(&self) -> &Limits {
-        &self.limits
+    /// The limits as they are now.
+    pub fn limits(&self) -> Arc<Limits> {
+        self.limits.load_full()
+    }
+
+    /// Obeys these limits from now on; calls that are under way go on under those that they began with.
+    pub fn set_limits(&self, limits: Limits) {
+        self.limits.store(Arc::new(limits));
     }
 
     pub fn events(&self) -> &Events {
         &self.events
     }
 
-    /// The places for calls of one source that run at once.
-    pub(crate) fn places(&self, source: &SourceName) -> Option<Arc<Semaphore>> {
-        let most = self.limits.per_source?;
+    /// The places for calls that run at once. Where their number was changed, calls under way keep the old ones.
+    pub(crate) fn places(&self, of: PlacesOf, most: usize) -> Arc<Places> {
         let mut places = self.lock_places();
-        if let Some(known) = places.get(source) {
-            return Some(Arc::clone(known));
+        if let Some(known) = places.get(&of)
+            && known.most() == most.max(1)
+        {
+            return Arc::clone(known);
         }
-        // With no place at all every call would wait for its deadline.
-        let fresh = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
-        places.insert(source.clone(), Arc::clone(&fresh));
-        Some(fresh)
+        if places.len() >= MANY_PLACES {
+            places.retain(|_, places| Arc::strong_count(places) > 1);
+        }
+        let fresh = Places::new(most);
+        places.insert(of, Arc::clone(&fresh));
+        fresh
+    }
+
+    fn forget_places(&self, source: &SourceName) {
+        self.lock_places().retain(|of, _| match of {
+            PlacesOf::Caller(_) => true,
+            PlacesOf::Tool(name, _) | PlacesOf::Source(name) => name != source,
+        });
     }
 
     fn lock_sources(&self) -> MutexGuard<'_, Vec<Arc<dyn Source>>> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_places(&self) -> MutexGuard<'_, HashMap<SourceName, Arc<Semaphore>>> {
+    fn lock_places(&self) -> MutexGuard<'_, HashMap<PlacesOf, Arc<Places>>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

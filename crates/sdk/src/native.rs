@@ -46,7 +46,8 @@ impl Native {
         Self { inner: Arc::new(Inner { name: SourceName::new(name), state: Mutex::new(state) }) }
     }
 
-    /// Offers a tool. One of the same name is replaced in its place.
+    /// Offers a tool. One of the same name is replaced in its place, unless both say a version and these differ:
+    /// then the newer one has the name, and the older one is reached by its version.
     #[must_use]
     pub fn tool(self, tool: Tool) -> Self {
         self.with(|shelf| shelf.put_tool(tool))
@@ -98,7 +99,7 @@ impl Handle {
         self.change(|shelf| shelf.put_tool(tool));
     }
 
-    /// Offers the tool of this name no more. Calls that are under way finish.
+    /// Offers the tool of this name no more, in none of its versions. Calls that are under way finish.
     pub fn remove_tool(&self, name: &str) {
         self.change(|shelf| shelf.tools.retain(|tool| tool.name() != name));
     }
@@ -214,7 +215,8 @@ async fn answer(shelf: &Shelf, target: Target, context: Context) -> Result<Outco
     match target {
         Target::Tool { name, arguments } => {
             let gone = || Error::new(Kind::UnknownTool, format!("unknown tool {name}"));
-            shelf.tool(&name).ok_or_else(gone)?.call(arguments, context).await
+            let version = context.call_context().version.as_deref();
+            shelf.tool(&name, version).ok_or_else(gone)?.call(arguments, context).await
         }
         Target::Resource { uri } => {
             if let Some(resource) = shelf.resource(&uri) {

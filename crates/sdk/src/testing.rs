@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{
-    Abilities, Ask, CallContext, Client, Deadline, Error, Kind, Level, LogLine, Outcome, Permissions,
-    Principal, Priority, Progress, Question, Raw, Request, Update, What, Yard, json,
+    Abilities, Ask, Client, Deadline, Error, Kind, Level, LogLine, Outcome, Permissions, Principal, Progress,
+    Question, Raw, Request, Update, What, Yard, json,
 };
 
 use crate::native::Native;
@@ -124,14 +124,11 @@ impl Caller {
     pub async fn request(self, yard: &Arc<Yard>, what: What) -> Report {
         let (client, updates) = Client::new(self.abilities.clone());
         let request = Request {
-            what,
-            principal: Principal::new("test", self.permissions.clone()),
             deadline: Deadline::after(TIME),
             cancel: self.cancel.clone(),
-            priority: Priority::Normal,
-            context: CallContext::default(),
             meta: self.meta.clone(),
             client,
+            ..Request::new(what, Principal::new("test", self.permissions.clone()))
         };
         self.watch(yard.call(request), updates).await
     }

@@ -103,6 +103,11 @@ impl Tool {
         &self.name
     }
 
+    /// The version that was set, if one was.
+    pub(crate) fn written_version(&self) -> Option<&str> {
+        self.metadata.get("version")?.as_str()
+    }
+
     /// A name for people.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
@@ -194,7 +199,7 @@ impl Tool {
         self.metadata("tags", tags)
     }
 
-    /// The version that this one takes the place of.
+    /// The version that this one takes the place of: whoever still asks for that one is told that it is deprecated.
     #[must_use]
     pub fn deprecates(self, version: &str) -> Self {
         self.metadata("deprecates", version)

@@ -5,14 +5,25 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Request, Response, header};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 use toolyard_hub::Principal;
 
+use self::turned::{Reason, Speaks, Turned};
 use crate::router::PUBLIC;
+
+mod algorithm;
+mod jwks;
+mod jwt;
+mod keyring;
+mod resource;
+mod turned;
+
+pub use self::algorithm::{Algorithm, UnknownAlgorithm};
+pub use self::jwks::{FetchKeys, FetchedKeys, Jwks, KeySource};
+pub use self::jwt::{Jwt, permissions};
+pub use self::keyring::{Keyring, Keys, Token};
 
 /// What the door obeys.
 #[derive(Debug, Clone)]
@@ -28,78 +39,107 @@ pub struct DoorSettings {
 pub enum Auth {
     /// Everybody who can reach the address is this principal. Only for loopback addresses.
     None(Principal),
+    /// Whoever has one of these.
     Tokens(Vec<Token>),
-}
-
-/// A token that opens the door. Only its digest is kept.
-#[derive(Clone)]
-pub struct Token {
-    digest: [u8; 32],
-    principal: Principal,
-}
-
-impl Token {
-    pub fn new(secret: &str, principal: Principal) -> Self {
-        Self { digest: Sha256::digest(secret.as_bytes()).into(), principal }
-    }
-}
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Token").field("principal", &self.principal.id()).finish_non_exhaustive()
-    }
+    /// Whoever has a key of this ring, which may change.
+    Keyring(Keyring),
 }
 
 #[derive(Debug)]
 pub(crate) struct Door {
-    settings: DoorSettings,
+    lock: Lock,
+    hosts: Vec<String>,
+    origins: Vec<String>,
     /// On a loopback address only loopback names lead here; anything else is a rebound name.
     loopback: bool,
 }
 
+#[derive(Debug)]
+enum Lock {
+    Open(Principal),
+    Keyring(Keyring),
+}
+
+/// Somebody whom Host and Origin say nothing against.
+enum AtTheDoor<'a> {
+    /// Where they go everybody may go.
+    Passing,
+    Known(Principal),
+    /// With this token.
+    Bearing(&'a str, &'a Keyring),
+}
+
 impl Door {
     pub(crate) fn new(settings: DoorSettings, loopback: bool) -> Arc<Self> {
-        Arc::new(Self { settings, loopback })
+        let DoorSettings { auth, hosts, origins } = settings;
+        let lock = match auth {
+            Auth::None(principal) => Lock::Open(principal),
+            Auth::Tokens(tokens) => Lock::Keyring(Keyring::new(Keys { tokens, jwt: None })),
+            Auth::Keyring(keyring) => Lock::Keyring(keyring),
+        };
+        Arc::new(Self { lock, hosts, origins, loopback })
     }
 
-    fn admit(&self, headers: &HeaderMap, path: &str) -> Result<Option<Principal>, Turned> {
-        let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default());
-        let host = text(header::HOST).unwrap_or_default();
-        if !self.knows_host(host) {
-            return Err(Turned::Away("this host name is not one of this server's"));
+    async fn admit(&self, headers: &HeaderMap, path: &str) -> Result<Option<Principal>, Reason> {
+        match self.look(headers, path)? {
+            AtTheDoor::Passing => Ok(None),
+            AtTheDoor::Known(principal) => Ok(Some(principal)),
+            AtTheDoor::Bearing(token, keyring) => keyring.open(token).await.map(Some),
         }
-        if text(header::ORIGIN).is_some_and(|origin| !self.knows_origin(origin)) {
-            return Err(Turned::Away("pages of this origin may not use this server"));
+    }
+
+    fn look<'a>(&'a self, headers: &'a HeaderMap, path: &str) -> Result<AtTheDoor<'a>, Reason> {
+        if !self.knows_host(text(headers, header::HOST).unwrap_or_default()) {
+            return Err(Reason::Host);
+        }
+        if text(headers, header::ORIGIN).is_some_and(|origin| !self.knows_origin(origin)) {
+            return Err(Reason::Origin);
         }
         if PUBLIC.contains(&path) || path.starts_with("/.well-known/") {
-            return Ok(None);
+            return Ok(AtTheDoor::Passing);
         }
-        let tokens = match &self.settings.auth {
-            Auth::None(principal) => return Ok(Some(principal.clone())),
-            Auth::Tokens(tokens) => tokens,
+        let keyring = match &self.lock {
+            Lock::Open(principal) => return Ok(AtTheDoor::Known(principal.clone())),
+            Lock::Keyring(keyring) => keyring,
         };
-        let given = text(header::AUTHORIZATION).and_then(|value| value.split_once(' '));
-        let given =
-            given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).ok_or(Turned::NoToken)?.1;
-        let digest: [u8; 32] = Sha256::digest(given.trim().as_bytes()).into();
-        // Every token is compared, each in constant time: how long it takes tells nothing.
-        let found = tokens.iter().fold(None, |found, token| {
-            if bool::from(token.digest.ct_eq(&digest)) { Some(&token.principal) } else { found }
-        });
-        found.cloned().map(Some).ok_or(Turned::WrongToken)
+        let given = text(headers, header::AUTHORIZATION).and_then(|value| value.split_once(' '));
+        let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        given.map(|(_, token)| AtTheDoor::Bearing(token, keyring)).ok_or(Reason::TokenMissing)
+    }
+
+    /// What is said to those who look for a way in, if it is theirs to know.
+    fn metadata(&self, headers: &HeaderMap, path: &str) -> Option<Response<Body>> {
+        let Lock::Keyring(keyring) = &self.lock else { return None };
+        resource::metadata(keyring.jwt().as_deref()?, text(headers, header::HOST)?, path)
+    }
+
+    fn turn(&self, reason: Reason, headers: &HeaderMap, path: &str) -> Turned {
+        let metadata = match &self.lock {
+            Lock::Keyring(keyring) if !matches!(reason, Reason::Host | Reason::Origin) => keyring
+                .jwt()
+                .zip(text(headers, header::HOST))
+                .map(|(jwt, host)| resource::address(&jwt, host, path)),
+            _ => None,
+        };
+        Turned { reason, metadata, speaks: Speaks::at(path) }
     }
 
     fn knows_host(&self, host: &str) -> bool {
         let name = without_port(host);
-        let configured = self.settings.hosts.iter().any(|known| known.eq_ignore_ascii_case(name));
-        configured || is_loopback(name) || (!self.loopback && self.settings.hosts.is_empty())
+        let configured = self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name));
+        configured || is_loopback(name) || (!self.loopback && self.hosts.is_empty())
     }
 
     fn knows_origin(&self, origin: &str) -> bool {
-        let configured = self.settings.origins.iter().any(|known| known.eq_ignore_ascii_case(origin));
+        let configured = self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin));
         let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         configured || name.is_some_and(|name| is_loopback(without_port(name)))
     }
+}
+
+/// A header as text; one that is no text counts as empty.
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default())
 }
 
 fn without_port(host: &str) -> &str {
@@ -114,92 +154,25 @@ fn is_loopback(name: &str) -> bool {
         || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-#[derive(Debug, PartialEq)]
-enum Turned {
-    Away(&'static str),
-    NoToken,
-    WrongToken,
-}
-
-impl IntoResponse for Turned {
-    fn into_response(self) -> Response<Body> {
-        let (status, challenge, text) = match self {
-            Self::Away(why) => (StatusCode::FORBIDDEN, None, why),
-            Self::NoToken => (StatusCode::UNAUTHORIZED, Some("Bearer"), "a bearer token is needed"),
-            Self::WrongToken => {
-                let challenge = "Bearer error=\"invalid_token\"";
-                (StatusCode::UNAUTHORIZED, Some(challenge), "this bearer token is not known")
-            }
-        };
-        let body = format!(r#"{{"jsonrpc":"2.0","error":{{"code":-32600,"message":"{text}"}}}}"#);
-        let mut response = (status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
-        if let Some(challenge) = challenge {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-        }
-        response
-    }
-}
-
 /// Lets a request through with its principal, or turns it away.
 pub(crate) async fn guard(
     State(door): State<Arc<Door>>,
     mut request: Request<Body>,
     next: Next,
 ) -> Response<Body> {
-    match door.admit(request.headers(), request.uri().path()) {
-        Ok(principal) => {
-            if let Some(principal) = principal {
-                request.extensions_mut().insert(principal);
-            }
+    let (headers, path) = (request.headers(), request.uri().path());
+    match door.admit(headers, path).await {
+        Ok(Some(principal)) => {
+            request.extensions_mut().insert(principal);
             next.run(request).await
         }
-        Err(turned) => turned.into_response(),
+        Ok(None) => match door.metadata(headers, path) {
+            Some(metadata) => metadata,
+            None => next.run(request).await,
+        },
+        Err(reason) => door.turn(reason, headers, path).into_response(),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use axum::http::{HeaderMap, HeaderValue};
-    use toolyard_hub::{Permissions, Principal};
-
-    use super::{Auth, Door, DoorSettings, Token, Turned};
-
-    fn admit(headers: &[(&'static str, &str)], path: &str) -> Result<Option<String>, Turned> {
-        let token = Token::new("secret", Principal::new("ada", Permissions::All));
-        let settings = DoorSettings {
-            auth: Auth::Tokens(vec![token]),
-            hosts: vec!["yard.example".to_owned()],
-            origins: vec!["https://app.example".to_owned()],
-        };
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.insert(*name, HeaderValue::from_str(value).unwrap());
-        }
-        let admitted = Door::new(settings, true).admit(&map, path)?;
-        Ok(admitted.map(|principal| principal.id().to_owned()))
-    }
-
-    #[test]
-    fn only_the_right_token_opens() {
-        let host = ("host", "127.0.0.1:8080");
-        assert_eq!(admit(&[host], "/mcp"), Err(Turned::NoToken));
-        assert_eq!(admit(&[host, ("authorization", "Basic secret")], "/mcp"), Err(Turned::NoToken));
-        assert_eq!(admit(&[host, ("authorization", "Bearer Secret")], "/mcp"), Err(Turned::WrongToken));
-        assert_eq!(admit(&[host, ("authorization", "bearer secret")], "/mcp"), Ok(Some("ada".to_owned())));
-        assert_eq!(admit(&[host], "/health"), Ok(None));
-        assert_eq!(admit(&[host], "/health/x"), Err(Turned::NoToken));
-    }
-
-    #[test]
-    fn rebound_names_and_foreign_pages_are_turned_away() {
-        let turned = |headers| matches!(admit(headers, "/health"), Err(Turned::Away(_)));
-        assert!(turned(&[("host", "evil.example")]));
-        assert!(turned(&[("host", "127.0.0.1.evil.example")]));
-        assert!(turned(&[]));
-        assert!(turned(&[("host", "localhost"), ("origin", "http://evil.example")]));
-        assert!(turned(&[("host", "localhost"), ("origin", "http://localhost.evil.example")]));
-        assert!(turned(&[("host", "localhost"), ("origin", "null")]));
-        assert!(!turned(&[("host", "[::1]:8080"), ("origin", "http://localhost:5173")]));
-        assert!(!turned(&[("host", "yard.example:443"), ("origin", "https://app.example")]));
-    }
-}
+mod tests;

@@ -9,7 +9,10 @@ mod mcp;
 mod router;
 mod stdio;
 
-pub use door::{Auth, DoorSettings, Token};
+pub use door::{
+    Algorithm, Auth, DoorSettings, FetchKeys, FetchedKeys, Jwks, Jwt, KeySource, Keyring, Keys, Token,
+    UnknownAlgorithm, permissions,
+};
 pub use fronts::Annex;
 pub use listen::{Bound, ServeError, ServeSettings, bind};
 pub use mcp::{Identity, McpSettings};

@@ -8,7 +8,7 @@ use super::tree::fault::Fault;
 use super::tree::{Broken, Node, Span, Value, json, toml};
 
 /// Below these keys nothing is shown but `${…}`.
-const PRIVATE: [&str; 18] = [
+const PRIVATE: [&str; 19] = [
     "args",
     "auth_token",
     "baseUrl",
@@ -18,6 +18,8 @@ const PRIVATE: [&str; 18] = [
     "bearer_token_env_var",
     "clientSecret",
     "client_secret",
+    // Here people write the token itself where its digest is asked for.
+    "sha256",
     "CLIENT_SECRET",
     "default",
     "env",

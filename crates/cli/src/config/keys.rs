@@ -6,8 +6,10 @@ use std::net::SocketAddr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toolyard_hub::ResultCheck;
 
-use super::limits::LimitKeys;
+use super::access::{JwtKeys, TokenKeys};
+use super::limits::{BoundKeys, LimitKeys};
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, Time, Word, Words};
 use crate::args::AuthMode;
@@ -28,10 +30,16 @@ pub(super) struct ConfigKeys {
     pub(super) origins: Option<Vec<String>>,
     /// What the holder of the token may do; everything if this is not said.
     pub(super) permissions: Option<Vec<String>>,
+    /// Who may come in beside the owner, with tokens.
+    pub(super) tokens: Option<Vec<TokenKeys>>,
+    /// Who may come in beside the owner, with JWTs.
+    pub(super) jwt: Option<JwtKeys>,
     /// Whether the embedded demo tools are served too.
     pub(super) demo: Option<bool>,
     /// Other files to read servers from, in any of the forms that are known. A server of the same name in this file wins.
     pub(super) imports: Option<Vec<String>>,
+    /// Whether results are checked against the output schemas of their tools.
+    pub(super) check_results: Option<CheckKey>,
     /// Limits of the yard.
     pub(super) limits: LimitKeys,
     /// The tools that test other servers.
@@ -106,6 +114,10 @@ pub(super) struct ServerKeys {
     pub(super) start_timeout: Option<Time>,
     /// How long a call may be silent; progress starts the clock anew.
     pub(super) call_timeout: Option<Time>,
+    /// Limits of this server, for all callers together.
+    pub(super) limits: Option<BoundKeys>,
+    /// Whether its results are checked against the output schemas of its tools.
+    pub(super) check_results: Option<CheckKey>,
     /// Headers of our own callers that are handed on to the server.
     pub(super) forward_headers: Option<Vec<String>>,
     /// The environment variable that holds a bearer token for the server.
@@ -115,6 +127,25 @@ pub(super) struct ServerKeys {
     /// Headers whose values are in environment variables. Only Codex says it like this.
     #[serde(skip)]
     pub(super) header_variables: BTreeMap<String, String>,
+}
+
+/// `off`: results are not looked at; `warn`: they go out as they are, with a word; `enforce`: the call fails instead.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum CheckKey {
+    Off,
+    Warn,
+    Enforce,
+}
+
+impl From<CheckKey> for ResultCheck {
+    fn from(key: CheckKey) -> Self {
+        match key {
+            CheckKey::Off => Self::Off,
+            CheckKey::Warn => Self::Warn,
+            CheckKey::Enforce => Self::Enforce,
+        }
+    }
 }
 
 /// `legacy`: versions up to 2025-11-25, with `initialize`; `modern`: 2026-07-28 and later.
@@ -155,8 +186,12 @@ impl ConfigKeys {
             hosts: self.hosts.or(earlier.hosts),
             origins: self.origins.or(earlier.origins),
             permissions: self.permissions.or(earlier.permissions),
+            // These mean what they mean in their own file.
+            tokens: None,
+            jwt: None,
             demo: self.demo.or(earlier.demo),
             imports: None,
+            check_results: self.check_results.or(earlier.check_results),
             limits: self.limits.over(earlier.limits),
             tester: self.tester.over(earlier.tester),
             servers: BTreeMap::new(),

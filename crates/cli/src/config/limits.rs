@@ -1,10 +1,11 @@
-//! `[limits]`: the hub's limits as people write them.
+//! `[limits]` and the `limits` of a server, of a tool or of a token: the hub's limits as people write them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolyard_hub::{Limits, Rate};
+use toolyard_hub::{Bounds, Limits, Rate};
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
@@ -19,6 +20,22 @@ pub(crate) struct LimitKeys {
     rate: Option<RateKeys>,
     /// How long calls in flight may still take once we are told to stop, in seconds.
     drain_seconds: Option<f64>,
+    /// Tighter limits for the tools whose full name fits the glob, each tool for itself.
+    tools: BTreeMap<String, BoundKeys>,
+}
+
+/// Limits of one server, one tool or one token; what is not said is not limited here.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, expecting = "a table")]
+pub(crate) struct BoundKeys {
+    /// The longest that a call may take, in seconds.
+    call_seconds: Option<f64>,
+    /// The largest arguments, in bytes.
+    payload_bytes: Option<usize>,
+    /// Calls at once; more wait. 0 means no limit.
+    calls: Option<usize>,
+    /// How many calls may be made.
+    rate: Option<RateKeys>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -31,9 +48,19 @@ pub(crate) struct RateKeys {
 }
 
 /// A value that is of the right kind and still makes no sense: where, and why.
-pub(super) type Nonsense = (&'static [&'static str], &'static str);
+pub(super) struct Nonsense {
+    pub(super) place: Vec<String>,
+    pub(super) why: String,
+}
+
+impl Nonsense {
+    pub(super) fn new(place: &[&str], why: impl Into<String>) -> Self {
+        Self { place: place.iter().map(|step| (*step).to_owned()).collect(), why: why.into() }
+    }
+}
 
 impl LimitKeys {
+    /// The limits of the yard and of its tools; those of servers are said with the servers.
     pub(crate) fn limits(&self) -> Limits {
         let usual = Limits::default();
         Limits {
@@ -44,7 +71,9 @@ impl LimitKeys {
                 Some(most) => Some(most),
                 None => usual.per_source,
             },
-            rate: self.rate.as_ref().map(|rate| Rate { per_second: rate.per_second, burst: rate.burst }),
+            rate: self.rate.as_ref().map(RateKeys::rate),
+            tools: self.tools.iter().map(|(glob, keys)| (glob.clone(), keys.bounds())).collect(),
+            ..usual
         }
     }
 
@@ -53,35 +82,65 @@ impl LimitKeys {
         self.drain_seconds.map_or(Duration::from_secs(30), Duration::from_secs_f64)
     }
 
-    pub(super) fn over(self, earlier: Self) -> Self {
+    pub(super) fn over(self, mut earlier: Self) -> Self {
+        earlier.tools.extend(self.tools);
         Self {
             call_seconds: self.call_seconds.or(earlier.call_seconds),
             payload_bytes: self.payload_bytes.or(earlier.payload_bytes),
             calls_per_source: self.calls_per_source.or(earlier.calls_per_source),
             rate: self.rate.or(earlier.rate),
             drain_seconds: self.drain_seconds.or(earlier.drain_seconds),
+            tools: earlier.tools,
         }
     }
 
     pub(super) fn nonsense(&self) -> Vec<Nonsense> {
-        let seconds = |given: Option<f64>| given.is_none_or(|given| (0.0..=1e9).contains(&given));
-        let per_second = |rate: &RateKeys| rate.per_second > 0.0 && rate.per_second.is_finite();
-        let burst = |rate: &RateKeys| rate.burst >= 1.0 && rate.burst.is_finite();
-        let checks: [(bool, Nonsense); 4] = [
-            (
-                seconds(self.call_seconds),
-                (&["limits", "call_seconds"], "must be a number of seconds, zero or more"),
-            ),
-            (
-                seconds(self.drain_seconds),
-                (&["limits", "drain_seconds"], "must be a number of seconds, zero or more"),
-            ),
-            (
-                self.rate.as_ref().is_none_or(per_second),
-                (&["limits", "rate", "per_second"], "must be more than zero"),
-            ),
-            (self.rate.as_ref().is_none_or(burst), (&["limits", "rate", "burst"], "must be at least 1")),
-        ];
-        checks.into_iter().filter(|(fine, _)| !fine).map(|(_, nonsense)| nonsense).collect()
+        let mut found = Vec::new();
+        found.extend(seconds(self.call_seconds, &["limits", "call_seconds"]));
+        found.extend(seconds(self.drain_seconds, &["limits", "drain_seconds"]));
+        found.extend(self.rate.iter().flat_map(|rate| rate.nonsense(&["limits", "rate"])));
+        for (glob, bounds) in &self.tools {
+            found.extend(bounds.nonsense(&["limits", "tools", glob]));
+        }
+        found
     }
+}
+
+impl BoundKeys {
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
+            call_time: self.call_seconds.map(Duration::from_secs_f64),
+            payload: self.payload_bytes,
+            calls: self.calls.map(|most| if most == 0 { usize::MAX } else { most }),
+            rate: self.rate.as_ref().map(RateKeys::rate),
+        }
+    }
+
+    pub(super) fn nonsense(&self, table: &[&str]) -> Vec<Nonsense> {
+        let below = |key| [table, &[key]].concat();
+        let mut found: Vec<Nonsense> =
+            seconds(self.call_seconds, &below("call_seconds")).into_iter().collect();
+        found.extend(self.rate.iter().flat_map(|rate| rate.nonsense(&below("rate"))));
+        found
+    }
+}
+
+impl RateKeys {
+    fn rate(&self) -> Rate {
+        Rate { per_second: self.per_second, burst: self.burst }
+    }
+
+    fn nonsense(&self, table: &[&str]) -> Vec<Nonsense> {
+        let checks = [
+            (self.per_second > 0.0 && self.per_second.is_finite(), "per_second", "must be more than zero"),
+            (self.burst >= 1.0 && self.burst.is_finite(), "burst", "must be at least 1"),
+        ];
+        let wrong = checks.into_iter().filter(|(fine, ..)| !fine);
+        wrong.map(|(_, key, why)| Nonsense::new(&[table, &[key]].concat(), why)).collect()
+    }
+}
+
+fn seconds(given: Option<f64>, place: &[&str]) -> Option<Nonsense> {
+    let fine = given.is_none_or(|given| (0.0..=1e9).contains(&given));
+    (!fine).then(|| Nonsense::new(place, "must be a number of seconds, zero or more"))
 }

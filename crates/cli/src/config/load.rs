@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use toolyard_hub::{ResultCheck, ResultChecks};
+
 use super::Config;
+use super::access::{self, Access};
 use super::document::{Document, Syntax};
 use super::expand::References;
 use super::files::Files;
 use super::form::{self, Form};
 use super::keys::ConfigKeys;
+use super::limits::{BoundKeys, Nonsense};
 use super::origin::Origin;
 use super::problem::{Problem, Problems, Severity};
 use super::server::{ServerEntry, entry};
@@ -25,6 +29,7 @@ pub(super) fn load(named: &[PathBuf], around: &Surroundings) -> Result<Config, P
         around,
         files: Files::default(),
         keys: ConfigKeys::default(),
+        access: Access::default(),
         problems: Vec::new(),
         servers: Vec::new(),
     };
@@ -49,6 +54,7 @@ struct Loading<'a> {
     around: &'a Surroundings,
     files: Files,
     keys: ConfigKeys,
+    access: Access,
     problems: Vec<Problem>,
     servers: Vec<Candidate>,
 }
@@ -60,6 +66,8 @@ struct Candidate {
     /// Where that name was said.
     place: (Rc<Document>, Span),
     entry: ServerEntry,
+    limits: Option<BoundKeys>,
+    check_results: Option<ResultCheck>,
     warnings: Vec<Problem>,
 }
 
@@ -107,15 +115,26 @@ impl Loading<'_> {
     fn toolyard(&mut self, path: &Path, read: &Read) {
         let apart: Vec<&Node> = read.root.get("servers").into_iter().collect();
         let (keys, findings) = decode::<ConfigKeys>(&read.root, &apart);
-        let keys = keys.unwrap_or_default();
+        let mut keys = keys.unwrap_or_default();
+        let folder = form::folder(path, self.around.folder());
         self.problems.extend(findings.faults.iter().map(|fault| read.document.fault(fault)));
         self.problems.extend(unknown(&read.document, &findings));
-        for (place, message) in keys.limits.nonsense() {
-            let node = place.iter().try_fold(&read.root, |node, step| node.get(step)).unwrap_or(&read.root);
-            let message = format!("{} {message}", place.join("."));
+        let mut nonsense = keys.limits.nonsense();
+        if let Some(tokens) = keys.tokens.take() {
+            self.access.tokens = access::tokens(tokens, &mut nonsense);
+        }
+        if let Some(jwt) = keys.jwt.take() {
+            let read = |file: &str| {
+                let path = self.around.resolve(file, &folder);
+                self.files.read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+            };
+            self.access.jwt = access::jwt(jwt, read, &mut nonsense);
+        }
+        for Nonsense { place, why } in nonsense {
+            let node = place.iter().try_fold(&read.root, |node, step| node.below(step)).unwrap_or(&read.root);
+            let message = format!("{} {why}", place.join("."));
             self.problems.push(read.document.problem(Severity::Error, &node.span, message));
         }
-        let folder = form::folder(path, self.around.folder());
         for import in keys.imports.iter().flatten() {
             self.import(&self.around.resolve(import, &folder));
         }
@@ -174,6 +193,20 @@ impl Loading<'_> {
             origins: self.keys.origins.unwrap_or_default(),
             permissions: self.keys.permissions,
             demo: self.keys.demo.unwrap_or(false),
+            access: self.access,
+            results: ResultChecks {
+                usual: self.keys.check_results.map(Into::into).unwrap_or_default(),
+                sources: self
+                    .servers
+                    .iter()
+                    .filter_map(|server| Some((server.entry.name().clone(), server.check_results?)))
+                    .collect(),
+            },
+            bounds: self
+                .servers
+                .iter()
+                .filter_map(|server| Some((server.entry.name().clone(), server.limits.as_ref()?.bounds())))
+                .collect(),
             limits: self.keys.limits,
             tester: self.keys.tester,
             servers: self.servers.into_iter().map(|server| server.entry).collect(),
@@ -209,13 +242,20 @@ fn candidate(
     references: &References<'_>,
     files: &Files,
 ) -> Candidate {
-    let (keys, findings) = form.read(node);
+    let (mut keys, findings) = form.read(node);
     let errors = findings.faults.iter().map(|fault| document.fault(fault).about(&key.name)).collect();
-    let origin = Origin { document, key, node, references, files, errors };
+    let mut origin = Origin { document, key, node, references, files, errors };
+    let limits = keys.limits.take();
+    for Nonsense { place, why } in limits.iter().flat_map(|limits| limits.nonsense(&["limits"])) {
+        let steps: Vec<&str> = place.iter().map(String::as_str).collect();
+        origin.wrong(&steps, format!("{} {why}", place.join(".")));
+    }
     Candidate {
         key: key.name.clone(),
         place: (Rc::clone(document), key.span.clone()),
+        check_results: keys.check_results.map(Into::into),
         entry: entry(keys, origin),
+        limits,
         warnings: unknown(document, &findings).map(|problem| problem.about(&key.name)).collect(),
     }
 }

@@ -8,6 +8,7 @@ use toolyard_upstream::{CommandSettings, ServerSettings, TransportSettings, UrlS
 use super::server::BrokenServer;
 use super::{Config, Problem, Problems, ServerEntry, Surroundings};
 
+mod access;
 mod docs;
 mod excerpts;
 mod expanding;

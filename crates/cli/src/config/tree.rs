@@ -44,6 +44,14 @@ impl Node {
         self.entries().iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
     }
 
+    /// What is under a name of a table, or at a place of a list.
+    pub(super) fn below(&self, step: &str) -> Option<&Self> {
+        match &self.value {
+            Value::List(items) => items.get(step.parse::<usize>().ok()?),
+            _ => self.get(step),
+        }
+    }
+
     /// The entries, where this is a table.
     pub(super) fn entries(&self) -> &[(Key, Self)] {
         match &self.value {

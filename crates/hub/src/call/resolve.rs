@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{Bare, Catalog, Lookup, Prompt, Tool};
+use crate::catalog::{Bare, Catalog, Lookup, Offered, Prompt, Tool};
 use crate::error::{Error, Kind};
 use crate::json;
 use crate::name::SourceName;
@@ -46,7 +46,7 @@ pub(super) fn resolve(
     let looking = Looking { catalog, principal, only: context.only_source.as_ref() };
     match what {
         What::Tool { name, arguments } => {
-            let tool = looking.tool(&name)?;
+            let tool = of_version(looking.tool(&name)?, context.version.as_deref())?;
             let arguments = arguments.unwrap_or_else(json::empty_object);
             Ok(Resolved {
                 source: looking.source(&tool.source)?,
@@ -116,18 +116,18 @@ impl Looking<'_> {
             Some(only) => self.catalog.resource_of(only, uri),
             None => self.catalog.resource(uri),
         };
-        if let Some(resource) = resource {
+        if let Some(resource) = resource.filter(|resource| resource.known_to(self.principal)) {
             return Ok((&resource.source, &resource.permissions));
         }
         let template = match self.only {
             Some(only) => self.catalog.template_of(only, uri),
             None => self.catalog.template_for(uri),
         };
-        if let Some(template) = template {
+        if let Some(template) = template.filter(|template| template.known_to(self.principal)) {
             return Ok((&template.source, &template.permissions));
         }
         let error = unknown(Kind::UnknownResource, uri).with_details(serde_json::json!({"uri": uri}));
-        let seen = self.catalog.resources().iter().filter(|r| self.sees(&r.source, &r.permissions));
+        let seen = self.catalog.resources().iter().filter(|r| self.sees(&r.source, &***r));
         Err(did_you_mean(error, uri, seen.map(|resource| resource.uri.as_str())))
     }
 
@@ -143,20 +143,20 @@ impl Looking<'_> {
         }
     }
 
-    fn sees(&self, source: &SourceName, permissions: &[String]) -> bool {
-        self.only.is_none_or(|only| only == source) && self.principal.lacks(permissions).is_none()
+    fn sees(&self, source: &SourceName, thing: &impl Offered) -> bool {
+        self.only.is_none_or(|only| only == source) && thing.listed_for(self.principal)
     }
 
-    fn found_or<T: Bare>(
+    fn found_or<T: Bare + Offered>(
         &self,
         found: Lookup<T>,
         kind: Kind,
         name: &str,
         all: &[Arc<T>],
     ) -> Result<Arc<T>, Error> {
-        let seen = all.iter().filter(|thing| self.sees(thing.source(), thing.permissions()));
+        let seen = all.iter().filter(|thing| self.sees(thing.source(), &***thing));
         match found {
-            Lookup::Found(thing) => Ok(thing),
+            Lookup::Found(thing) if thing.known_to(self.principal) => Ok(thing),
             Lookup::Ambiguous(_) => {
                 let several: Vec<_> = seen.filter(|thing| thing.raw_name() == name).collect();
                 match several.as_slice() {
@@ -169,15 +169,32 @@ impl Looking<'_> {
                     }
                 }
             }
-            Lookup::Unknown if self.only.is_some() => {
+            Lookup::Found(_) | Lookup::Unknown if self.only.is_some() => {
                 Err(did_you_mean(unknown(kind, name), name, seen.map(|thing| thing.raw_name())))
             }
-            Lookup::Unknown => {
+            Lookup::Found(_) | Lookup::Unknown => {
                 let names = seen.flat_map(|thing| [thing.full_name().as_str(), thing.raw_name()]);
                 Err(did_you_mean(unknown(kind, name), name, names))
             }
         }
     }
+}
+
+/// The version of this tool that was asked for.
+fn of_version(tool: Arc<Tool>, asked: Option<&str>) -> Result<Arc<Tool>, Error> {
+    let Some(asked) = asked else { return Ok(tool) };
+    let mut all = std::iter::once(&tool).chain(&tool.older);
+    if let Some(found) = all.find(|tool| tool.version() == Some(asked)) {
+        return Ok(Arc::clone(found));
+    }
+    let known: Vec<&str> =
+        std::iter::once(&tool).chain(&tool.older).filter_map(|tool| tool.version()).collect();
+    let message = format!("unknown tool {} in version {}", tool.full_name, json::short(asked));
+    Err(Error::new(Kind::UnknownTool, message).suggest(match known.as_slice() {
+        [] => "it has no versions: call it without one".to_owned(),
+        [only] => format!("there is version {only}"),
+        several => format!("there are the versions {}", several.join(", ")),
+    }))
 }
 
 fn unknown(kind: Kind, name: &str) -> Error {

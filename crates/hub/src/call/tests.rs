@@ -2,12 +2,17 @@
 
 use crate::error::{Error, Kind};
 
+mod allowed;
 mod asking;
 mod ending;
 mod gates;
 mod hooks;
+mod limits;
 mod names;
 mod places;
+mod promises;
+mod records;
+mod versions;
 
 /// What a caller reads of an error.
 fn told(error: &Error) -> (Kind, &str, Option<&str>) {

@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::hooks::Hooks;
-use crate::json::Raw;
+use crate::json::{Object, Raw};
 use crate::name::{FullName, SourceName};
+use crate::principal::Principal;
 use crate::schema::Compiled;
 use crate::uri_template::UriTemplate;
 
@@ -32,9 +33,14 @@ pub struct Tool {
     pub description: Option<String>,
     pub permissions: Vec<String>,
     pub metadata: Map<String, Value>,
+    /// The version that took the place of this one, if one did.
+    pub deprecated_by: Option<String>,
+    /// Older versions under the same name, newest first. No list shows them; they are reached by their version.
+    pub older: Vec<Arc<Tool>>,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
     /// Shared with the tool of the same name and schema in later catalogs, so that it is compiled once.
     pub(super) compiled: Arc<Compiled>,
+    pub(super) compiled_output: Arc<Compiled>,
 }
 
 pub struct Resource {
@@ -62,15 +68,67 @@ pub struct Prompt {
 }
 
 impl Tool {
+    /// The version that its author wrote down.
+    pub fn version(&self) -> Option<&str> {
+        self.metadata.get("version")?.as_str()
+    }
+
+    /// Whether lists show it to this principal.
+    pub fn is_listed_for(&self, principal: &Principal) -> bool {
+        self.listed_for(principal)
+    }
+
     /// Checks arguments against the input schema; a schema that cannot be compiled lets everything pass.
     pub fn check(&self, arguments: &RawValue) -> Result<(), Error> {
         self.compiled.check(self.full_name.as_str(), &self.input_schema, arguments)
+    }
+
+    /// In what a result does not fit the output schema; a schema that cannot be compiled lets everything pass.
+    pub fn result_violations(&self, body: &RawValue) -> Vec<String> {
+        let Some(schema) = &self.output_schema else { return Vec::new() };
+        let members = Object::parse(body).unwrap_or_default();
+        match members.get("structuredContent") {
+            Some(result) => self.compiled_output.result_violations(schema, result),
+            None => {
+                vec!["structuredContent is missing, though the tool declares an output schema".to_owned()]
+            }
+        }
     }
 
     /// Why the input schema cannot be used, if it cannot.
     pub fn schema_problem(&self) -> Option<&str> {
         self.compiled.problem(&self.input_schema)
     }
+}
+
+/// Anything that is offered, as one principal sees it.
+pub(crate) trait Offered {
+    /// Whether it is there for this principal at all.
+    fn known_to(&self, principal: &Principal) -> bool;
+
+    /// Whether it is listed for this principal: it is there, and may be used.
+    fn listed_for(&self, principal: &Principal) -> bool;
+}
+
+macro_rules! offered {
+    ($($kind:ty => |$thing:ident, $principal:ident| $known:expr;)*) => {$(
+        impl Offered for $kind {
+            fn known_to(&self, $principal: &Principal) -> bool {
+                let $thing = self;
+                $known
+            }
+
+            fn listed_for(&self, principal: &Principal) -> bool {
+                self.known_to(principal) && principal.lacks(&self.permissions).is_none()
+            }
+        }
+    )*};
+}
+offered! {
+    Tool => |tool, principal| principal.knows_tool(&tool.source, &tool.full_name);
+    Prompt => |prompt, principal| principal.knows_other(&prompt.source);
+    Resource => |resource, principal| principal.knows_other(&resource.source);
+    Template => |template, principal| principal.knows_other(&template.source);
 }
 
 /// Anything with a full name and a bare one.
@@ -107,6 +165,13 @@ pub(super) trait Unchanged {
     fn unchanged(&self, before: &Self) -> bool;
 }
 
+/// Two that are the same to whoever reads lists.
+impl PartialEq for Tool {
+    fn eq(&self, other: &Self) -> bool {
+        self.unchanged(other)
+    }
+}
+
 macro_rules! unchanged {
     ($($kind:ty => $($field:ident),*;)*) => {$(
         impl Unchanged for $kind {
@@ -117,7 +182,7 @@ macro_rules! unchanged {
     )*};
 }
 unchanged! {
-    Tool => full_name, source, permissions, metadata;
+    Tool => full_name, source, permissions, metadata, deprecated_by, older;
     Prompt => full_name, source, permissions;
     Resource => source, permissions;
     Template => source, permissions;

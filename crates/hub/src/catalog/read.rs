@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::entry::{Prompt, Resource, Template, Tool};
+use super::versions::{Family, families};
 use crate::json::{self, Object, Raw};
 use crate::name::{FullName, Namer, Prefix, SourceName};
 use crate::schema::Compiled;
@@ -105,20 +106,22 @@ impl Part {
         let mut part = Self::empty(Arc::clone(offer), prefix);
         let known = before.into_iter().flat_map(|part| &part.tools);
         let known: HashMap<&str, &Arc<Tool>> = known.map(|tool| (tool.raw_name.as_str(), tool)).collect();
-        let mut seen = HashSet::new();
-        for tool in &offer.tools {
-            match named(&tool.definition, &mut seen) {
-                Ok((members, raw_name)) => {
-                    let full_name = names.tools.name(prefix, source, &raw_name);
-                    let known = known.get(raw_name.as_str()).copied();
-                    part.add_tool(source, tool, &members, raw_name, full_name, known);
-                }
-                Err(problem) => part.leave_out("a tool", &problem),
-            }
+        let (families, problems) = families(&offer.tools);
+        for problem in &problems {
+            part.leave_out("a tool", problem);
+        }
+        for family in &families {
+            let full_name = names.tools.name(prefix, source, &family.name);
+            let known = known.get(family.name.as_str()).copied();
+            let tool = part.family(source, family, &full_name, known);
+            part.tools.push(Arc::new(tool));
         }
         let mut seen = HashSet::new();
         for prompt in &offer.prompts {
-            match named(&prompt.definition, &mut seen) {
+            match named(&prompt.definition) {
+                Ok((_, raw_name)) if !seen.insert(raw_name.clone()) => {
+                    part.leave_out("a prompt", &once(&raw_name));
+                }
                 Ok((members, raw_name)) => {
                     let full_name = names.prompts.name(prefix, source, &raw_name);
                     part.prompts.push(Arc::new(Prompt::new(source, prompt, members, raw_name, full_name)));
@@ -158,23 +161,45 @@ impl Part {
         part
     }
 
-    fn add_tool(
+    /// The newest of a family, with the older ones behind it.
+    fn family(
+        &mut self,
+        source: &SourceName,
+        family: &Family<'_>,
+        full_name: &FullName,
+        known: Option<&Arc<Tool>>,
+    ) -> Tool {
+        let mut tools = Vec::new();
+        for (index, (offer, members)) in family.versions.iter().enumerate() {
+            let same = |known: &&Arc<Tool>| known.version() == offer.says("version");
+            let known =
+                known.into_iter().flat_map(|known| std::iter::once(known).chain(&known.older)).find(same);
+            let mut tool = self.tool(source, offer, members, &family.name, full_name, known);
+            tool.deprecated_by = family.deprecated_by(index);
+            tools.push(tool);
+        }
+        let older = tools.split_off(1).into_iter().map(Arc::new).collect();
+        // A family has at least one version, which is the one that is left.
+        tools.remove(0).with_older(older)
+    }
+
+    fn tool(
         &mut self,
         source: &SourceName,
         offer: &ToolOffer,
         members: &Object,
-        raw_name: String,
-        full_name: FullName,
+        raw_name: &str,
+        full_name: &FullName,
         known: Option<&Arc<Tool>>,
-    ) {
+    ) -> Tool {
         let annotated = |raw: &RawValue| text(&Object::parse(raw).ok()?, "title");
         let title = text(members, "title")
             .or_else(|| members.get("annotations").and_then(annotated))
-            .unwrap_or_else(|| raw_name.clone());
+            .unwrap_or_else(|| raw_name.to_owned());
         let input_schema = match members.get("inputSchema") {
             Some(schema) if is_object_schema(schema) => schema.to_owned(),
             _ => {
-                let name = json::short(&raw_name);
+                let name = json::short(raw_name);
                 self.warnings.push(format!("tool {name} has an input schema that is no object schema"));
                 json::from_text(r#"{"type":"object"}"#.to_owned())
             }
@@ -183,12 +208,19 @@ impl Part {
             Some(known) if known.input_schema.get() == input_schema.get() => Arc::clone(&known.compiled),
             _ => Arc::new(Compiled::default()),
         };
-        self.tools.push(Arc::new(Tool {
+        let output_schema = members.get("outputSchema").map(ToOwned::to_owned);
+        let same_output = |known: &&Arc<Tool>| match (&known.output_schema, &output_schema) {
+            (Some(before), Some(now)) => before.get() == now.get(),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        let compiled_output =
+            known.filter(same_output).map(|known| Arc::clone(&known.compiled_output)).unwrap_or_default();
+        Tool {
             source: source.clone(),
             definition: offer.definition.clone(),
-            shown: shown_as(members.clone(), &full_name, Some(&input_schema)),
+            shown: shown_as(members.clone(), full_name, Some(&input_schema)),
             input_schema,
-            output_schema: members.get("outputSchema").map(ToOwned::to_owned),
+            output_schema,
             output_is_object: members.get("outputSchema").is_some_and(is_object_schema),
             title,
             description: text(members, "description"),
@@ -196,9 +228,12 @@ impl Part {
             metadata: offer.metadata.clone(),
             hooks: offer.hooks.clone(),
             compiled,
-            raw_name,
-            full_name,
-        }));
+            compiled_output,
+            raw_name: raw_name.to_owned(),
+            full_name: full_name.clone(),
+            deprecated_by: None,
+            older: Vec::new(),
+        }
     }
 
     fn leave_out(&mut self, what: &str, problem: &str) {
@@ -207,10 +242,16 @@ impl Part {
 }
 
 impl Tool {
+    fn with_older(self, older: Vec<Arc<Self>>) -> Self {
+        Self { older, ..self }
+    }
+
     fn renamed(&self, full_name: FullName) -> Self {
         let members = Object::parse(&self.definition).unwrap_or_default();
         Self {
             shown: shown_as(members, &full_name, Some(&self.input_schema)),
+            older: self.older.iter().map(|tool| Arc::new(tool.renamed(full_name.clone()))).collect(),
+            deprecated_by: self.deprecated_by.clone(),
             full_name,
             raw_name: self.raw_name.clone(),
             source: self.source.clone(),
@@ -224,6 +265,7 @@ impl Tool {
             metadata: self.metadata.clone(),
             hooks: self.hooks.clone(),
             compiled: Arc::clone(&self.compiled),
+            compiled_output: Arc::clone(&self.compiled_output),
         }
     }
 }
@@ -274,15 +316,17 @@ fn is_object_schema(schema: &RawValue) -> bool {
     kind.is_some_and(|kind| kind == "object")
 }
 
-/// The members and the name of a definition. A name that the source said before leads to the same thing there,
-/// and clients refuse a list in which a name appears twice.
-fn named(definition: &RawValue, seen: &mut HashSet<String>) -> Result<(Object, String), String> {
+/// The members and the name of a definition.
+pub(super) fn named(definition: &RawValue) -> Result<(Object, String), String> {
     let members = Object::parse(definition).map_err(|error| error.to_string())?;
     let name = text(&members, "name").ok_or("it has no name")?;
-    if !seen.insert(name.clone()) {
-        return Err(format!("the source offers {} more than once", json::short(&name)));
-    }
     Ok((members, name))
+}
+
+/// A name that the source said before leads to the same thing there, and clients refuse a list in which a name appears
+/// twice.
+pub(super) fn once(name: &str) -> String {
+    format!("the source offers {} more than once", json::short(name))
 }
 
 fn member(definition: &RawValue, key: &str) -> Result<String, String> {

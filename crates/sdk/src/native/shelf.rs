@@ -19,8 +19,11 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    pub(super) fn tool(&self, name: &str) -> Option<&Tool> {
-        self.tools.iter().find(|tool| tool.name() == name).map(|tool| &**tool)
+    /// The tool of this name in this version. The yard says which one is meant if there are several.
+    pub(super) fn tool(&self, name: &str, version: Option<&str>) -> Option<&Tool> {
+        let meant = |tool: &&Arc<Tool>| tool.name() == name && tool.written_version() == version;
+        let by_name = || self.tools.iter().find(|tool| tool.name() == name);
+        self.tools.iter().find(meant).or_else(by_name).map(|tool| &**tool)
     }
 
     pub(super) fn resource(&self, uri: &str) -> Option<&Resource> {
@@ -43,7 +46,11 @@ impl Shelf {
     }
 
     pub(super) fn put_tool(&mut self, tool: Tool) {
-        put(&mut self.tools, tool, |a, b| a.name() == b.name());
+        let another = |a: &Tool, b: &Tool| match (a.written_version(), b.written_version()) {
+            (Some(a), Some(b)) => a != b,
+            _ => false,
+        };
+        put(&mut self.tools, tool, |a, b| a.name() == b.name() && !another(a, b));
     }
 
     pub(super) fn put_resource(&mut self, resource: Resource) {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolyard_sdk::hub::{Change, Event, Kind, Reference, Source, What, Yard, json as raw};
+use toolyard_sdk::hub::{
+    CallContext, Change, Event, Kind, Principal, Reference, Request, Source, What, Yard, json as raw,
+};
 use toolyard_sdk::testing::{Caller, Report};
 use toolyard_sdk::{
     Annotations, Content, Contents, Context, Icon, Message, Native, Prompt, Resource, ResourceTemplate, Tool,
@@ -247,4 +249,38 @@ async fn a_tool_can_change_the_source_that_it_is_in() {
     assert_eq!(Caller::new().request(&yard, call("grown")).await.error_kind(), Some(Kind::UnknownTool));
     Caller::new().request(&yard, call("grow")).await.outcome.unwrap();
     assert_eq!(Caller::new().request(&yard, call("grown")).await.text(), "new");
+}
+
+#[tokio::test]
+async fn two_versions_of_a_tool_stand_side_by_side() {
+    let add = |version: &str| {
+        let answer = version.to_owned();
+        Tool::new("add", move || {
+            let answer = answer.clone();
+            async move { Ok(answer) }
+        })
+        .version(version)
+    };
+    let native =
+        Native::new("test").tool(add("1.0.0")).tool(add("2.0.0").deprecates("1.0.0")).tool(add("2.0.0"));
+    let handle = native.handle();
+    assert_eq!(handle.tools().len(), 2);
+    let yard = Yard::of([native.tool(add("2.1.0").deprecates("1.0.0")).into_source()]);
+    let ask = async |version: Option<&str>| {
+        let what = What::Tool { name: "add".to_owned(), arguments: None };
+        let context = CallContext { version: version.map(ToOwned::to_owned), ..Default::default() };
+        let request = Request { context, ..Request::new(what, Principal::owner()) };
+        let outcome = yard.call(request).await.map_err(|error| error.sentence())?;
+        let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
+        Ok::<_, String>(body["content"][0]["text"].as_str().unwrap().to_owned())
+    };
+    for (asked, answered) in
+        [(None, "2.1.0"), (Some("1.0.0"), "1.0.0"), (Some("2.0.0"), "2.0.0"), (Some("2.1.0"), "2.1.0")]
+    {
+        assert_eq!(ask(asked).await.as_deref(), Ok(answered));
+    }
+    let refused = "unknown tool add in version 3; there are the versions 2.1.0, 2.0.0, 1.0.0";
+    assert_eq!(ask(Some("3")).await, Err(refused.to_owned()));
+    handle.remove_tool("add");
+    assert_eq!(yard.catalog().tools().len(), 0);
 }

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use toolyard_hub::{
-    Abilities, CallContext, Client, Deadline, Level, Lookup, Outcome, Principal, Priority, Request, Tool,
-    What,
-};
+use toolyard_hub::{Abilities, CallContext, Client, Level, Lookup, Outcome, Principal, Request, Tool, What};
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Transport, check_params};
 
 use super::errors::{Asked, answer};
@@ -84,7 +81,7 @@ impl Front {
         let Named { name, arguments, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
         if let (Transport::Http(headers), Era::Modern) = (&request.transport, request.version.era())
-            && let Some(tool) = self.tool(&name)
+            && let Some(tool) = self.tool(&name).filter(|tool| tool.is_listed_for(&request.caller))
         {
             check_params(headers, &tool.input_schema, arguments.as_deref())?;
         }
@@ -147,11 +144,7 @@ impl Front {
         let (client, updates) = Client::new(abilities(request)?);
         let cancel = tokio_util::sync::CancellationToken::new();
         let call = Request {
-            what,
-            principal: request.caller.clone(),
-            deadline: Deadline::after(self.yard.limits().call_time),
             cancel: cancel.clone(),
-            priority: Priority::Normal,
             context: CallContext {
                 session_id: request.session.as_ref().map(|session| session.id().into()),
                 user_id: None,
@@ -160,9 +153,11 @@ impl Front {
                     Scope::All => None,
                     Scope::Source(name) => Some(name.clone()),
                 },
+                ..CallContext::default()
             },
             meta: request.meta.all.clone(),
             client,
+            ..Request::new(what, request.caller.clone())
         };
         let yard = Arc::clone(&self.yard);
         // A task of its own: its deadline holds even while the client does not read.

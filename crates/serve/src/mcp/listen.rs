@@ -78,7 +78,10 @@ pub(crate) async fn announce(front: Arc<Front>, roster: Arc<Roster<Principal>>) 
                     }
                 }
             }
-            Event::CallStarted { .. } | Event::CallEnded { .. } | Event::StatusChanged { .. } => {}
+            Event::CallStarted { .. }
+            | Event::CallEnded { .. }
+            | Event::ResultOdd { .. }
+            | Event::StatusChanged { .. } => {}
         }
     }
 }

@@ -99,11 +99,15 @@ fn gather(root: &Value, schema: &Value, prefix: &str, keys: &mut Vec<String>) {
     }
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
         let key = format!("{prefix}{name}");
-        if name == "servers" {
+        if key == "servers" {
             gather(root, &below["additionalProperties"], "servers.NAME.", keys);
             continue;
         }
         let before = keys.len();
+        if below["additionalProperties"]["$ref"].is_string() {
+            gather(root, &below["additionalProperties"], &format!("{key}.GLOB."), keys);
+        }
+        gather(root, &below["items"], &format!("{key}."), keys);
         gather(root, below, &format!("{key}."), keys);
         if keys.len() == before {
             keys.push(key);

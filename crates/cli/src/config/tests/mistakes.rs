@@ -39,7 +39,9 @@ command = ["npx", "-y"]
 
 #[test]
 fn limits_that_make_no_sense_are_told_at_their_place() {
-    let text = "[limits]\ncall_seconds = -1.0\ndrain_seconds = inf\nrate = { per_second = 0, burst = 0.5 }\n";
+    let text = "[limits]\ncall_seconds = -1.0\ndrain_seconds = inf\nrate = { per_second = 0, burst = 0.5 }\n\
+                [limits.tools.\"*x\"]\ncall_seconds = -1\nrate = { per_second = 1, burst = 0 }\n\
+                [servers.a]\ncommand = \"x\"\nlimits = { rate = { per_second = 0, burst = 1 } }\n";
     insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).told(&[]));
 }
 

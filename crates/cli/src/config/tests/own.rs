@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use toolyard_hub::{Limits, Rate, SourceName};
+use toolyard_hub::{Bounds, Limits, Rate, ResultCheck, ResultChecks, SourceName};
 use toolyard_upstream::{
     AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
     UrlSettings,
@@ -21,12 +21,27 @@ fn every_key_of_the_yard_is_read() {
         hosts = ["yard.example.com"]
         origins = ["https://app.example.com"]
         permissions = ["admin"]
+        check_results = "warn"
         [limits]
         call_seconds = 1.5
         payload_bytes = 1_000
         calls_per_source = 0
         drain_seconds = 7
         rate = { per_second = 5, burst = 10.0 }
+        [limits.tools."*delete*"]
+        call_seconds = 2
+        payload_bytes = 100
+        calls = 1
+        rate = { per_second = 0.1, burst = 1 }
+        [servers.git]
+        command = "x"
+        alias = "repository"
+        limits = { calls = 0 }
+        check_results = "enforce"
+        [servers.web.limits]
+        call_seconds = 9
+        [servers.web]
+        url = "http://h/"
     "#;
     let config = Place::new(&[("toolyard.toml", text)]).load(&[]);
     assert_eq!(config.problems(), []);
@@ -41,8 +56,25 @@ fn every_key_of_the_yard_is_read() {
         payload: 1_000,
         per_source: None,
         rate: Some(Rate { per_second: 5.0, burst: 10.0 }),
+        tools: vec![(
+            "*delete*".to_owned(),
+            Bounds {
+                call_time: Some(Duration::from_secs(2)),
+                payload: Some(100),
+                calls: Some(1),
+                rate: Some(Rate { per_second: 0.1, burst: 1.0 }),
+            },
+        )],
+        results: ResultChecks {
+            usual: ResultCheck::Warn,
+            sources: BTreeMap::from([(SourceName::new("repository"), ResultCheck::Enforce)]),
+        },
+        sources: BTreeMap::from([
+            (SourceName::new("repository"), Bounds { calls: Some(usize::MAX), ..Bounds::default() }),
+            (SourceName::new("web"), Bounds { call_time: Some(Duration::from_secs(9)), ..Bounds::default() }),
+        ]),
     };
-    assert_eq!(config.limits.limits(), limits);
+    assert_eq!(config.limits(), limits);
     assert_eq!(config.limits.drain(), Duration::from_secs(7));
 }
 

@@ -13,8 +13,10 @@ use super::told;
 use crate::deadline::Deadline;
 use crate::error::{Error, Kind};
 use crate::events::Event;
-use crate::fake::{Fake, calling, done, raw, tools, yard, yard_with};
-use crate::limits::Limits;
+use crate::execution::ExecutionId;
+use crate::fake::{Fake, calling, calling_with, done, holder_of, raw, reading, tools, yard, yard_with};
+use crate::limits::{Limits, Rate};
+use crate::name::SourceName;
 use crate::outcome::Outcome;
 use crate::source::Call;
 
@@ -33,15 +35,26 @@ fn hanging() -> (Arc<Fake>, tokio::sync::mpsc::Receiver<CancellationToken>) {
     (source, given)
 }
 
+/// What watchers saw, with the ids as numbers in the order in which they first appeared.
 fn endings(events: &mut Receiver<Arc<Event>>) -> Vec<String> {
     let mut seen = Vec::new();
+    let mut ids = Vec::new();
+    let mut number = |id: &ExecutionId| {
+        let known = ids.iter().position(|known| known == id);
+        known.unwrap_or_else(|| {
+            ids.push(*id);
+            ids.len() - 1
+        }) + 1
+    };
     while let Ok(event) = events.try_recv() {
         seen.push(match &*event {
-            Event::CallStarted { id, subject, source, principal } => {
-                format!("{} started {subject} of {source} for {principal}", id.0)
+            Event::CallStarted { id, thing, subject, source, principal, .. } => {
+                let (thing, source) = (thing.as_str(), source.as_ref().map_or("nobody", SourceName::as_str));
+                format!("{} started {thing} {subject} of {source} for {principal}", number(id))
             }
-            Event::CallEnded { id, ended, duration } => {
-                format!("{} ended {ended:?} after {duration:?}", id.0)
+            Event::CallEnded { id, ended, error, duration } => {
+                let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+                format!("{} ended {ended:?} after {duration:?}{error}", number(id))
             }
             other => format!("{other:?}"),
         });
@@ -118,7 +131,10 @@ async fn dropping_the_future_tells_the_source_and_the_watchers_but_not_the_calle
     }
     assert!(given.recv().await.unwrap().is_cancelled());
     assert!(!callers_own.is_cancelled());
-    assert_eq!(endings(&mut events), ["1 started mcp__s__hang of s for owner", "1 ended Dropped after 4s"]);
+    assert_eq!(
+        endings(&mut events),
+        ["1 started tool mcp__s__hang of s for owner", "1 ended Dropped after 4s"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,12 +188,52 @@ async fn watchers_see_every_call_begin_and_end_in_order() {
     assert_eq!(
         endings(&mut events),
         [
-            "1 started mcp__s__answer of s for owner",
+            "1 started tool mcp__s__answer of s for owner",
             "1 ended Answered after 1s",
-            "2 started mcp__s__fail of s for owner",
+            "2 started tool mcp__s__fail of s for owner",
             "2 ended Failed after 1s",
-            "3 started mcp__s__error of s for owner",
-            "3 ended Error(ConnectionLost) after 1s",
+            "3 started tool mcp__s__error of s for owner",
+            "3 ended Error(ConnectionLost) after 1s: gone",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_calls_begin_and_end_like_all_others() {
+    let mut guarded = tools(&["open", "locked"]);
+    guarded.tools[1].permissions = vec!["key".to_owned()];
+    let source = Fake::offering("s", guarded);
+    let limits =
+        Limits { payload: 20, rate: Some(Rate { per_second: 1.0, burst: 2.0 }), ..Limits::default() };
+    let yard = yard_with(limits, Vec::new(), &[&source]);
+    let mut events = yard.events().subscribe();
+    let long = format!("{{\"text\":\"{}\"}}", "x".repeat(20));
+    for mut request in [
+        calling("nothing"),
+        calling("locked"),
+        calling_with("open", &long),
+        calling_with("open", "[]"),
+        calling("open"),
+        reading("x://none"),
+    ] {
+        request.principal = holder_of(&[]);
+        yard.call(request).await.unwrap_err();
+    }
+    assert_eq!(
+        endings(&mut events),
+        [
+            "1 started tool nothing of nobody for ada",
+            "1 ended Error(UnknownTool) after 0ns: unknown tool nothing",
+            "2 started tool mcp__s__locked of s for ada",
+            "2 ended Error(Forbidden) after 0ns: mcp__s__locked needs the permission key",
+            "3 started tool mcp__s__open of s for ada",
+            "3 ended Error(TooLarge) after 0ns: 31 bytes of arguments for mcp__s__open; 20 are allowed",
+            "4 started tool mcp__s__open of s for ada",
+            "4 ended Error(InvalidArguments) after 0ns: arguments of mcp__s__open must be an object",
+            "5 started tool mcp__s__open of s for ada",
+            "5 ended Error(RateLimited) after 0ns: more than 1 calls a second",
+            "6 started resource x://none of nobody for ada",
+            "6 ended Error(UnknownResource) after 0ns: unknown resource x://none",
         ]
     );
 }

@@ -171,5 +171,5 @@ async fn a_hook_that_hangs_after_the_call_does_not_keep_the_answer_for_ever() {
     let yard = yard_with(Limits::default(), vec![Arc::new(hanging)], &[&source]);
     let began = Instant::now();
     yard.call(calling_with("t", "{}")).await.unwrap();
-    assert_eq!(began.elapsed(), super::super::AFTERWARDS);
+    assert_eq!(began.elapsed(), super::super::around::AFTERWARDS);
 }

@@ -10,6 +10,7 @@ use crate::deadline::Deadline;
 use crate::error::Kind;
 use crate::fake::{Fake, calling, done, tools, yard, yard_with};
 use crate::limits::Limits;
+use crate::request::Priority;
 use crate::yard::Yard;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -99,4 +100,24 @@ async fn a_yard_without_a_limit_or_with_a_senseless_one_still_works() {
         let yard = yard_with(Limits { per_source, ..Limits::default() }, Vec::new(), &[&source]);
         yard.call(calling("work")).await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_high_priority_begins_before_those_that_came_earlier_with_a_lower_one() {
+    let (busy, _) = slow("busy");
+    let yard = yard_with(Limits { per_source: Some(1), ..Limits::default() }, Vec::new(), &[&busy]);
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut calls = Vec::new();
+    for priority in [Priority::Normal, Priority::Low, Priority::Normal, Priority::High] {
+        let (yard, order) = (Arc::clone(&yard), Arc::clone(&order));
+        calls.push(tokio::spawn(async move {
+            yard.call(crate::Request { priority, ..calling("work") }).await.unwrap();
+            order.lock().unwrap().push(priority);
+        }));
+        sleep(SECOND).await;
+    }
+    for call in calls {
+        call.await.unwrap();
+    }
+    assert_eq!(*order.lock().unwrap(), [Priority::Normal, Priority::High, Priority::Normal, Priority::Low]);
 }

@@ -1,0 +1,39 @@
+//! Addresses outside that the configuration names and the yard asks by itself. This is the room for it, because the
+//! hub and the door know no network: they are handed functions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolyard_serve::FetchKeys;
+
+/// How long an issuer may take to send its keys.
+const KEYS_TIME: Duration = Duration::from_secs(10);
+/// More than that is no set of keys.
+const KEYS_SIZE: usize = 1024 * 1024;
+
+/// Asks an address for the public keys of an issuer.
+pub(crate) fn keys_at(http: &reqwest::Client, url: &str) -> FetchKeys {
+    let (http, url) = (http.clone(), url.to_owned());
+    Arc::new(move || {
+        let request = http.get(&url).header("accept", "application/json").timeout(KEYS_TIME);
+        Box::pin(async move {
+            let answer = request.send().await.map_err(|error| error.without_url().to_string())?;
+            if !answer.status().is_success() {
+                return Err(format!("it answered {}", answer.status()));
+            }
+            read(answer, KEYS_SIZE).await
+        })
+    })
+}
+
+/// The text of an answer, if it is no longer than this.
+async fn read(mut answer: reqwest::Response, most: usize) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = answer.chunk().await.map_err(|error| error.without_url().to_string())? {
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > most {
+            return Err(format!("it answered more than {most} bytes"));
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| "it answered no text".to_owned())
+}

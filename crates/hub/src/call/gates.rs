@@ -1,0 +1,136 @@
+//! The gates that need no source: which limits apply to a call, its rate, its size, and the places it waits for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::resolve::Resolved;
+use crate::catalog::Tool;
+use crate::error::{Error, Kind};
+use crate::glob;
+use crate::limits::{Bounds, Limits, Rate};
+use crate::name::SourceName;
+use crate::notes::Notes;
+use crate::places::Places;
+use crate::principal::Principal;
+use crate::rate::Counted;
+use crate::request::{CallContext, MadeBy};
+use crate::source::Target;
+use crate::yard::{PlacesOf, Yard};
+
+/// Everything that limits one call: the yard, its caller, its source and its tool.
+pub(super) struct Gates<'a> {
+    yard: &'a Yard,
+    limits: &'a Limits,
+    principal: &'a Principal,
+    source: &'a SourceName,
+    tool: Option<&'a Arc<Tool>>,
+    of_source: Option<&'a Bounds>,
+    /// With their places in the list.
+    of_tool: Vec<(usize, &'a Bounds)>,
+}
+
+impl<'a> Gates<'a> {
+    pub(super) fn of(
+        yard: &'a Yard,
+        limits: &'a Limits,
+        principal: &'a Principal,
+        source: &'a SourceName,
+        tool: Option<&'a Arc<Tool>>,
+    ) -> Self {
+        let fits = |(_, (pattern, _)): &(usize, &(String, Bounds))| {
+            tool.is_some_and(|tool| glob::matches(pattern, tool.full_name.as_str()))
+        };
+        let of_tool = limits.tools.iter().enumerate().filter(fits).map(|(at, (_, bounds))| (at, bounds));
+        let of_tool = of_tool.collect();
+        Self { yard, limits, principal, source, tool, of_source: limits.sources.get(source), of_tool }
+    }
+
+    /// Lets the call pass, or says why not. A call that is forbidden uses up no rate.
+    pub(super) fn pass(&self, resolved: &Resolved, notes: Option<&Notes>) -> Result<(), Error> {
+        let Resolved { target, subject, permissions, .. } = resolved;
+        if let Some(missing) = self.principal.lacks(permissions) {
+            return Err(Error::new(Kind::Forbidden, format!("{subject} needs the permission {missing}"))
+                .suggest("ask whoever runs this yard for a token that has it"));
+        }
+        let rates = self.rates();
+        if !rates.is_empty() {
+            let (state, taken) = self.yard.rates.take(rates);
+            if let (Some(notes), Some(state)) = (notes, state) {
+                let _ = notes.rate.set(state);
+            }
+            taken?;
+        }
+        self.check(target, subject)
+    }
+
+    /// Whether the arguments are small enough and what the schema wants.
+    pub(super) fn check(&self, target: &Target, subject: &str) -> Result<(), Error> {
+        let (size, most) = (target.size(), self.payload());
+        if size > most {
+            let message = format!("{size} bytes of arguments for {subject}; {most} are allowed");
+            return Err(Error::new(Kind::TooLarge, message));
+        }
+        match (self.tool, target) {
+            (Some(tool), Target::Tool { arguments, .. }) => tool.check(arguments),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn call_time(&self) -> Duration {
+        self.bounds().filter_map(|bounds| bounds.call_time).fold(self.limits.call_time, Duration::min)
+    }
+
+    fn payload(&self) -> usize {
+        self.bounds().filter_map(|bounds| bounds.payload).fold(self.limits.payload, usize::min)
+    }
+
+    /// The places that the call needs, the source's last: whoever waits for a source's place keeps it from nobody.
+    pub(super) fn places(&self, context: &CallContext) -> Vec<Arc<Places>> {
+        let mut needed = Vec::with_capacity(1);
+        if let (Some(most), MadeBy::Caller) = (self.principal.bounds().calls, context.made_by) {
+            let of = PlacesOf::Caller(Arc::clone(self.principal.shared_id()));
+            needed.push(self.yard.places(of, most));
+        }
+        let of_tool = self.of_tool.iter().filter_map(|(_, bounds)| bounds.calls).min();
+        if let (Some(most), Some(tool)) = (of_tool, self.tool) {
+            let of = PlacesOf::Tool(self.source.clone(), tool.full_name.clone());
+            needed.push(self.yard.places(of, most));
+        }
+        if let Some(most) = self.of_source.and_then(|bounds| bounds.calls).or(self.limits.per_source) {
+            needed.push(self.yard.places(PlacesOf::Source(self.source.clone()), most));
+        }
+        needed
+    }
+
+    fn rates(&self) -> Vec<(Counted, Rate)> {
+        let mut rates = Vec::new();
+        let caller = || Arc::clone(self.principal.shared_id());
+        rates.extend(self.limits.rate.map(|rate| (Counted::Caller(caller()), rate)));
+        rates.extend(self.principal.bounds().rate.map(|rate| (Counted::Token(caller()), rate)));
+        let of_source = self.of_source.and_then(|bounds| bounds.rate);
+        rates.extend(of_source.map(|rate| (Counted::Source(self.source.clone()), rate)));
+        if let Some(tool) = self.tool {
+            let of_tool = self.of_tool.iter().filter_map(|(at, bounds)| Some((*at, bounds.rate?)));
+            rates.extend(of_tool.map(|(at, rate)| (Counted::Tool(tool.full_name.clone(), at), rate)));
+        }
+        rates
+    }
+
+    fn bounds(&self) -> impl Iterator<Item = &Bounds> {
+        let of_tool = self.of_tool.iter().map(|(_, bounds)| *bounds);
+        std::iter::once(self.principal.bounds()).chain(self.of_source).chain(of_tool)
+    }
+}
+
+impl Target {
+    fn size(&self) -> usize {
+        match self {
+            Self::Tool { arguments, .. } | Self::Prompt { arguments, .. } => arguments.get().len(),
+            Self::Resource { uri } => uri.len(),
+            Self::PromptCompletion { argument, value, context, .. }
+            | Self::TemplateCompletion { argument, value, context, .. } => {
+                argument.len() + value.len() + context.as_ref().map_or(0, |context| context.get().len())
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Looks at a result beside the output schema that its tool declared.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::catalog::Tool;
+use crate::error::{Error, Kind};
+use crate::events::Event;
+use crate::execution::ExecutionId;
+use crate::notes::Notes;
+use crate::outcome::Outcome;
+use crate::results::ResultCheck;
+use crate::yard::Yard;
+
+/// A promise that a tool made about its results.
+pub(super) struct Promise<'a> {
+    pub(super) yard: &'a Yard,
+    pub(super) id: ExecutionId,
+    pub(super) tool: Option<&'a Arc<Tool>>,
+    pub(super) check: ResultCheck,
+    pub(super) notes: Option<&'a Notes>,
+}
+
+impl Promise<'_> {
+    /// The same outcome, unless it breaks the promise and that is not allowed.
+    pub(super) fn kept(&self, outcome: Outcome) -> Result<Outcome, Error> {
+        let Some(tool) = self.tool else { return Ok(outcome) };
+        if self.check == ResultCheck::Off || outcome.failed {
+            return Ok(outcome);
+        }
+        let violations = tool.result_violations(&outcome.body);
+        if violations.is_empty() {
+            return Ok(outcome);
+        }
+        let subject = &tool.full_name;
+        self.yard.events().tell_call(|| Event::ResultOdd {
+            id: self.id,
+            subject: subject.to_string(),
+            violations: violations.clone(),
+        });
+        if self.check == ResultCheck::Enforce {
+            let told = violations.join("; ");
+            let message = format!("{subject} gave a result that its output schema does not allow: {told}");
+            return Err(Error::new(Kind::ToolFailed, message).with_details(json!({"violations": violations})));
+        }
+        if let Some(notes) = self.notes {
+            let _ = notes.result_violations.set(violations);
+        }
+        Ok(outcome)
+    }
+}

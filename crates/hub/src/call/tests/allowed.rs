@@ -1,0 +1,120 @@
+//! What is not on a caller's list is not there: in lists, in calls, in suggestions.
+
+use serde_json::json;
+
+use super::told;
+use crate::error::Kind;
+use crate::fake::{Fake, calling, prompts, reading, request, resources, templates, tools, yard};
+use crate::principal::{AllowList, Permissions, Principal};
+use crate::request::{Request, What};
+use crate::source::Offer;
+use crate::yard::Yard;
+
+fn ada(sources: Option<&[&str]>, tools: Option<&[&str]>) -> Principal {
+    let list = |globs: Option<&[&str]>| globs.map(|globs| globs.iter().map(|g| (*g).to_owned()).collect());
+    Principal::new("ada", Permissions::All).allowed(AllowList { sources: list(sources), tools: list(tools) })
+}
+
+/// Two sources with a tool of one name, and one each of everything else.
+fn two() -> std::sync::Arc<Yard> {
+    let offer = |name: &str, own: &str| Offer {
+        resources: resources(&[&format!("{name}://fixed")]).resources,
+        templates: templates(&[&format!("{name}://{{id}}")]).templates,
+        prompts: prompts(&[&format!("{name}_prompt")]).prompts,
+        ..tools(&["query", own])
+    };
+    yard(&[&Fake::offering("git", offer("git", "commit")), &Fake::offering("web", offer("web", "browse"))])
+}
+
+fn seen(yard: &Yard, principal: &Principal) -> Vec<String> {
+    let view = yard.view(principal);
+    let mut seen: Vec<String> = view.tools().map(|tool| tool.full_name.to_string()).collect();
+    seen.extend(view.resources().map(|resource| resource.uri.clone()));
+    seen.extend(view.templates().map(|template| template.template.clone()));
+    seen.extend(view.prompts().map(|prompt| prompt.full_name.to_string()));
+    seen
+}
+
+async fn kind(yard: &Yard, principal: &Principal, request: Request) -> Option<Kind> {
+    let request = Request { principal: principal.clone(), ..request };
+    yard.call(request).await.err().map(|error| error.kind())
+}
+
+#[tokio::test]
+async fn a_list_of_sources_leaves_everything_of_those_and_nothing_of_others() {
+    let yard = two();
+    let ada = ada(Some(&["g*"]), None);
+    assert_eq!(
+        seen(&yard, &ada),
+        ["mcp__git__query", "mcp__git__commit", "git://fixed", "git://{id}", "mcp__git__git_prompt"]
+    );
+    let prompt = |name: &str| request(What::Prompt { name: name.to_owned(), arguments: None });
+    for (request, expect) in [
+        (calling("mcp__git__query"), None),
+        // To Ada the name is unique.
+        (calling("query"), None),
+        (calling("browse"), Some(Kind::UnknownTool)),
+        (calling("mcp__web__query"), Some(Kind::UnknownTool)),
+        (reading("git://fixed"), None),
+        (reading("git://7"), None),
+        (reading("web://fixed"), Some(Kind::UnknownResource)),
+        (reading("web://7"), Some(Kind::UnknownResource)),
+        (prompt("git_prompt"), None),
+        (prompt("web_prompt"), Some(Kind::UnknownPrompt)),
+    ] {
+        let asked = format!("{:?}", request.what);
+        assert_eq!(kind(&yard, &ada, request).await, expect, "{asked}");
+    }
+    assert!(
+        ada.knows_source(&crate::SourceName::new("git")) && !ada.knows_source(&crate::SourceName::new("web"))
+    );
+}
+
+#[tokio::test]
+async fn a_list_of_tools_alone_gives_tools_and_nothing_else() {
+    let yard = two();
+    assert_eq!(
+        seen(&yard, &ada(None, Some(&["mcp__git__*", "*browse"]))).join(" "),
+        "mcp__git__query mcp__git__commit mcp__web__browse"
+    );
+    let both = ada(Some(&["git"]), Some(&["*query"]));
+    assert_eq!(seen(&yard, &both).join(" "), "mcp__git__query git://fixed git://{id} mcp__git__git_prompt");
+    assert_eq!(seen(&yard, &ada(Some(&[]), None)), [""; 0]);
+    assert_eq!(
+        kind(&yard, &ada(None, Some(&["*query"])), reading("git://fixed")).await,
+        Some(Kind::UnknownResource)
+    );
+}
+
+#[tokio::test]
+async fn nobody_is_led_to_what_is_not_on_their_list() {
+    let yard = two();
+    let ada = ada(Some(&["git"]), None);
+    for name in ["brwse", "browse", "mcp__web__browse"] {
+        let error = yard.call(Request { principal: ada.clone(), ..calling(name) }).await.unwrap_err();
+        assert_eq!(told(&error), (Kind::UnknownTool, format!("unknown tool {name}").as_str(), None));
+    }
+    let error = yard.call(Request { principal: ada, ..calling("comit") }).await.unwrap_err();
+    assert_eq!(error.suggestion(), Some("did you mean commit?"));
+}
+
+#[tokio::test]
+async fn a_permission_that_is_missing_is_said_and_a_list_that_does_not_have_it_is_not() {
+    let mut offer = tools(&["drop"]);
+    offer.tools[0].permissions = vec!["write".to_owned()];
+    offer.tools[0].definition = crate::fake::raw(&json!({"name": "drop", "inputSchema": {"type": "object"}}));
+    let yard = yard(&[&Fake::offering("db", offer)]);
+    let nobody = Principal::new("bob", Permissions::Only(Default::default()));
+    assert_eq!(kind(&yard, &nobody, calling("drop")).await, Some(Kind::Forbidden));
+    let elsewhere = nobody.allowed(AllowList { sources: Some(vec!["x".to_owned()]), tools: None });
+    assert_eq!(kind(&yard, &elsewhere, calling("drop")).await, Some(Kind::UnknownTool));
+}
+
+#[test]
+fn where_some_callers_are_given_less_no_list_is_the_same_for_everybody() {
+    let yard = two();
+    assert!(!yard.view(&Principal::owner()).is_private());
+    assert!(yard.view(&ada(None, Some(&["x"]))).is_private());
+    yard.has_restricted_callers();
+    assert!(yard.view(&Principal::owner()).is_private());
+}

@@ -1,0 +1,175 @@
+//! Limits of callers, sources and tools beside those of the yard: the tightest holds, and what is refused never
+//! reaches the source.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::error::Kind;
+use crate::fake::{Fake, calling, calling_with, done, holder_of, tools, yard_with};
+use crate::limits::{Bounds, Limits, Rate};
+use crate::name::SourceName;
+use crate::notes::Notes;
+use crate::principal::{Permissions, Principal};
+use crate::rate::RateState;
+use crate::request::{CallContext, MadeBy, Request};
+use crate::yard::Yard;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A source whose calls take ten seconds, and how many have reached it.
+fn slow(limits: Limits) -> (Arc<Yard>, Arc<AtomicUsize>) {
+    let reached = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&reached);
+    let source = Fake::working("s", tools(&["work", "other"]), move |_| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        async move {
+            sleep(10 * SECOND).await;
+            Ok(done())
+        }
+    });
+    (yard_with(limits, Vec::new(), &[&source]), reached)
+}
+
+fn of_source(bounds: Bounds) -> Limits {
+    Limits { sources: BTreeMap::from([(SourceName::new("s"), bounds)]), ..Limits::default() }
+}
+
+fn of_tool(pattern: &str, bounds: Bounds) -> Limits {
+    Limits { tools: vec![(pattern.to_owned(), bounds)], ..Limits::default() }
+}
+
+fn by(principal: &Principal, name: &str) -> Request {
+    Request { principal: principal.clone(), ..calling(name) }
+}
+
+fn bounded(name: &str, bounds: Bounds) -> Principal {
+    Principal::new(name, Permissions::All).bounded(bounds)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_shortest_time_of_all_that_apply_holds() {
+    let time = |seconds: u32| Bounds { call_time: Some(seconds * SECOND), ..Bounds::default() };
+    for (yard_s, caller, source, tool, expect) in
+        [(9, 8, 7, 6, 6), (9, 8, 3, 6, 3), (9, 2, 7, 6, 2), (1, 8, 7, 6, 1)]
+    {
+        let limits = Limits {
+            call_time: yard_s * SECOND,
+            sources: of_source(time(source)).sources,
+            ..of_tool("*work", time(tool))
+        };
+        let (yard, _) = slow(limits);
+        let began = Instant::now();
+        let error = yard.call(by(&bounded("ada", time(caller)), "work")).await.unwrap_err();
+        assert_eq!((error.kind(), began.elapsed()), (Kind::TimedOut, expect * SECOND));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_smallest_payload_of_all_that_apply_holds() {
+    let size = |payload| Bounds { payload: Some(payload), ..Bounds::default() };
+    let (yard, reached) = slow(of_tool("mcp__s__w*", size(10)));
+    let arguments = r#"{"text":"0123456789"}"#;
+    let error = yard.call(calling_with("work", arguments)).await.unwrap_err();
+    assert_eq!(error.message(), "21 bytes of arguments for mcp__s__work; 10 are allowed");
+    yard.call(calling_with("other", arguments)).await.unwrap();
+    let (caller, limits) = (bounded("ada", size(5)), of_source(size(10)));
+    yard.set_limits(limits);
+    let error =
+        yard.call(Request { principal: caller, ..calling_with("other", arguments) }).await.unwrap_err();
+    assert_eq!(error.message(), "21 bytes of arguments for mcp__s__other; 5 are allowed");
+    assert_eq!(reached.load(Ordering::SeqCst), 1);
+}
+
+/// How many of these calls reach the source at once.
+async fn at_once(limits: Limits, calls: Vec<Request>) -> usize {
+    let (yard, reached) = slow(limits);
+    let calls: Vec<_> = calls
+        .into_iter()
+        .map(|request| {
+            let yard = Arc::clone(&yard);
+            tokio::spawn(async move { yard.call(request).await })
+        })
+        .collect();
+    sleep(SECOND).await;
+    let running = reached.load(Ordering::SeqCst);
+    calls.iter().for_each(|call| call.abort());
+    running
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_calls_of_a_caller_a_source_or_a_tool_run_at_once_and_no_more() {
+    let most = |calls| Bounds { calls: Some(calls), ..Bounds::default() };
+    let ada = bounded("ada", most(2));
+    let many = |name: &str| (0..30).map(|_| calling(name)).collect::<Vec<_>>();
+    assert_eq!(at_once(of_tool("mcp__s__work", most(3)), many("work")).await, 3);
+    assert_eq!(at_once(of_tool("mcp__s__work", most(3)), many("other")).await, 10);
+    assert_eq!(at_once(of_source(most(4)), many("work")).await, 4);
+    // A source's own number stands in for the one that every source has.
+    assert_eq!(at_once(of_source(most(12)), many("work")).await, 12);
+    let adas = (0..30).map(|_| by(&ada, "work")).collect();
+    assert_eq!(at_once(Limits::default(), adas).await, 2);
+    let both = (0..30).map(|at| if at % 2 == 0 { by(&ada, "work") } else { calling("work") }).collect();
+    assert_eq!(at_once(Limits::default(), both).await, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_a_program_do_not_wait_for_a_place_of_the_caller_who_runs_it() {
+    let one = bounded("ada", Bounds { calls: Some(1), ..Bounds::default() });
+    let context = CallContext { made_by: MadeBy::Program, ..CallContext::default() };
+    let inner = Request { context, ..by(&one, "work") };
+    assert_eq!(at_once(Limits::default(), vec![by(&one, "work"), inner, by(&one, "work")]).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_place_of_their_own_keeps_none_of_the_source() {
+    let limits = Limits { per_source: Some(2), ..Limits::default() };
+    let ada = bounded("ada", Bounds { calls: Some(1), ..Bounds::default() });
+    let bob = holder_of(&[]);
+    let calls = vec![by(&ada, "work"), by(&ada, "work"), by(&ada, "work"), by(&bob, "work")];
+    assert_eq!(at_once(limits, calls).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rates_of_a_source_and_of_a_tool_are_for_all_callers_and_those_of_a_caller_for_one() {
+    let rate = |burst| Bounds { rate: Some(Rate { per_second: 0.01, burst }), ..Bounds::default() };
+    let passed = async |limits: Limits, callers: &[&Principal], name: &str| {
+        let (yard, reached) = slow(limits);
+        let mut passed = 0;
+        for caller in callers.iter().cycle().take(20) {
+            let call = tokio::time::timeout(Duration::from_millis(1), yard.call(by(caller, name))).await;
+            passed += usize::from(call.is_err());
+        }
+        assert_eq!(reached.load(Ordering::SeqCst), passed);
+        passed
+    };
+    let (ada, bob) = (bounded("ada", rate(2.0)), bounded("bob", Bounds::default()));
+    assert_eq!(passed(Limits::default(), &[&ada], "work").await, 2);
+    assert_eq!(passed(of_source(rate(5.0)), &[&ada, &bob], "work").await, 5);
+    assert_eq!(passed(of_tool("*work", rate(3.0)), &[&ada, &bob], "work").await, 3);
+    assert_eq!(passed(of_tool("*work", rate(3.0)), &[&bob], "other").await, 20);
+    let everybody = Limits { rate: rate(4.0).rate, ..Limits::default() };
+    assert_eq!(passed(everybody, &[&ada, &bob], "work").await, 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_front_learns_what_is_left_of_the_rate_from_accepted_and_refused_calls() {
+    let (yard, _) = slow(Limits::default());
+    let rate = Rate { per_second: 0.5, burst: 2.0 };
+    let ada = bounded("ada", Bounds { rate: Some(rate), ..Bounds::default() });
+    let state = async || {
+        let notes = Arc::new(Notes::default());
+        let request = Request { notes: Some(Arc::clone(&notes)), ..by(&ada, "work") };
+        let call = tokio::time::timeout(Duration::from_nanos(1), yard.call(request)).await;
+        (notes.rate().unwrap(), call.ok().and_then(|call| call.unwrap_err().wait()))
+    };
+    let left = |remaining, seconds| RateState { limit: 2, remaining, reset: Duration::from_secs(seconds) };
+    assert_eq!(state().await.0, left(1, 2));
+    let (second, _) = state().await;
+    assert_eq!((second.remaining, second.limit), (0, 2));
+    let (third, wait) = state().await;
+    assert_eq!((third.remaining, wait.map(|wait| wait.as_secs_f64().round())), (0, Some(2.0)));
+}

@@ -1,0 +1,164 @@
+//! That every call is on record before its answer goes out, whatever becomes of it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::BoxFuture;
+use crate::execution::ExecutionId;
+use crate::fake::{Fake, calling, calling_with, done, holder_of, raw, tools, yard_of};
+use crate::notes::Notes;
+use crate::outcome::Outcome;
+use crate::record::{CallRecord, Recorder};
+use crate::request::{CallContext, MadeBy, Priority, Request};
+use crate::source::Call;
+use crate::yard::{Yard, YardSettings};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Keeps what it is told as text, and calls it safe after a while.
+struct Book {
+    lines: Mutex<Vec<String>>,
+    arguments: bool,
+    slow: Duration,
+    crash: bool,
+}
+
+impl Recorder for Book {
+    fn wants_arguments(&self) -> bool {
+        self.arguments
+    }
+
+    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, ()> {
+        assert!(!self.crash, "as told");
+        self.lines.lock().unwrap().push(format!(
+            "{} {} of {} for {} in {}/{} by {:?} {:?}: {:?} after {:?}, {} {} {}",
+            record.thing.as_str(),
+            record.subject,
+            record.source.map_or("nobody", |source| source.as_str()),
+            record.principal,
+            record.session_id.unwrap_or("-"),
+            record.user_id.unwrap_or("-"),
+            record.made_by,
+            record.priority,
+            record.ended,
+            record.duration,
+            record.error.map_or("-", |error| error.message()),
+            record.outcome.map_or("-", |outcome| outcome.body.get()),
+            record.arguments.map_or("-", |arguments| arguments.get()),
+        ));
+        let slow = self.slow;
+        Box::pin(async move { sleep(slow).await })
+    }
+}
+
+fn book() -> Book {
+    Book { lines: Mutex::default(), arguments: false, slow: Duration::ZERO, crash: false }
+}
+
+fn kept_by(book: Book) -> (Arc<Yard>, Arc<Book>) {
+    let book = Arc::new(book);
+    let source = Fake::working("s", tools(&["work", "fail", "hang"]), |call: Call| async move {
+        match call.target.name() {
+            "fail" => Ok(Outcome::failure(raw(&json!("no")))),
+            "hang" => std::future::pending().await,
+            _ => Ok(done()),
+        }
+    });
+    let recorder: Arc<dyn Recorder> = Arc::clone(&book) as Arc<dyn Recorder>;
+    (yard_of(YardSettings { recorder: Some(recorder), ..YardSettings::default() }, &[&source]), book)
+}
+
+fn lines(book: &Book) -> Vec<String> {
+    book.lines.lock().unwrap().clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_call_is_on_record_with_who_what_and_how_it_ended() {
+    let (yard, book) = kept_by(Book { arguments: true, ..book() });
+    let context = CallContext {
+        session_id: Some("s1".into()),
+        user_id: Some("u1".into()),
+        made_by: MadeBy::Program,
+        ..CallContext::default()
+    };
+    let request = Request { context, priority: Priority::High, ..calling_with("work", r#"{"a": 1}"#) };
+    yard.call(request).await.unwrap();
+    yard.call(calling("fail")).await.unwrap();
+    yard.call(Request { principal: holder_of(&[]), ..calling("nothing") }).await.unwrap_err();
+    assert_eq!(
+        lines(&book),
+        [
+            r#"tool mcp__s__work of s for owner in s1/u1 by Program High: Answered after 0ns, - "done" {"a": 1}"#,
+            r#"tool mcp__s__fail of s for owner in -/- by Caller Normal: Failed after 0ns, - "no" -"#,
+            "tool nothing of nobody for ada in -/- by Caller Normal: Error(UnknownTool) after 0ns, unknown tool nothing - -",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_are_on_record_only_if_they_are_wanted() {
+    let (yard, book) = kept_by(book());
+    yard.call(calling_with("work", r#"{"password":"x"}"#)).await.unwrap();
+    assert_eq!(
+        lines(&book),
+        [r#"tool mcp__s__work of s for owner in -/- by Caller Normal: Answered after 0ns, - "done" -"#]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_waits_until_the_record_is_safe() {
+    let (yard, _book) = kept_by(Book { slow: 3 * SECOND, ..book() });
+    let began = Instant::now();
+    yard.call(calling("work")).await.unwrap();
+    assert_eq!(began.elapsed(), 3 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_hangs_up_is_on_record_once_whenever_it_does() {
+    let (yard, book) = kept_by(Book { slow: 10 * SECOND, ..book() });
+    assert!(tokio::time::timeout(2 * SECOND, yard.call(calling("hang"))).await.is_err());
+    // This one is answered, but its caller leaves before the record is safe.
+    assert!(tokio::time::timeout(2 * SECOND, yard.call(calling("work"))).await.is_err());
+    assert_eq!(
+        lines(&book),
+        [
+            "tool mcp__s__hang of s for owner in -/- by Caller Normal: Dropped after 2s, - - -",
+            r#"tool mcp__s__work of s for owner in -/- by Caller Normal: Answered after 0ns, - "done" -"#,
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recorder_that_crashes_costs_a_record_and_no_answer() {
+    let (yard, _book) = kept_by(Book { crash: true, ..book() });
+    yard.call(calling("work")).await.unwrap();
+    assert!(tokio::time::timeout(SECOND, yard.call(calling("hang"))).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_front_names_the_call_or_the_yard_does() {
+    let (yard, _book) = kept_by(book());
+    let mut events = yard.events().subscribe();
+    let mut next = async |request: Request| {
+        yard.call(request).await.unwrap();
+        let started = events.recv().await.unwrap();
+        let ended = events.recv().await.unwrap();
+        match (&*started, &*ended) {
+            (crate::Event::CallStarted { id, .. }, crate::Event::CallEnded { id: same, .. }) => {
+                assert_eq!(id, same);
+                *id
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let id = ExecutionId::fresh();
+    let notes = Arc::new(Notes::default());
+    let named = Request { id: Some(id), notes: Some(Arc::clone(&notes)), ..calling("work") };
+    assert_eq!(next(named).await, id);
+    assert_eq!(notes.tool().map(|tool| tool.full_name.to_string()), Some("mcp__s__work".to_owned()));
+    assert_eq!(notes.rate(), None);
+    assert_ne!(next(calling("work")).await, next(calling("work")).await);
+}

@@ -1,0 +1,135 @@
+//! Tells watchers that a call came in and, however it ends, that it ended; and has it recorded.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use futures_util::FutureExt;
+use tokio::time::Instant;
+
+use super::resolve::Resolved;
+use crate::BoxFuture;
+use crate::error::Error;
+use crate::events::{Ended, Event};
+use crate::execution::ExecutionId;
+use crate::json::{self, Raw};
+use crate::name::SourceName;
+use crate::outcome::Outcome;
+use crate::principal::Principal;
+use crate::record::CallRecord;
+use crate::request::{MadeBy, Priority, Request, Thing};
+use crate::yard::Yard;
+
+/// What is known of a call from the start.
+pub(super) struct Watch<'a> {
+    yard: &'a Yard,
+    id: ExecutionId,
+    thing: Thing,
+    /// What the caller said, until it is known what that stands for.
+    subject: String,
+    source: Option<SourceName>,
+    principal: Principal,
+    session_id: Option<Arc<str>>,
+    user_id: Option<Arc<str>>,
+    priority: Priority,
+    made_by: MadeBy,
+    arguments: Option<Raw>,
+    at: SystemTime,
+    began: Instant,
+    over: bool,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(yard: &'a Yard, request: &Request) -> Self {
+        let wanted = yard.recorder.as_ref().is_some_and(|recorder| recorder.wants_arguments());
+        let arguments = if wanted { request.what.arguments().map(ToOwned::to_owned) } else { None };
+        Self {
+            yard,
+            id: request.id.unwrap_or_else(ExecutionId::fresh),
+            thing: request.what.thing(),
+            subject: json::short(request.what.subject()).into_owned(),
+            source: None,
+            principal: request.principal.clone(),
+            session_id: request.context.session_id.clone(),
+            user_id: request.context.user_id.clone(),
+            priority: request.priority,
+            made_by: request.context.made_by,
+            arguments,
+            at: SystemTime::now(),
+            began: Instant::now(),
+            over: false,
+        }
+    }
+
+    /// Says that the call came in, under the name that was found if one was.
+    pub(super) fn start(&mut self, resolved: Option<&Resolved>) {
+        if let Some(resolved) = resolved {
+            self.subject.clone_from(&resolved.subject);
+            self.source = Some(resolved.source.name().clone());
+        }
+        self.yard.events().tell_call(|| Event::CallStarted {
+            id: self.id,
+            thing: self.thing,
+            subject: self.subject.clone(),
+            source: self.source.clone(),
+            principal: self.principal.id().to_owned(),
+            session_id: self.session_id.clone(),
+            user_id: self.user_id.clone(),
+            at: self.at,
+        });
+    }
+
+    pub(super) fn id(&self) -> ExecutionId {
+        self.id
+    }
+
+    /// Says how it ended, and waits until that is on record.
+    pub(super) async fn end(mut self, outcome: &Result<Outcome, Error>) {
+        let Some(recorded) = self.finish(Some(outcome)) else { return };
+        if AssertUnwindSafe(recorded).catch_unwind().await.is_err() {
+            tracing::error!(id = %self.id, "the recorder crashed");
+        }
+    }
+
+    fn finish(&mut self, outcome: Option<&Result<Outcome, Error>>) -> Option<BoxFuture<'static, ()>> {
+        self.over = true;
+        let (ended, error, outcome) = match outcome {
+            None => (Ended::Dropped, None, None),
+            Some(Ok(outcome)) if outcome.failed => (Ended::Failed, None, Some(outcome)),
+            Some(Ok(outcome)) => (Ended::Answered, None, Some(outcome)),
+            Some(Err(error)) => (Ended::Error(error.kind()), Some(error), None),
+        };
+        let duration = self.began.elapsed();
+        let message = || error.map(|error| error.message().to_owned());
+        self.yard.events().tell_call(|| Event::CallEnded { id: self.id, ended, error: message(), duration });
+        let recorder = self.yard.recorder.as_ref()?;
+        let record = CallRecord {
+            id: self.id,
+            thing: self.thing,
+            subject: &self.subject,
+            source: self.source.as_ref(),
+            principal: self.principal.id(),
+            session_id: self.session_id.as_deref(),
+            user_id: self.user_id.as_deref(),
+            priority: self.priority,
+            made_by: self.made_by,
+            at: self.at,
+            duration,
+            ended,
+            error,
+            outcome,
+            arguments: self.arguments.as_deref(),
+        };
+        // A recorder that crashes costs a record and nothing else; this may run while a crash is cleaned up.
+        let recorded = catch_unwind(AssertUnwindSafe(|| recorder.record(record)));
+        recorded.inspect_err(|_| tracing::error!(id = %self.id, "the recorder crashed")).ok()
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            drop(self.finish(None));
+        }
+    }
+}

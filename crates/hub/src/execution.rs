@@ -1,0 +1,92 @@
+//! The name of one call, by which fronts, events and records mean the same one.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// 128 random bits, written as 32 hexadecimal digits. Whoever was not told one does not guess it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExecutionId([u8; 16]);
+
+impl ExecutionId {
+    pub fn fresh() -> Self {
+        let mut bytes = [0; 16];
+        if getrandom::fill(&mut bytes).is_err() {
+            bytes = hashed();
+        }
+        Self(bytes)
+    }
+
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+/// For a system that has no random numbers left: still unlike any other, with keys that the standard library got
+/// from the same system when it had some.
+fn hashed() -> [u8; 16] {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let half = || RandomState::new().hash_one(number).to_be_bytes();
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&half());
+    bytes[8..].copy_from_slice(&half());
+    bytes
+}
+
+impl fmt::Display for ExecutionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for ExecutionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ExecutionId({self})")
+    }
+}
+
+/// The text is not 32 hexadecimal digits in lower case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an execution id is 32 hexadecimal digits")]
+pub struct NoExecutionId;
+
+impl FromStr for ExecutionId {
+    type Err = NoExecutionId;
+
+    fn from_str(text: &str) -> Result<Self, NoExecutionId> {
+        let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if text.len() != 32 || !text.bytes().all(digit) {
+            return Err(NoExecutionId);
+        }
+        u128::from_str_radix(text, 16).map(|number| Self(number.to_be_bytes())).map_err(|_| NoExecutionId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ExecutionId, NoExecutionId, hashed};
+
+    #[test]
+    fn an_id_is_read_back_as_it_was_written() {
+        let id = ExecutionId::from_bytes([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255]);
+        assert_eq!(id.to_string(), "000102030405060708090a0b0c0d0eff");
+        assert_eq!("000102030405060708090a0b0c0d0eff".parse(), Ok(id));
+        for wrong in
+            ["", "0", "+00102030405060708090a0b0c0d0eff", "000102030405060708090A0B0C0D0EFF", &"é".repeat(16)]
+        {
+            assert_eq!(wrong.parse::<ExecutionId>(), Err(NoExecutionId), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn no_two_are_alike() {
+        assert_ne!(ExecutionId::fresh(), ExecutionId::fresh());
+        assert_ne!(hashed(), hashed());
+    }
+}

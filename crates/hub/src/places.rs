@@ -1,0 +1,161 @@
+//! The line in which calls wait for a place among those that run at once. Whose places they are (a source's, a
+//! caller's, a tool's) and how many there are is for others to say.
+//!
+//! The rule: a place that comes free goes to the highest priority that somebody waits with, and within one priority
+//! to whoever came first. A priority that was passed over [`PATIENCE`] times in a row is served next, whatever else
+//! waits; so of the calls at the head of their lines none waits for more than `PATIENCE + 2` others to begin.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::request::Priority;
+
+/// How often in a row the waiting calls of one priority are passed over in favour of a higher one.
+const PATIENCE: u32 = 8;
+const CLASSES: usize = 3;
+
+/// A number of places, and the line for them.
+#[derive(Debug)]
+pub(crate) struct Places {
+    most: usize,
+    line: Mutex<Line>,
+}
+
+#[derive(Debug)]
+struct Line {
+    /// Above zero only while nobody waits.
+    free: usize,
+    next_ticket: u64,
+    classes: [Class; CLASSES],
+}
+
+/// Those who wait with one priority, by the order in which they came.
+#[derive(Debug, Default)]
+struct Class {
+    waiting: BTreeMap<u64, oneshot::Sender<Place>>,
+    passed_over: u32,
+}
+
+/// One place. Dropped, it goes to whoever is next.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// Nothing once it was handed on.
+    of: Option<Arc<Places>>,
+}
+
+impl Places {
+    /// At least one: with no place at all every call would wait for its deadline.
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        let most = most.max(1);
+        let line = Line { free: most, next_ticket: 0, classes: Default::default() };
+        Arc::new(Self { most, line: Mutex::new(line) })
+    }
+
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Waits for a place. Whoever stops waiting leaves the line, and a place that was on its way goes to the next.
+    pub(crate) async fn take(self: &Arc<Self>, priority: Priority) -> Place {
+        loop {
+            let mut waiting = {
+                let mut line = self.lock();
+                if line.free > 0 {
+                    line.free -= 1;
+                    return Place { of: Some(Arc::clone(self)) };
+                }
+                let ticket = line.next_ticket;
+                line.next_ticket += 1;
+                let (sender, receiver) = oneshot::channel();
+                line.classes[class(priority)].waiting.insert(ticket, sender);
+                Waiting { places: self, class: class(priority), ticket, receiver }
+            };
+            // The other end is in the line until it is used, so this does not fail; if it did, there is the line.
+            if let Ok(place) = (&mut waiting.receiver).await {
+                return place;
+            }
+        }
+    }
+
+    /// A place, if one is free at once.
+    pub(crate) fn try_take(self: &Arc<Self>) -> Option<Place> {
+        let mut line = self.lock();
+        line.free = line.free.checked_sub(1)?;
+        Some(Place { of: Some(Arc::clone(self)) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> usize {
+        self.lock().free
+    }
+
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().classes.iter().map(|class| class.waiting.len()).sum()
+    }
+}
+
+fn class(priority: Priority) -> usize {
+    match priority {
+        Priority::Low => 0,
+        Priority::Normal => 1,
+        Priority::High => 2,
+    }
+}
+
+impl Line {
+    /// Whoever is next leaves the line; if nobody waits, the place is free.
+    fn next(&mut self) -> Option<oneshot::Sender<Place>> {
+        let waits = |class: &&mut Class| !class.waiting.is_empty();
+        let overdue = |class: &Class| !class.waiting.is_empty() && class.passed_over >= PATIENCE;
+        let chosen = self.classes.iter().position(overdue);
+        let chosen = chosen.or_else(|| self.classes.iter().rposition(|class| !class.waiting.is_empty()));
+        let Some(chosen) = chosen else {
+            self.free += 1;
+            return None;
+        };
+        self.classes[..chosen].iter_mut().filter(waits).for_each(|class| class.passed_over += 1);
+        let class = &mut self.classes[chosen];
+        class.passed_over = 0;
+        class.waiting.pop_first().map(|(_, sender)| sender)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        while let Some(places) = self.of.take() {
+            let Some(next) = places.lock().next() else { return };
+            // Outside the lock: somebody who has just stopped waiting hands the place back, and it is offered again.
+            if let Err(mut refused) = next.send(Self { of: Some(places) }) {
+                self.of = refused.of.take();
+            }
+        }
+    }
+}
+
+struct Waiting<'a> {
+    places: &'a Places,
+    class: usize,
+    ticket: u64,
+    receiver: oneshot::Receiver<Place>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut line = self.places.lock();
+        let class = &mut line.classes[self.class];
+        class.waiting.remove(&self.ticket);
+        if class.waiting.is_empty() {
+            class.passed_over = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Who is let in, who is not, and what those are told.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response};
+use axum::response::IntoResponse;
+use std::fmt::Write;
+use toolyard_hub::{Permissions, Principal, Timestamp};
+
+use super::{Auth, Door, DoorSettings, Keyring, Keys, Reason, Speaks, Token, Turned};
+
+fn ada() -> Principal {
+    Principal::new("ada", Permissions::All)
+}
+
+fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
+    list.iter()
+        .map(|(name, value)| ((*name).parse().unwrap(), HeaderValue::from_str(value).unwrap()))
+        .collect()
+}
+
+async fn admit(list: &[(&'static str, &str)], path: &str) -> Result<Option<String>, Reason> {
+    let settings = DoorSettings {
+        auth: Auth::Tokens(vec![
+            Token::new("secret", ada()),
+            Token::new("old", ada()).until("2001-01-01T00:00:00Z".parse().unwrap()),
+            Token::new("young", ada()).until("9999-01-01T00:00:00Z".parse().unwrap()),
+        ]),
+        hosts: vec!["yard.example".to_owned()],
+        origins: vec!["https://app.example".to_owned()],
+    };
+    let admitted = Door::new(settings, true).admit(&headers(list), path).await?;
+    Ok(admitted.map(|principal| principal.id().to_owned()))
+}
+
+async fn with_token(token: &str) -> Result<Option<String>, Reason> {
+    admit(&[("host", "127.0.0.1:8080"), ("authorization", token)], "/mcp").await
+}
+
+#[tokio::test]
+async fn only_the_right_token_opens() {
+    let host = ("host", "127.0.0.1:8080");
+    let known = Ok(Some("ada".to_owned()));
+    assert_eq!(admit(&[host], "/mcp").await, Err(Reason::TokenMissing));
+    for (given, expect) in [
+        ("Basic secret", Err(Reason::TokenMissing)),
+        ("Bearer", Err(Reason::TokenMissing)),
+        ("", Err(Reason::TokenMissing)),
+        ("Bearer Secret", Err(Reason::TokenUnknown)),
+        ("Bearer ", Err(Reason::TokenUnknown)),
+        ("bearer secret", known.clone()),
+        ("Bearer secret", known.clone()),
+        ("Bearer  secret", Err(Reason::TokenUnknown)),
+        ("Bearer secret ", Err(Reason::TokenUnknown)),
+        ("Bearer secret\t", Err(Reason::TokenUnknown)),
+        ("Bearer old", Err(Reason::TokenExpired)),
+        ("Bearer young", known),
+        // Without an issuer a token with dots in it is a token like any other.
+        ("Bearer a.b.c", Err(Reason::TokenUnknown)),
+    ] {
+        assert_eq!(with_token(given).await, expect, "{given:?}");
+    }
+    assert_eq!(admit(&[host], "/health").await, Ok(None));
+    assert_eq!(admit(&[host], "/health/x").await, Err(Reason::TokenMissing));
+}
+
+#[tokio::test]
+async fn rebound_names_and_foreign_pages_are_turned_away() {
+    let turned = async |list: &[(&'static str, &str)]| {
+        matches!(admit(list, "/health").await, Err(Reason::Host | Reason::Origin))
+    };
+    assert!(turned(&[("host", "evil.example")]).await);
+    assert!(turned(&[("host", "127.0.0.1.evil.example")]).await);
+    assert!(turned(&[]).await);
+    assert!(turned(&[("host", "localhost"), ("origin", "http://evil.example")]).await);
+    assert!(turned(&[("host", "localhost"), ("origin", "http://localhost.evil.example")]).await);
+    assert!(turned(&[("host", "localhost"), ("origin", "null")]).await);
+    assert!(!turned(&[("host", "[::1]:8080"), ("origin", "http://localhost:5173")]).await);
+    assert!(!turned(&[("host", "yard.example:443"), ("origin", "https://app.example")]).await);
+}
+
+#[tokio::test]
+async fn keys_that_are_taken_off_the_ring_do_not_open_any_more() {
+    let keyring = Keyring::new(Keys { tokens: vec![Token::new("first", ada())], jwt: None });
+    assert_eq!(keyring.open("first").await, Ok(ada()));
+    keyring.clone().replace(Keys { tokens: vec![Token::new("second", ada())], jwt: None });
+    assert_eq!(keyring.open("first").await, Err(Reason::TokenUnknown));
+    assert_eq!(keyring.open("second").await, Ok(ada()));
+    let over = Token::new("third", ada()).until(Timestamp::now());
+    keyring.replace(Keys { tokens: vec![over], jwt: None });
+    assert_eq!(keyring.open("third").await, Err(Reason::TokenExpired));
+}
+
+async fn body(response: Response<Body>) -> String {
+    let bytes = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn every_reason_has_its_answer() {
+    let mut table = String::new();
+    for reason in Reason::ALL {
+        let turned = Turned { reason, metadata: Some("http://y/m".to_owned()), speaks: Speaks::Mcp };
+        let response = turned.into_response();
+        let header = |name| response.headers().get(name).map_or("-", |value| value.to_str().unwrap());
+        writeln!(table, "{} {} {}", reason.code(), response.status().as_u16(), header("www-authenticate"))
+            .unwrap();
+        writeln!(table, "  {}", body(response).await).unwrap();
+    }
+    insta::assert_snapshot!(table);
+    let rest = Turned { reason: Reason::TokenExpired, metadata: None, speaks: Speaks::at("/mcp/tools") };
+    let response = rest.into_response();
+    let challenge = response.headers()["www-authenticate"].to_str().unwrap().to_owned();
+    assert_eq!(
+        challenge,
+        r#"Bearer error="invalid_token", error_description="this bearer token has expired""#
+    );
+    let body: serde_json::Value = serde_json::from_str(&body(response).await).unwrap();
+    assert_eq!(body["success"], false);
+    assert_eq!(
+        body["error"],
+        serde_json::json!({
+            "code": "AUTHENTICATION_ERROR",
+            "message": "this bearer token has expired",
+            "details": {"reason": "token_expired"},
+        })
+    );
+    assert!(body["metadata"]["timestamp"].as_str().unwrap().parse::<Timestamp>().is_ok());
+}
+
+#[test]
+fn the_reasons_in_the_documentation_are_those_of_the_code() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/access.md")).unwrap();
+    let told: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("| reason `")?.split_once('`'))
+        .map(|(code, _)| code)
+        .collect();
+    assert_eq!(told, Reason::ALL.map(Reason::code));
+}
