@@ -12,8 +12,9 @@ use crate::json;
 
 mod cost;
 
-/// How many violations one error tells about.
+/// How many violations the message of one error tells about, and how many its details list.
 const TOLD: usize = 10;
+const LISTED: usize = 100;
 /// Longer arguments are not repeated in errors: every violation would carry a copy of them.
 const REPEATED: usize = 4096;
 
@@ -44,18 +45,15 @@ impl Compiled {
         }
         let repeat = if arguments.get().len() > REPEATED { Repeat::Nothing } else { Repeat::Arguments };
         let violations: Vec<Violation> =
-            validator.iter_errors(&value).take(TOLD).map(|error| Violation::of(&error, repeat)).collect();
+            validator.iter_errors(&value).take(LISTED).map(|error| Violation::of(&error, repeat)).collect();
         let Some(first) = violations.first() else { return Ok(()) };
-        let told = violations.iter().map(Violation::sentence).collect::<Vec<_>>().join("; ");
-        let mut details =
-            serde_json::json!({"field": first.field, "reason": first.reason, "provided": first.provided});
-        if violations.len() > 1 {
-            let all = violations
-                .iter()
-                .map(|v| serde_json::json!({"field": v.field, "reason": v.reason}))
-                .collect();
-            details["errors"] = Value::Array(all);
-        }
+        let told = violations.iter().take(TOLD).map(Violation::sentence).collect::<Vec<_>>().join("; ");
+        let details = serde_json::json!({
+            "field": first.field,
+            "reason": first.reason,
+            "provided": first.provided,
+            "violations": violations,
+        });
         Err(invalid(format!("invalid arguments for {tool}: {told}")).with_details(details))
     }
 
@@ -77,7 +75,12 @@ impl Compiled {
     }
 }
 
+/// One thing that is wrong with the arguments.
+#[derive(serde::Serialize)]
 struct Violation {
+    /// Where, as a JSON pointer into the arguments; what is missing is pointed at where it should be.
+    pointer: String,
+    /// The same for people.
     field: String,
     reason: String,
     provided: Value,
@@ -99,23 +102,19 @@ enum Repeat {
 impl Violation {
     fn of(error: &jsonschema::ValidationError<'_>, repeat: Repeat) -> Self {
         use jsonschema::error::ValidationErrorKind;
-        let path = error.instance_path().as_str().trim_start_matches('/').replace('/', ".");
-        let inside = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-        match (error.kind(), repeat) {
-            (ValidationErrorKind::Required { property }, _) => Self {
-                field: inside(property.as_str().unwrap_or_default()),
-                reason: "is required".to_owned(),
-                provided: Value::Null,
-            },
-            (_, Repeat::Arguments) => {
-                Self { reason: error.to_string(), provided: error.instance().as_ref().clone(), field: path }
-            }
-            (_, Repeat::Nothing) => Self {
-                reason: json::short(&error.masked().to_string()).into_owned(),
-                provided: Value::Null,
-                field: path,
-            },
+        let mut pointer = error.instance_path().as_str().to_owned();
+        if let ValidationErrorKind::Required { property } = error.kind() {
+            let property = property.as_str().unwrap_or_default();
+            pointer.push('/');
+            pointer.push_str(&property.replace('~', "~0").replace('/', "~1"));
         }
+        let field = pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~");
+        let (reason, provided) = match (error.kind(), repeat) {
+            (ValidationErrorKind::Required { .. }, _) => ("is required".to_owned(), Value::Null),
+            (_, Repeat::Arguments) => (error.to_string(), error.instance().as_ref().clone()),
+            (_, Repeat::Nothing) => (json::short(&error.masked().to_string()).into_owned(), Value::Null),
+        };
+        Self { pointer, field, reason, provided }
     }
 }
 
@@ -132,6 +131,32 @@ mod tests {
             .map_err(|error| (error.message().to_owned(), error.details().cloned().unwrap_or_default()))
     }
 
+    /// The details of an error about this one thing.
+    fn details(violation: serde_json::Value) -> serde_json::Value {
+        json!({
+            "field": violation["field"],
+            "reason": violation["reason"],
+            "provided": violation["provided"],
+            "violations": [violation],
+        })
+    }
+
+    #[test]
+    fn every_violation_is_listed_with_a_pointer_that_leads_to_it() {
+        let schema = r#"{"properties":{"a/b":{"properties":{"n":{"type":"integer"}},"required":["~m"]},"list":{"items":{"type":"string"}}}}"#;
+        let (_, told) = check(schema, r#"{"a/b":{"n":"x"},"list":["fine",7]}"#).unwrap_err();
+        let mut listed: Vec<_> = told["violations"].as_array().unwrap().clone();
+        listed.sort_by_key(|violation| violation["pointer"].as_str().unwrap().to_owned());
+        assert_eq!(
+            listed,
+            [
+                json!({"pointer": "/a~1b/n", "field": "a/b.n", "reason": "\"x\" is not of type \"integer\"", "provided": "x"}),
+                json!({"pointer": "/a~1b/~0m", "field": "a/b.~m", "reason": "is required", "provided": null}),
+                json!({"pointer": "/list/1", "field": "list.1", "reason": "7 is not of type \"string\"", "provided": 7}),
+            ]
+        );
+    }
+
     #[test]
     fn tells_which_field_why_and_what_was_given() {
         let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
@@ -140,14 +165,19 @@ mod tests {
             check(schema, r#"{"n":"x"}"#),
             Err((
                 "invalid arguments for t: n: \"x\" is not of type \"integer\"".to_owned(),
-                json!({"field": "n", "reason": "\"x\" is not of type \"integer\"", "provided": "x"}),
+                details(json!({
+                    "pointer": "/n",
+                    "field": "n",
+                    "reason": "\"x\" is not of type \"integer\"",
+                    "provided": "x",
+                })),
             ))
         );
         assert_eq!(
             check(schema, "{}"),
             Err((
                 "invalid arguments for t: n: is required".to_owned(),
-                json!({"field": "n", "reason": "is required", "provided": null}),
+                details(json!({"pointer": "/n", "field": "n", "reason": "is required", "provided": null}),),
             ))
         );
     }
@@ -178,12 +208,10 @@ mod tests {
     #[test]
     fn long_arguments_are_not_repeated_in_the_error() {
         let long = format!(r#"{{"n":"{}"}}"#, "x".repeat(100_000));
-        let (message, details) = check(r#"{"properties":{"n":{"type":"integer"}}}"#, &long).unwrap_err();
+        let (message, told) = check(r#"{"properties":{"n":{"type":"integer"}}}"#, &long).unwrap_err();
         assert_eq!(message, "invalid arguments for t: n: value is not of type \"integer\"");
-        assert_eq!(
-            details,
-            json!({"field": "n", "reason": "value is not of type \"integer\"", "provided": null})
-        );
+        let reason = "value is not of type \"integer\"";
+        assert_eq!(told, details(json!({"pointer": "/n", "field": "n", "reason": reason, "provided": null})));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::name::SourceName;
 use crate::principal::Principal;
 use crate::request::{CallContext, Reference, What};
 use crate::source::{Source, Target};
+use crate::yard::Yard;
 
 pub(super) struct Resolved {
     pub(super) source: Arc<dyn Source>,
@@ -25,6 +26,14 @@ struct Looking<'a> {
     catalog: &'a Catalog,
     principal: &'a Principal,
     only: Option<&'a SourceName>,
+}
+
+impl Yard {
+    /// The tool that this name leads to for this principal, or why it leads nowhere. Whether they may use it is
+    /// asked when they do.
+    pub fn find_tool(&self, name: &str, principal: &Principal) -> Result<Arc<Tool>, Error> {
+        Looking { catalog: &self.catalog(), principal, only: None }.tool(name)
+    }
 }
 
 pub(super) fn resolve(
