@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use toolyard_hub::Principal;
 
+use crate::rest::refusal_body;
 use crate::router::PUBLIC;
 
 /// What the door obeys.
@@ -121,8 +122,8 @@ enum Turned {
     WrongToken,
 }
 
-impl IntoResponse for Turned {
-    fn into_response(self) -> Response<Body> {
+impl Turned {
+    fn answer(self, path: &str) -> Response<Body> {
         let (status, challenge, text) = match self {
             Self::Away(why) => (StatusCode::FORBIDDEN, None, why),
             Self::NoToken => (StatusCode::UNAUTHORIZED, Some("Bearer"), "a bearer token is needed"),
@@ -131,7 +132,7 @@ impl IntoResponse for Turned {
                 (StatusCode::UNAUTHORIZED, Some(challenge), "this bearer token is not known")
             }
         };
-        let body = format!(r#"{{"jsonrpc":"2.0","error":{{"code":-32600,"message":"{text}"}}}}"#);
+        let body = refusal_body(path, status, text);
         let mut response = (status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
         if let Some(challenge) = challenge {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
@@ -153,7 +154,7 @@ pub(crate) async fn guard(
             }
             next.run(request).await
         }
-        Err(turned) => turned.into_response(),
+        Err(turned) => turned.answer(request.uri().path()),
     }
 }
 

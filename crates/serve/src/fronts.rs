@@ -1,4 +1,4 @@
-//! The MCP endpoints of one listener: one for the whole yard, and one for each source that somebody asked for by
+//! The fronts of one listener: REST, an MCP endpoint for the whole yard, and one for each source that somebody asked for by
 //! name, opened when first used.
 
 use std::collections::HashMap;
@@ -9,12 +9,14 @@ use toolyard_hub::{SourceName, Yard};
 use toolyard_wire::{Endpoint, EndpointSettings};
 
 use crate::mcp::{Front, McpSettings, Scope, announce};
+use crate::rest::{Rest, RestSettings};
 
 pub(crate) struct Fronts {
     yard: Arc<Yard>,
     mcp: McpSettings,
     endpoint: EndpointSettings,
     all: Open,
+    rest: Arc<Rest>,
     sources: Mutex<HashMap<SourceName, Open>>,
     announcers: Mutex<JoinSet<()>>,
 }
@@ -29,12 +31,17 @@ impl Fronts {
     pub(crate) fn new(yard: Arc<Yard>, mcp: McpSettings, endpoint: EndpointSettings) -> Arc<Self> {
         let announcers = Mutex::new(JoinSet::new());
         let all = open(&yard, Scope::All, &mcp, &endpoint, &announcers);
-        Arc::new(Self { yard, mcp, endpoint, all, sources: Mutex::default(), announcers })
+        let rest = Rest::new(Arc::clone(&yard), RestSettings::like(&mcp, &endpoint));
+        Arc::new(Self { yard, mcp, endpoint, all, rest, sources: Mutex::default(), announcers })
     }
 
     /// The whole yard.
     pub(crate) fn all(&self) -> &Arc<Endpoint<Front>> {
         &self.all.endpoint
+    }
+
+    pub(crate) fn rest(&self) -> &Arc<Rest> {
+        &self.rest
     }
 
     /// One source, un-prefixed and untouched; `None` if there is none of this name.
@@ -52,11 +59,13 @@ impl Fronts {
 
     /// Ends what never ends by itself; calls in flight go on.
     pub(crate) fn close(&self) {
+        self.rest.close();
         self.each().iter().for_each(|open| open.endpoint.close());
     }
 
     /// Waits for the calls that outlive their connection, then ends every session.
     pub(crate) async fn closed(&self) {
+        self.rest.closed().await;
         for open in self.each() {
             open.endpoint.closed().await;
         }
@@ -64,12 +73,14 @@ impl Fronts {
 
     /// Gives up on calls that did not finish in time.
     pub(crate) fn cut_off(&self) {
+        self.rest.cut_off();
         self.each().iter().for_each(|open| open.endpoint.cut_off());
     }
 
     /// Waits for calls that were cancelled to put things away.
     pub(crate) async fn settled(&self) {
         self.announcers.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        self.rest.settled().await;
         for open in self.each() {
             open.front.settled().await;
         }

@@ -15,6 +15,7 @@ use toolyard_wire::Endpoint;
 use crate::door::{Door, guard};
 use crate::fronts::Fronts;
 use crate::mcp::Front;
+use crate::rest;
 
 /// Routes that anybody may see without a token.
 pub(crate) const PUBLIC: [&str; 2] = ["/", "/health"];
@@ -25,8 +26,10 @@ pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
         .route("/health", get(health))
         .route("/mcp", any(mcp))
         .route("/servers/{name}/mcp", any(mcp_of_source))
-        .fallback(nowhere)
-        .with_state(fronts)
+        .method_not_allowed_fallback(rest::wrong_method)
+        .fallback(rest::nowhere)
+        .with_state(Arc::clone(&fronts))
+        .merge(rest::routes(Arc::clone(fronts.rest())))
         .layer(from_fn_with_state(door, guard))
 }
 
@@ -68,9 +71,4 @@ async fn welcome() -> impl IntoResponse {
         ],
         include_str!("welcome.html"),
     )
-}
-
-async fn nowhere() -> impl IntoResponse {
-    let body = r#"{"error":"nothing is served here; MCP is at /mcp"}"#;
-    (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "application/json")], body)
 }
