@@ -21,6 +21,7 @@ use crate::rest;
 pub(crate) const PUBLIC: [&str; 2] = ["/", "/health"];
 
 pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
+    let rest = rest::routes(Arc::clone(fronts.rest()));
     Router::new()
         .route("/", get(welcome))
         .route("/health", get(health))
@@ -28,8 +29,8 @@ pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
         .route("/servers/{name}/mcp", any(mcp_of_source))
         .method_not_allowed_fallback(rest::wrong_method)
         .fallback(rest::nowhere)
-        .with_state(Arc::clone(&fronts))
-        .merge(rest::routes(Arc::clone(fronts.rest())))
+        .with_state(fronts)
+        .merge(rest)
         .layer(from_fn_with_state(door, guard))
 }
 

@@ -14,7 +14,13 @@ const METADATA: &str = "dev.toolyard/metadata";
 
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
-    current: Mutex<Option<(Arc<Catalog>, Arc<[Shown]>)>>,
+    current: Mutex<Option<Current>>,
+}
+
+#[derive(Debug)]
+struct Current {
+    catalog: Arc<Catalog>,
+    shown: Arc<[Shown]>,
 }
 
 /// One tool as REST shows it.
@@ -35,13 +41,13 @@ impl Shelf {
     pub(super) fn of(&self, yard: &Yard) -> Arc<[Shown]> {
         let catalog = yard.catalog();
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, shown)) = &*current
-            && Arc::ptr_eq(known, &catalog)
+        if let Some(known) = &*current
+            && Arc::ptr_eq(&known.catalog, &catalog)
         {
-            return Arc::clone(shown);
+            return Arc::clone(&known.shown);
         }
         let shown: Arc<[Shown]> = catalog.tools().iter().map(Shown::new).collect();
-        *current = Some((catalog, Arc::clone(&shown)));
+        *current = Some(Current { catalog, shown: Arc::clone(&shown) });
         shown
     }
 }

@@ -40,7 +40,7 @@ async fn every_documented_address_has_exactly_the_documented_methods() {
         if path == "/health" {
             continue;
         }
-        let (status, allow, body) = ask("PATCH", &path.replace('{', "").replace('}', "")).await;
+        let (status, allow, body) = ask("PATCH", &path.replace(['{', '}'], "")).await;
         assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
         assert_eq!(body["error"]["code"], "METHOD_NOT_ALLOWED", "{path}");
         let mut documented: Vec<String> =
@@ -50,7 +50,8 @@ async fn every_documented_address_has_exactly_the_documented_methods() {
         }
         let mut served: Vec<String> =
             allow.unwrap().split(',').map(|method| method.trim().to_owned()).collect();
-        (documented.sort(), served.sort());
+        documented.sort();
+        served.sort();
         assert_eq!(documented, served, "{path}");
     }
     let execute = document["paths"]["/mcp/tools/echo/execute"].clone();

@@ -160,14 +160,14 @@ mod tests {
 
     use super::embed;
 
-    fn carried(schema: Value) -> Value {
-        embed(&to_raw(&schema), "#/x", json!({"type": "object"})).schema
+    fn carried(schema: &Value) -> Value {
+        embed(&to_raw(schema), "#/x", json!({"type": "object"})).schema
     }
 
     #[test]
     fn references_are_rebased_where_they_are_references_and_nowhere_else() {
         assert_eq!(
-            carried(json!({
+            carried(&json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "$id": "https://example.com/tool",
                 "$defs": {"a": {"$ref": "#"}},
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn older_drafts_are_said_in_the_words_of_the_document() {
         assert_eq!(
-            carried(json!({
+            carried(&json!({
                 "$schema": "http://json-schema.org/draft-04/schema#",
                 "definitions": {"n": {"minimum": 1, "exclusiveMinimum": true, "maximum": 9, "exclusiveMaximum": false}},
                 "properties": {
@@ -217,17 +217,17 @@ mod tests {
     #[test]
     fn what_cannot_be_carried_over_lets_everything_pass() {
         let anything = json!({"type": "object"});
-        assert_eq!(carried(json!({"properties": {"a": {"$anchor": "a"}, "b": {"$ref": "#a"}}})), anything);
-        assert_eq!(carried(json!({"$ref": "https://example.com/schema.json"})), anything);
-        assert_eq!(carried(json!({"$defs": {"a": {"$id": "other", "$ref": "#"}}})), anything);
-        assert_eq!(carried(json!({"type": 7})), anything);
-        assert_eq!(carried(json!({"$ref": "#/$defs/missing"})), anything);
+        assert_eq!(carried(&json!({"properties": {"a": {"$anchor": "a"}, "b": {"$ref": "#a"}}})), anything);
+        assert_eq!(carried(&json!({"$ref": "https://example.com/schema.json"})), anything);
+        assert_eq!(carried(&json!({"$defs": {"a": {"$id": "other", "$ref": "#"}}})), anything);
+        assert_eq!(carried(&json!({"type": 7})), anything);
+        assert_eq!(carried(&json!({"$ref": "#/$defs/missing"})), anything);
     }
 
     #[test]
     fn whether_an_empty_object_is_enough_is_known() {
-        let needs = |schema: Value| embed(&to_raw(&schema), "#/x", json!({"type": "object"})).needs_something;
-        assert!(needs(json!({"required": ["a"]})));
-        assert!(!needs(json!({"required": []})) && !needs(json!({})));
+        let needs = |schema: &Value| embed(&to_raw(schema), "#/x", json!({"type": "object"})).needs_something;
+        assert!(needs(&json!({"required": ["a"]})));
+        assert!(!needs(&json!({"required": []})) && !needs(&json!({})));
     }
 }
