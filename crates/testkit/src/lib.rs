@@ -6,3 +6,4 @@ pub mod conformance_client;
 pub mod harness;
 pub mod odd;
 pub mod probe;
+pub mod workbench;

@@ -191,7 +191,7 @@ mod tests {
 
     use serde_json::{Value, json};
     use toolyard_hub::json::to_raw;
-    use toolyard_hub::{Error, Kind, Outcome};
+    use toolyard_hub::{Error, Kind, Origin, Outcome};
 
     use super::{Failure, words};
 
@@ -240,6 +240,17 @@ mod tests {
                 "violations": [{"pointer": "", "field": "", "reason": "no", "provided": null}],
             })
         );
+    }
+
+    #[test]
+    fn an_error_of_a_server_behind_is_told_in_its_own_words() {
+        let origin = Origin { code: -32050, message: "no paper".to_owned(), data: Some(json!([2])) };
+        let error =
+            Error::new(Kind::ToolFailed, "printer: no paper").suggest("fill it up").from_source(origin);
+        let failure = Failure::of(&error, "exec-1");
+        assert_eq!((failure.code, failure.message.as_str()), ("EXECUTION_ERROR", "printer: no paper"));
+        let upstream = json!({"code": -32050, "message": "no paper", "data": [2]});
+        assert_eq!(details(&failure), json!({"upstream": upstream, "suggestion": "fill it up"}));
     }
 
     #[test]
