@@ -4,6 +4,7 @@
 mod cli {
     mod gateway;
     mod keeping;
+    mod rest;
     mod starting;
     mod stopping;
 

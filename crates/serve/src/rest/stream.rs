@@ -146,3 +146,56 @@ fn number(value: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
     if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use http_body_util::BodyExt;
+    use serde_json::json;
+    use tokio::sync::mpsc;
+    use toolyard_hub::json::to_raw;
+    use toolyard_hub::{Outcome, Progress};
+
+    use super::{Content, Said, of};
+    use crate::rest::executions::tests::execution;
+    use crate::rest::executions::{Chunks, Executions, Keeping};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_stream_says_that_it_is_alive_and_events_are_numbered() {
+        let (sender, events) = mpsc::channel(1);
+        let execution = execution();
+        let mut body = of(&execution, events, Content::Result, None).into_body();
+        let mut next = async || match body.frame().await {
+            Some(frame) => String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap(),
+            None => String::new(),
+        };
+        assert_eq!(next().await, ":\n\n");
+        let began = tokio::time::Instant::now();
+        assert_eq!(next().await, ":\n\n");
+        assert_eq!(began.elapsed(), Duration::from_secs(15));
+        let progress = Progress { progress: 0.5, total: Some(2.0), message: None };
+        sender.send(Said::Progress(progress)).await.unwrap();
+        assert_eq!(next().await, "id: 1\nevent: progress\ndata: {\"progress\":0.5,\"total\":2}\n\n");
+        drop(sender);
+        let keeping = Keeping { running: 1, most: 1, bytes: 100, time: Duration::from_secs(1) };
+        let outcome = Outcome::success(to_raw(&json!({"structuredContent": [1]})));
+        Executions::new(keeping).end(&execution, Ok(outcome), Chunks::default());
+        let last = next().await;
+        let start = "id: 2\nevent: result\ndata: {\"success\":true,\"result\":[1],\"metadata\":{";
+        assert!(last.starts_with(start) && last.ends_with("}}\n\n"), "{last}");
+        assert_eq!(next().await, "");
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_goes_away_cancels_only_where_it_was_agreed() {
+        for guarded in [true, false] {
+            let (_sender, events) = mpsc::channel(1);
+            let execution = execution();
+            let guard = guarded.then(|| execution.cancel.clone().drop_guard());
+            drop(of(&Arc::clone(&execution), events, Content::Result, guard));
+            assert_eq!(execution.cancel.is_cancelled(), guarded);
+        }
+    }
+}
