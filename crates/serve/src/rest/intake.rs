@@ -182,16 +182,19 @@ fn read_members(text: &str, header_key: Option<String>) -> Result<(Option<String
         None => Context::default(),
     };
     refuse_others(&members, "", &mut wrong);
+    if !wrong.is_empty() {
+        return Err(Failure::invalid(&wrong));
+    }
     let context = match (header_key, &context.key) {
         (Some(header), Some(key)) if header != *key => {
             let reason = "is not the same as the header Idempotency-Key";
-            wrong.push(Violation::new("/context/idempotencyKey", reason, Value::from(key.clone())));
-            context
+            let failure = Failure::invalid_at("/context/idempotencyKey", reason, Value::from(key.clone()));
+            return Err(Failure { status: StatusCode::CONFLICT, ..failure });
         }
         (Some(header), _) => Context { key: Some(header), ..context },
         (None, _) => context,
     };
-    if wrong.is_empty() { Ok((tool, params, context)) } else { Err(Failure::invalid(&wrong)) }
+    Ok((tool, params, context))
 }
 
 fn read_context(raw: &RawValue, wrong: &mut Vec<Violation>) -> Context {

@@ -140,10 +140,11 @@ fn has(headers: &HeaderMap, tag: &str) -> bool {
 
 /// A cursor names the last tool of the page before, so that it stays right when tools are added.
 fn write_cursor(last: &str) -> String {
-    URL_SAFE_NO_PAD.encode(format!("tool\n{last}"))
+    format!("after.{last}")
 }
 
 fn read_cursor(cursor: &str) -> Option<String> {
-    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
-    text.strip_prefix("tool\n").map(ToOwned::to_owned)
+    let fine = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+    let last = cursor.strip_prefix("after.")?;
+    ((1..=64).contains(&last.len()) && last.chars().all(fine)).then(|| last.to_owned())
 }

@@ -12,7 +12,7 @@ const REFUSALS: [(u16, &str, &[&str]); 15] = [
     (408, "The body of the request came too slowly.", &["TIMEOUT_ERROR"]),
     (
         409,
-        "The idempotency key was used with other params, or its outcome is not kept any more.",
+        "The idempotency key was used otherwise, or the cursor is of a list that has changed.",
         &["VALIDATION_ERROR"],
     ),
     (413, "The body of the request is too large.", &["PAYLOAD_TOO_LARGE"]),

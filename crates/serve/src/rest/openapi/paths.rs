@@ -44,13 +44,14 @@ pub(super) fn fixed_paths() -> Map<String, Value> {
         &json!({"enum": ["full", "result"]}),
     );
     let tags = json!({"type": "array", "items": {"type": "string"}});
+    let cursor = json!({"type": "string", "pattern": "^after\\.[A-Za-z0-9_-]{1,64}$"});
     let filters = vec![
         query("server", "Only tools of this server.", &text()),
         query("category", "Only tools of this category.", &text()),
         query("tag", "Only tools with this tag; several mean all of them.", &tags),
         query("q", "Only tools in whose names, description or tags all of these words are.", &text()),
         limit(),
-        query("cursor", "nextCursor of the page before.", &text()),
+        query("cursor", "nextCursor of the page before.", &cursor),
         json!({
             "name": "If-None-Match",
             "in": "header",
@@ -63,7 +64,7 @@ pub(super) fn fixed_paths() -> Map<String, Value> {
         "Tools that you may use",
         filters,
         answered("The tools.", "ToolList"),
-        &[400, 401, 403],
+        &[400, 401, 403, 409],
     );
     list_tools["responses"]["200"]["headers"]["ETag"] = json!({"schema": {"type": "string"}});
     list_tools["responses"]["304"] = json!({"description": "The list is the one that you have."});
