@@ -5,6 +5,7 @@ mod cli {
     mod access;
     mod gateway;
     mod keeping;
+    mod rest;
     mod starting;
     mod stopping;
     mod tester;

@@ -1,5 +1,5 @@
-//! The MCP endpoints of one listener: one for the whole yard, one for each annex, and one for each source that somebody
-//! asked for by name, opened when first used.
+//! The fronts of one listener: REST, an MCP endpoint for the whole yard, one for each annex, and one for each source that
+//! somebody asked for by name, opened when first used.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,6 +9,7 @@ use toolyard_hub::{SourceName, Yard};
 use toolyard_wire::{Endpoint, EndpointSettings};
 
 use crate::mcp::{Front, Identity, McpSettings, Scope, announce};
+use crate::rest::{Rest, RestSettings};
 
 /// Another yard behind the same door, with tools about tools: it is no part of what the yard itself offers.
 #[derive(Debug, Clone)]
@@ -26,6 +27,7 @@ pub(crate) struct Fronts {
     endpoint: EndpointSettings,
     all: Open,
     annexes: Vec<(&'static str, Open)>,
+    rest: Arc<Rest>,
     sources: Mutex<HashMap<SourceName, Open>>,
     announcers: Mutex<JoinSet<()>>,
 }
@@ -50,7 +52,9 @@ impl Fronts {
             (annex.name, open(&annex.yard, Scope::All, &mcp, &endpoint, &announcers))
         };
         let annexes = annexes.into_iter().map(open_annex).collect();
-        Arc::new(Self { yard, mcp, endpoint, all, annexes, sources: Mutex::default(), announcers })
+        let rest = Rest::new(Arc::clone(&yard), RestSettings::like(&mcp, &endpoint));
+        let sources = Mutex::default();
+        Arc::new(Self { yard, mcp, endpoint, all, annexes, rest, sources, announcers })
     }
 
     /// The annexes, by name.
@@ -61,6 +65,10 @@ impl Fronts {
     /// The whole yard.
     pub(crate) fn all(&self) -> &Arc<Endpoint<Front>> {
         &self.all.endpoint
+    }
+
+    pub(crate) fn rest(&self) -> &Arc<Rest> {
+        &self.rest
     }
 
     /// One source, un-prefixed and untouched; `None` if there is none of this name.
@@ -78,11 +86,13 @@ impl Fronts {
 
     /// Ends what never ends by itself; calls in flight go on.
     pub(crate) fn close(&self) {
+        self.rest.close();
         self.each().iter().for_each(|open| open.endpoint.close());
     }
 
     /// Waits for the calls that outlive their connection, then ends every session.
     pub(crate) async fn closed(&self) {
+        self.rest.closed().await;
         for open in self.each() {
             open.endpoint.closed().await;
         }
@@ -90,12 +100,14 @@ impl Fronts {
 
     /// Gives up on calls that did not finish in time.
     pub(crate) fn cut_off(&self) {
+        self.rest.cut_off();
         self.each().iter().for_each(|open| open.endpoint.cut_off());
     }
 
     /// Waits for calls that were cancelled to put things away.
     pub(crate) async fn settled(&self) {
         self.announcers.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        self.rest.settled().await;
         for open in self.each() {
             open.front.settled().await;
         }

@@ -1,4 +1,4 @@
-//! Everything that listens: the MCP front over stdio and HTTP, behind one door. Fronts build requests for the
+//! Everything that listens: the MCP front over stdio and HTTP and the REST front, behind one door. Fronts build requests for the
 //! hub and translate what comes back; they never talk to sources.
 
 mod connection;
@@ -6,6 +6,7 @@ mod door;
 mod fronts;
 mod listen;
 mod mcp;
+mod rest;
 mod router;
 mod stdio;
 

@@ -15,11 +15,13 @@ use toolyard_wire::Endpoint;
 use crate::door::{Door, guard};
 use crate::fronts::Fronts;
 use crate::mcp::Front;
+use crate::rest;
 
 /// Routes that anybody may see without a token.
 pub(crate) const PUBLIC: [&str; 2] = ["/", "/health"];
 
 pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
+    let rest = rest::routes(Arc::clone(fronts.rest()));
     let mut router = Router::new()
         .route("/", get(welcome))
         .route("/health", get(health))
@@ -30,7 +32,12 @@ pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
         let annex = any(move |request: Request<Body>| async move { respond(&endpoint, request).await });
         router = router.route(&format!("/{name}/mcp"), annex);
     }
-    router.fallback(nowhere).with_state(fronts).layer(from_fn_with_state(door, guard))
+    router
+        .method_not_allowed_fallback(rest::wrong_method)
+        .fallback(rest::nowhere)
+        .with_state(fronts)
+        .merge(rest)
+        .layer(from_fn_with_state(door, guard))
 }
 
 async fn mcp(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {
@@ -71,9 +78,4 @@ async fn welcome() -> impl IntoResponse {
         ],
         include_str!("welcome.html"),
     )
-}
-
-async fn nowhere() -> impl IntoResponse {
-    let body = r#"{"error":"nothing is served here; MCP is at /mcp"}"#;
-    (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "application/json")], body)
 }

@@ -2,20 +2,19 @@
 
 use std::time::{Instant, SystemTime};
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Outcome, Raw};
+use toolyard_hub::{Outcome, Raw, Timestamp};
 
 use crate::fault::{Fault, described};
 
 /// A moment as RFC 3339, with its zone.
 pub(crate) fn moment(at: SystemTime) -> String {
-    DateTime::<Utc>::from(at).to_rfc3339_opts(SecondsFormat::Millis, true)
+    Timestamp(at).to_string()
 }
 
 pub(crate) fn now() -> String {
-    moment(SystemTime::now())
+    Timestamp::now().to_string()
 }
 
 /// When an operation began; what it took is told in every answer.

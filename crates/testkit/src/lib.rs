@@ -7,3 +7,4 @@ pub mod harness;
 pub mod odd;
 pub mod probe;
 pub mod web;
+pub mod workbench;

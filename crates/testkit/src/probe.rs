@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use toolyard_hub::Yard;
+use toolyard_hub::{Source, Yard};
 use toolyard_sdk::{Native, Prompt, Resource};
 
 mod lists;
@@ -18,6 +18,11 @@ pub const NOTE: &str = "probe://note";
 
 /// The probe, fresh.
 pub fn yard() -> Arc<Yard> {
+    Yard::of([source()])
+}
+
+/// What the probe offers, as a source.
+pub fn source() -> Arc<dyn Source> {
     let native = Native::new("probe")
         .tools(odd::tools())
         .tools(time::tools())
@@ -26,5 +31,5 @@ pub fn yard() -> Arc<Yard> {
         .resource(Resource::text(NOTE, "note", "what the note says"))
         .resource(Resource::text("probe://other", "other", "what the other says"))
         .prompt(Prompt::new("greet", |_, _| async { Ok("Say hello.") }).description("Greets."));
-    Yard::of([native.into_source()])
+    native.into_source()
 }

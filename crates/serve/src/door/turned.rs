@@ -108,10 +108,9 @@ pub(crate) enum Speaks {
 }
 
 impl Speaks {
-    /// MCP is at `/mcp` and at `/servers/NAME/mcp`; everything else is for programs that speak REST.
+    /// Every address that ends in `/mcp` is one of MCP; everything else is for programs that speak REST.
     pub(crate) fn at(path: &str) -> Self {
-        let mcp = path == "/mcp" || (path.starts_with("/servers/") && path.ends_with("/mcp"));
-        if mcp { Self::Mcp } else { Self::Rest }
+        if path.ends_with("/mcp") { Self::Mcp } else { Self::Rest }
     }
 }
 

@@ -1,0 +1,205 @@
+//! The REST front: plain HTTP for scripts, dashboards and other languages. What it means is written down in
+//! `docs/rest.md`; the document at `/openapi.json` describes it to machines. It translates and never decides what is
+//! allowed.
+
+mod answer;
+mod errors;
+mod execute;
+mod executions;
+mod intake;
+mod keys;
+mod metrics;
+mod openapi;
+mod query;
+mod recent;
+mod result;
+mod run;
+mod servers;
+mod shelf;
+mod stream;
+mod strict;
+mod tools;
+mod version;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Path, Request};
+use axum::http::{HeaderValue, Response, StatusCode, request::Parts};
+use axum::middleware::from_fn;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use toolyard_hub::{Kind, Principal, Yard};
+use toolyard_wire::EndpointSettings;
+
+use self::answer::{VERSION, VERSION_HEADER};
+use self::errors::Failure;
+use self::executions::{Executions, Keeping};
+use self::keys::{KeyRules, Keys};
+use self::metrics::Metrics;
+use self::shelf::Shelf;
+use crate::mcp::McpSettings;
+
+/// What the REST front obeys.
+#[derive(Debug, Clone)]
+pub(crate) struct RestSettings {
+    /// The largest request body, in bytes, and how long it may take to come.
+    body: usize,
+    body_time: Duration,
+    /// How long a list waits for sources that are still starting.
+    start_wait: Duration,
+    /// Headers of callers, by lower-case name, that some source is to be handed.
+    forward_headers: Vec<String>,
+    keeping: Keeping,
+    keys: KeyRules,
+}
+
+impl RestSettings {
+    /// What holds for MCP holds here.
+    pub(crate) fn like(mcp: &McpSettings, endpoint: &EndpointSettings) -> Self {
+        let ten_minutes = Duration::from_secs(600);
+        Self {
+            body: endpoint.body,
+            body_time: endpoint.body_time,
+            start_wait: mcp.start_wait,
+            forward_headers: mcp.forward_headers.clone(),
+            keeping: Keeping { running: 4_096, most: 1_000, bytes: 32 << 20, time: ten_minutes },
+            keys: KeyRules { most: 10_000, bytes: 32 << 20, time: ten_minutes },
+        }
+    }
+}
+
+/// One yard, spoken to in REST.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    yard: Arc<Yard>,
+    settings: RestSettings,
+    executions: Executions,
+    keys: Keys,
+    shelf: Shelf,
+    metrics: Arc<Metrics>,
+    _counting: AbortOnDropHandle<()>,
+    calls: TaskTracker,
+    stopping: CancellationToken,
+}
+
+/// How long calls that were cancelled may take to put things away before the process ends.
+const SETTLE: Duration = Duration::from_secs(5);
+
+impl Rest {
+    /// Must be called inside a runtime: the counters follow what happens in the yard.
+    pub(crate) fn new(yard: Arc<Yard>, settings: RestSettings) -> Arc<Self> {
+        let metrics = Arc::new(Metrics::default());
+        let counting = tokio::spawn(Arc::clone(&metrics).follow(Arc::clone(&yard)));
+        Arc::new(Self {
+            executions: Executions::new(settings.keeping.clone()),
+            keys: Keys::new(settings.keys.clone()),
+            shelf: Shelf::default(),
+            metrics,
+            _counting: AbortOnDropHandle::new(counting),
+            calls: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            yard,
+            settings,
+        })
+    }
+
+    /// No longer ready; what is under way goes on.
+    pub(crate) fn close(&self) {
+        self.stopping.cancel();
+    }
+
+    /// Waits for the executions that outlive their connection.
+    pub(crate) async fn closed(&self) {
+        self.calls.close();
+        self.calls.wait().await;
+    }
+
+    /// Gives up on executions that did not finish in time.
+    pub(crate) fn cut_off(&self) {
+        self.executions.cancel_all();
+    }
+
+    /// Waits for executions that were cancelled to put things away.
+    pub(crate) async fn settled(&self) {
+        self.executions.cancel_all();
+        self.calls.close();
+        if tokio::time::timeout(SETTLE, self.calls.wait()).await.is_err() {
+            tracing::warn!(calls = self.calls.len(), "executions that were cancelled do not end");
+        }
+    }
+}
+
+/// The routes of this front.
+pub(crate) fn routes(rest: Arc<Rest>) -> Router {
+    Router::new()
+        .route("/mcp/tools", get(tools::list))
+        .route("/mcp/tools/{name}", get(tools::show))
+        .route("/mcp/tools/{name}/execute", post(execute::execute))
+        .route("/mcp/executions", get(recent::list))
+        .route("/mcp/executions/{id}", get(recent::show).delete(recent::cancel))
+        .route("/mcp/servers", get(servers::list))
+        .route("/ready", get(servers::ready))
+        .route("/metrics", get(metrics::show))
+        .route("/openapi.json", get(openapi::show))
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn(version::agree))
+        .with_state(rest)
+}
+
+/// There is nothing at this address.
+pub(crate) async fn nowhere() -> Response<Body> {
+    let failure = Failure::new(StatusCode::NOT_FOUND, "NOT_FOUND", "nothing is served at this address")
+        .with_details(
+            &json!({"suggestion": "MCP is at /mcp; the REST addresses are described by /openapi.json"}),
+        );
+    with_version(failure.into_response())
+}
+
+/// There is something at this address, but not for this method. Which ones there are is added by the router.
+pub(crate) async fn wrong_method(request: Request) -> Response<Body> {
+    let message = format!("{} is not for this address", request.method());
+    Failure::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message).into_response()
+}
+
+fn with_version(mut response: Response<Body>) -> Response<Body> {
+    response.headers_mut().insert(VERSION_HEADER, HeaderValue::from_static(VERSION));
+    response
+}
+
+/// Who is calling. The door lets nobody through without one.
+struct Caller(Principal);
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let principal = parts.extensions.get::<Principal>().cloned();
+        principal.map(Self).ok_or_else(|| Failure::of_kind(Kind::Unauthenticated, "a bearer token is needed"))
+    }
+}
+
+/// A name in an address, decoded.
+struct Name(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let no_text = |_| Failure::invalid_at("name", "is no UTF-8 once decoded", Value::Null);
+        Path::<String>::from_request_parts(parts, state).await.map(|Path(name)| Self(name)).map_err(no_text)
+    }
+}
+
+/// Whether this principal holds a permission of the yard's own.
+fn may(principal: &Principal, permission: &str) -> bool {
+    principal.lacks(&[permission.to_owned()]).is_none()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! Errors of the hub in the words of REST: the one table of this front, and how a failure looks. Whoever finds out that
+//! something is wrong makes a [`Failure`]; only `answer.rs` turns it into bytes.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde_json::{Map, Value, json};
+use toolyard_hub::json::{Object, from_text, to_raw};
+use toolyard_hub::{Error, Kind, Outcome, Raw};
+
+use super::result;
+
+/// The client went away or asked us to stop; nginx made this number known.
+const CLIENT_CLOSED: u16 = 499;
+
+/// The code and the status of a kind of error.
+pub(super) fn words(kind: Kind) -> (&'static str, StatusCode) {
+    match kind {
+        Kind::UnknownTool => ("TOOL_NOT_FOUND", StatusCode::NOT_FOUND),
+        Kind::UnknownResource | Kind::UnknownPrompt => ("NOT_FOUND", StatusCode::NOT_FOUND),
+        Kind::InvalidArguments => ("VALIDATION_ERROR", StatusCode::BAD_REQUEST),
+        Kind::Unauthenticated => ("AUTHENTICATION_ERROR", StatusCode::UNAUTHORIZED),
+        Kind::Forbidden => ("PERMISSION_ERROR", StatusCode::FORBIDDEN),
+        Kind::RateLimited => ("RATE_LIMIT_ERROR", StatusCode::TOO_MANY_REQUESTS),
+        Kind::TooLarge => ("PAYLOAD_TOO_LARGE", StatusCode::PAYLOAD_TOO_LARGE),
+        Kind::TimedOut => ("TIMEOUT_ERROR", StatusCode::GATEWAY_TIMEOUT),
+        Kind::Cancelled => ("CANCELLED", closed()),
+        Kind::NotConnected | Kind::CannotConnect | Kind::ConnectionLost => {
+            ("EXECUTION_ERROR", StatusCode::BAD_GATEWAY)
+        }
+        Kind::ToolFailed => ("EXECUTION_ERROR", StatusCode::INTERNAL_SERVER_ERROR),
+        // Over plain HTTP nobody can be asked anything: whatever the caller does, this tool cannot be used here.
+        Kind::ClientCannot => ("EXECUTION_ERROR", StatusCode::NOT_IMPLEMENTED),
+        Kind::Bug => ("INTERNAL_ERROR", StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+fn closed() -> StatusCode {
+    StatusCode::from_u16(CLIENT_CLOSED).unwrap_or(StatusCode::BAD_REQUEST)
+}
+
+/// What went wrong, as the caller is told.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    pub(super) status: StatusCode,
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    pub(super) details: Option<Raw>,
+    pub(super) retry_after: Option<Duration>,
+}
+
+/// One thing that is wrong with a request: where (as a JSON pointer into the body, or the name of a parameter), why,
+/// and what was there.
+#[derive(Debug, Clone)]
+pub(super) struct Violation {
+    pub(super) pointer: String,
+    pub(super) reason: String,
+    pub(super) provided: Value,
+}
+
+impl Violation {
+    pub(super) fn new(pointer: impl Into<String>, reason: impl Into<String>, provided: Value) -> Self {
+        Self { pointer: pointer.into(), reason: reason.into(), provided }
+    }
+
+    fn field(&self) -> String {
+        self.pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~")
+    }
+}
+
+impl Failure {
+    pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), details: None, retry_after: None }
+    }
+
+    /// In the words that this kind has anywhere.
+    pub(super) fn of_kind(kind: Kind, message: impl Into<String>) -> Self {
+        let (code, status) = words(kind);
+        Self::new(status, code, message)
+    }
+
+    #[must_use]
+    pub(super) fn with_details(mut self, details: &Value) -> Self {
+        self.details = Some(to_raw(details));
+        self
+    }
+
+    /// The request itself is wrong, in these ways.
+    pub(super) fn invalid(violations: &[Violation]) -> Self {
+        let told: Vec<String> =
+            violations.iter().map(|wrong| sentence(&wrong.field(), &wrong.reason)).collect();
+        let first = violations.first();
+        let listed: Vec<Value> = violations
+            .iter()
+            .map(|wrong| {
+                json!({
+                    "pointer": wrong.pointer,
+                    "field": wrong.field(),
+                    "reason": wrong.reason,
+                    "provided": wrong.provided,
+                })
+            })
+            .collect();
+        Self::of_kind(Kind::InvalidArguments, format!("invalid request: {}", told.join("; "))).with_details(
+            &json!({
+                "field": first.map(Violation::field),
+                "reason": first.map(|wrong| &wrong.reason),
+                "provided": first.map(|wrong| &wrong.provided),
+                "violations": listed,
+            }),
+        )
+    }
+
+    /// The same for one thing.
+    pub(super) fn invalid_at(pointer: &str, reason: impl Into<String>, provided: Value) -> Self {
+        Self::invalid(&[Violation::new(pointer, reason, provided)])
+    }
+
+    /// An error of the hub. Of a bug of ours the caller learns nothing but the id under which the log has it.
+    pub(super) fn of(error: &Error, execution: &str) -> Self {
+        let (code, status) = words(error.kind());
+        if error.kind() == Kind::Bug {
+            tracing::error!(execution, error = error.message(), "a call met a bug of ours");
+            return Self::new(status, code, "internal error").with_details(&json!({"id": execution}));
+        }
+        let mut details = match error.details() {
+            Some(Value::Object(details)) => details.clone(),
+            Some(Value::Null) | None => Map::new(),
+            Some(other) => Map::from_iter([("data".to_owned(), other.clone())]),
+        };
+        if error.kind() == Kind::InvalidArguments {
+            complete(&mut details, error.message());
+        }
+        if let Some(origin) = error.origin() {
+            let mut said = json!({"code": origin.code, "message": origin.message});
+            if let Some(data) = &origin.data {
+                said["data"] = data.clone();
+            }
+            details.insert("upstream".to_owned(), said);
+        }
+        if let Some(suggestion) = error.suggestion() {
+            details.insert("suggestion".to_owned(), suggestion.into());
+        }
+        let failure = Self::new(status, code, error.message());
+        let failure =
+            if details.is_empty() { failure } else { failure.with_details(&Value::Object(details)) };
+        Self { retry_after: error.wait(), ..failure }
+    }
+
+    /// A tool that answered that it failed: its text is the message, and all that it said is in the details.
+    pub(super) fn of_outcome(outcome: &Outcome) -> Self {
+        let said = result::Said::read(&outcome.body);
+        let text = said.text();
+        let message = if text.is_empty() { "the tool failed and did not say why".to_owned() } else { text };
+        let mut details = Object::default();
+        details.set("content", said.content());
+        if let Some(structured) = said.structured() {
+            details.set("structuredContent", from_text(structured.get().to_owned()));
+        }
+        Self { details: Some(details.to_raw()), ..Self::of_kind(Kind::ToolFailed, message) }
+    }
+}
+
+/// What the protocol promises about every validation error, where a source told less.
+fn complete(details: &mut Map<String, Value>, message: &str) {
+    if !details.get("field").is_some_and(Value::is_string) {
+        details.insert("field".to_owned(), "".into());
+    }
+    details.entry("reason").or_insert_with(|| message.into());
+    details.entry("provided").or_insert(Value::Null);
+    if !details.contains_key("violations") {
+        let field = details["field"].as_str().unwrap_or_default();
+        let pointer = if field.is_empty() { String::new() } else { format!("/{}", field.replace('.', "/")) };
+        let only = json!([{
+            "pointer": pointer,
+            "field": details["field"],
+            "reason": details["reason"],
+            "provided": details["provided"],
+        }]);
+        details.insert("violations".to_owned(), only);
+    }
+}
+
+fn sentence(field: &str, reason: &str) -> String {
+    if field.is_empty() { reason.to_owned() } else { format!("{field}: {reason}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use serde_json::{Value, json};
+    use toolyard_hub::json::to_raw;
+    use toolyard_hub::{Error, Kind, Origin, Outcome};
+
+    use super::{Failure, words};
+
+    #[test]
+    fn every_kind_of_error_has_its_words() {
+        let mut table = String::new();
+        for kind in Kind::ALL {
+            let (code, status) = words(kind);
+            writeln!(table, "{:<26} {code:<22} {}", kind.as_str(), status.as_u16()).unwrap();
+        }
+        insta::assert_snapshot!(table);
+    }
+
+    fn details(failure: &Failure) -> Value {
+        serde_json::from_str(failure.details.as_ref().unwrap().get()).unwrap()
+    }
+
+    #[test]
+    fn of_a_bug_of_ours_only_an_id_is_told() {
+        let failure = Failure::of(&Error::new(Kind::Bug, "secret").suggest("secret"), "exec-1");
+        assert_eq!(
+            (failure.message.as_str(), details(&failure)),
+            ("internal error", json!({"id": "exec-1"}))
+        );
+    }
+
+    #[test]
+    fn a_validation_error_always_has_the_fields_that_the_protocol_promises() {
+        let told = Error::new(Kind::InvalidArguments, "no such file")
+            .with_details(json!({"field": "a.b", "reason": "is gone", "provided": 1}));
+        assert_eq!(
+            details(&Failure::of(&told, "exec-1")),
+            json!({
+                "field": "a.b",
+                "reason": "is gone",
+                "provided": 1,
+                "violations": [{"pointer": "/a/b", "field": "a.b", "reason": "is gone", "provided": 1}],
+            })
+        );
+        assert_eq!(
+            details(&Failure::of(&Error::new(Kind::InvalidArguments, "no"), "exec-1")),
+            json!({
+                "field": "",
+                "reason": "no",
+                "provided": null,
+                "violations": [{"pointer": "", "field": "", "reason": "no", "provided": null}],
+            })
+        );
+    }
+
+    #[test]
+    fn an_error_of_a_server_behind_is_told_in_its_own_words() {
+        let origin = Origin { code: -32050, message: "no paper".to_owned(), data: Some(json!([2])) };
+        let error =
+            Error::new(Kind::ToolFailed, "printer: no paper").suggest("fill it up").from_source(origin);
+        let failure = Failure::of(&error, "exec-1");
+        assert_eq!((failure.code, failure.message.as_str()), ("EXECUTION_ERROR", "printer: no paper"));
+        let upstream = json!({"code": -32050, "message": "no paper", "data": [2]});
+        assert_eq!(details(&failure), json!({"upstream": upstream, "suggestion": "fill it up"}));
+    }
+
+    #[test]
+    fn a_tool_that_failed_says_so_in_its_own_words() {
+        let content = json!([{"type": "text", "text": "first"}, {"type": "text", "text": "second"}]);
+        let outcome = Outcome::failure(to_raw(&json!({"content": content, "isError": true})));
+        let failure = Failure::of_outcome(&outcome);
+        assert_eq!(failure.message, "first\nsecond");
+        assert_eq!(details(&failure), json!({"content": content}));
+    }
+}

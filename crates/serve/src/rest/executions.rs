@@ -1,0 +1,340 @@
+//! Executions: those under way, by id, and the recent ones that are over. What is kept is bounded in number, in bytes and
+//! in age; a history that outlives the process is not this room's business.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::SetOnce;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{Error, Kind, Outcome, Principal, Progress};
+
+use super::answer::{Began, Stamp};
+
+/// What an execution is of.
+#[derive(Debug)]
+pub(super) struct About {
+    pub(super) id: String,
+    /// The full name, or what the caller said where that leads nowhere.
+    pub(super) tool: String,
+    pub(super) server: Option<String>,
+    pub(super) principal: Principal,
+    pub(super) session_id: Option<Arc<str>>,
+    pub(super) user_id: Option<Arc<str>>,
+    pub(super) began: Began,
+}
+
+/// One execution, shared by whoever runs it and whoever waits for it.
+#[derive(Debug)]
+pub(super) struct Execution {
+    pub(super) about: Arc<About>,
+    pub(super) cancel: CancellationToken,
+    progress: Mutex<Option<Progress>>,
+    done: SetOnce<Arc<Ending>>,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(super) struct Ending {
+    pub(super) answer: Result<Outcome, Error>,
+    /// What the tool sent ahead.
+    pub(super) chunks: Chunks,
+    pub(super) duration: Duration,
+}
+
+/// Pieces of a result, up to a limit.
+#[derive(Debug, Default)]
+pub(super) struct Chunks {
+    pub(super) kept: Vec<Value>,
+    pub(super) left_out: usize,
+    bytes: usize,
+}
+
+impl Chunks {
+    pub(super) fn add(&mut self, chunk: Value, most: usize) {
+        let bytes = to_raw(&chunk).get().len();
+        if self.left_out > 0 || self.bytes + bytes > most {
+            self.left_out += 1;
+        } else {
+            self.bytes += bytes;
+            self.kept.push(chunk);
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Running,
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+impl State {
+    pub(super) const WORDS: [(&'static str, Self); 4] = [
+        ("running", Self::Running),
+        ("succeeded", Self::Succeeded),
+        ("failed", Self::Failed),
+        ("cancelled", Self::Cancelled),
+    ];
+
+    pub(super) fn as_str(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, state)| *state == self).map_or("", |(word, _)| word)
+    }
+}
+
+impl Execution {
+    pub(super) fn new(about: About) -> Self {
+        let cancel = CancellationToken::new();
+        Self { about: Arc::new(about), cancel, progress: Mutex::default(), done: SetOnce::new() }
+    }
+
+    pub(super) fn report(&self, progress: &Progress) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress.clone());
+    }
+
+    pub(super) fn progress(&self) -> Option<Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) async fn wait(&self) -> &Arc<Ending> {
+        self.done.wait().await
+    }
+
+    pub(super) fn ending(&self) -> Option<&Arc<Ending>> {
+        self.done.get()
+    }
+
+    /// The metadata of an answer about it.
+    pub(super) fn stamp(&self, duration: Duration) -> Stamp {
+        Stamp { id: self.about.id.clone(), began: self.about.began.at, duration }
+    }
+}
+
+impl Ending {
+    pub(super) fn state(&self) -> State {
+        match &self.answer {
+            Ok(outcome) if outcome.failed => State::Failed,
+            Ok(_) => State::Succeeded,
+            Err(error) if error.kind() == Kind::Cancelled => State::Cancelled,
+            Err(_) => State::Failed,
+        }
+    }
+
+    /// About how much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let said = match &self.answer {
+            Ok(outcome) => outcome.body.get().len(),
+            Err(error) => {
+                error.message().len() + error.details().map_or(0, |details| to_raw(details).get().len())
+            }
+        };
+        said + self.chunks.bytes
+    }
+}
+
+/// What is kept.
+#[derive(Debug, Clone)]
+pub(super) struct Keeping {
+    /// Executions at once.
+    pub(super) running: usize,
+    pub(super) most: usize,
+    pub(super) bytes: usize,
+    pub(super) time: Duration,
+}
+
+#[derive(Debug)]
+pub(super) struct Executions {
+    keeping: Keeping,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    running: HashMap<String, Arc<Execution>>,
+    /// Oldest first.
+    over: VecDeque<Over>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Over {
+    at: Instant,
+    execution: Arc<Execution>,
+    bytes: usize,
+}
+
+impl Executions {
+    pub(super) fn new(keeping: Keeping) -> Self {
+        Self { keeping, inner: Mutex::default() }
+    }
+
+    /// Takes an execution in; false if there are too many at once.
+    #[must_use]
+    pub(super) fn begin(&self, execution: &Arc<Execution>) -> bool {
+        let mut inner = self.lock();
+        if inner.running.len() >= self.keeping.running {
+            return false;
+        }
+        inner.running.insert(execution.about.id.clone(), Arc::clone(execution));
+        true
+    }
+
+    /// Says how it ended, to everybody who waits. Only the first word counts.
+    pub(super) fn end(&self, execution: &Arc<Execution>, answer: Result<Outcome, Error>, chunks: Chunks) {
+        let duration = execution.about.began.clock.elapsed();
+        let ending = Arc::new(Ending { answer, chunks, duration });
+        let bytes = ending.bytes();
+        if execution.done.set(ending).is_err() {
+            return;
+        }
+        let mut inner = self.lock();
+        inner.running.remove(&execution.about.id);
+        if bytes > self.keeping.bytes / 4 {
+            return;
+        }
+        inner.bytes += bytes;
+        inner.over.push_back(Over { at: Instant::now(), execution: Arc::clone(execution), bytes });
+        self.sweep(&mut inner);
+    }
+
+    /// The execution of this id, if it is kept.
+    pub(super) fn find(&self, id: &str) -> Option<Arc<Execution>> {
+        let mut inner = self.lock();
+        self.sweep(&mut inner);
+        let running = inner.running.get(id);
+        let over =
+            || inner.over.iter().map(|over| &over.execution).find(|execution| execution.about.id == id);
+        running.or_else(over).cloned()
+    }
+
+    /// All that are kept, the latest first.
+    pub(super) fn all(&self) -> Vec<Arc<Execution>> {
+        let mut inner = self.lock();
+        self.sweep(&mut inner);
+        let over = inner.over.iter().map(|over| &over.execution);
+        let mut all: Vec<_> = over.chain(inner.running.values()).cloned().collect();
+        drop(inner);
+        all.sort_by_key(|execution| std::cmp::Reverse(execution.about.began.clock));
+        all
+    }
+
+    /// Cancels whatever is under way.
+    pub(super) fn cancel_all(&self) {
+        self.lock().running.values().for_each(|execution| execution.cancel.cancel());
+    }
+
+    fn sweep(&self, inner: &mut Inner) {
+        let now = Instant::now();
+        while let Some(oldest) = inner.over.front() {
+            let old = now.saturating_duration_since(oldest.at) > self.keeping.time;
+            if !old && inner.over.len() <= self.keeping.most && inner.bytes <= self.keeping.bytes {
+                return;
+            }
+            inner.bytes -= oldest.bytes;
+            inner.over.pop_front();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use serde_json::json;
+    use toolyard_hub::json::to_raw;
+    use toolyard_hub::{Error, Kind, Outcome, Principal};
+
+    use super::{About, Chunks, Execution, Executions, Keeping, State};
+    use crate::rest::answer::{Began, fresh_id};
+
+    /// An execution of somebody's.
+    pub(in crate::rest) fn execution() -> Arc<Execution> {
+        Arc::new(Execution::new(About {
+            id: fresh_id(),
+            tool: "t".to_owned(),
+            server: None,
+            principal: Principal::owner(),
+            session_id: None,
+            user_id: None,
+            began: Began::now(),
+        }))
+    }
+
+    fn executions() -> Executions {
+        let time = Duration::from_secs(60);
+        Executions::new(Keeping { running: 2, most: 3, bytes: 1_000, time })
+    }
+
+    fn begin(executions: &Executions) -> Arc<Execution> {
+        let execution = execution();
+        assert!(executions.begin(&execution));
+        execution
+    }
+
+    fn run(executions: &Executions, bytes: usize) -> Arc<Execution> {
+        let execution = begin(executions);
+        let body = to_raw(&"x".repeat(bytes - 2));
+        executions.end(&execution, Ok(Outcome::success(body)), Chunks::default());
+        execution
+    }
+
+    fn is_kept(executions: &Executions, execution: &Execution) -> bool {
+        executions.find(&execution.about.id).is_some()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_go_when_there_are_too_many_too_large_or_too_old() {
+        let executions = executions();
+        let first = run(&executions, 100);
+        let others = [run(&executions, 100), run(&executions, 100)];
+        assert!(is_kept(&executions, &first));
+        let fourth = run(&executions, 100);
+        assert!(!is_kept(&executions, &first) && is_kept(&executions, &others[0]));
+        // What would take up most of the room by itself is not kept at all, and nothing goes for it.
+        let large = run(&executions, 251);
+        assert!(!is_kept(&executions, &large) && is_kept(&executions, &others[0]));
+        tokio::time::advance(Duration::from_secs(30)).await;
+        let late = run(&executions, 100);
+        tokio::time::advance(Duration::from_secs(31)).await;
+        assert!(!is_kept(&executions, &fourth) && is_kept(&executions, &late));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_are_counted_in_all() {
+        let executions =
+            Executions::new(Keeping { running: 2, most: 100, bytes: 1_000, time: Duration::from_secs(60) });
+        let all: Vec<_> = (0..6).map(|_| run(&executions, 200)).collect();
+        let kept: Vec<bool> = all.iter().map(|execution| is_kept(&executions, execution)).collect();
+        assert_eq!(kept, [false, true, true, true, true, true]);
+    }
+
+    #[tokio::test]
+    async fn only_so_many_run_at_once_and_only_the_first_end_counts() {
+        let executions = executions();
+        let (one, _two) = (begin(&executions), begin(&executions));
+        assert!(!executions.begin(&execution()));
+        let cancelled = Err(Error::new(Kind::Cancelled, "enough"));
+        executions.end(&one, cancelled, Chunks::default());
+        executions.end(&one, Ok(Outcome::success(to_raw("late"))), Chunks::default());
+        assert_eq!(one.wait().await.state(), State::Cancelled);
+        begin(&executions);
+    }
+
+    #[test]
+    fn pieces_beyond_the_limit_are_counted_and_not_kept() {
+        let mut chunks = Chunks::default();
+        for text in ["123", "1234567890", "1"] {
+            chunks.add(json!(text), 10);
+        }
+        assert_eq!((chunks.kept, chunks.left_out), (vec![json!("123")], 2));
+    }
+}

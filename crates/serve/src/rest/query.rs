@@ -1,0 +1,104 @@
+//! What stands behind the question mark. A parameter that is not known is refused: a slip of the pen in a filter would
+//! otherwise show everything.
+
+use serde_json::Value;
+
+use super::errors::{Failure, Violation};
+
+/// The parameters of one request, each still to be taken.
+#[derive(Debug)]
+pub(super) struct Query {
+    pairs: Vec<(String, String)>,
+    wrong: Vec<Violation>,
+}
+
+impl Query {
+    pub(super) fn read(text: Option<&str>) -> Self {
+        let pairs = form_urlencoded::parse(text.unwrap_or_default().as_bytes()).into_owned().collect();
+        Self { pairs, wrong: Vec::new() }
+    }
+
+    /// Every value of a parameter.
+    pub(super) fn all(&mut self, name: &str) -> Vec<String> {
+        let (taken, left) = std::mem::take(&mut self.pairs).into_iter().partition(|(key, _)| key == name);
+        self.pairs = left;
+        taken.into_iter().map(|(_, value)| value).collect()
+    }
+
+    /// The value of a parameter that may be there once.
+    pub(super) fn one(&mut self, name: &str) -> Option<String> {
+        let mut all = self.all(name);
+        if all.len() > 1 {
+            self.refuse(name, "is there more than once", &all[1]);
+        }
+        if all.is_empty() { None } else { Some(all.swap_remove(0)) }
+    }
+
+    /// The value, read by a function that says what is wrong with it.
+    pub(super) fn read_one<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let text = self.one(name)?;
+        match read(&text) {
+            Ok(value) => Some(value),
+            Err(reason) => {
+                self.refuse(name, reason, &text);
+                None
+            }
+        }
+    }
+
+    /// One of these words.
+    pub(super) fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
+        self.read_one(name, |text| {
+            let known = words.iter().find(|(word, _)| *word == text);
+            let all = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+            known.map(|(_, value)| *value).ok_or_else(|| format!("must be one of: {}", all()))
+        })
+    }
+
+    /// What is wrong with them, those that nobody took included.
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        for (name, value) in std::mem::take(&mut self.pairs) {
+            self.refuse(&name, "is not a parameter of this address", &value);
+        }
+        if self.wrong.is_empty() { Ok(()) } else { Err(Failure::invalid(&self.wrong)) }
+    }
+
+    fn refuse(&mut self, name: &str, reason: impl Into<String>, provided: &str) {
+        let short = |text: &str| text.chars().take(200).collect::<String>();
+        self.wrong.push(Violation::new(short(name), reason, Value::from(short(provided))));
+    }
+}
+
+/// How many things a page has.
+pub(super) fn page(text: &str) -> Result<usize, String> {
+    let limit = text.parse().ok().filter(|limit| (1..=1_000).contains(limit));
+    limit.ok_or_else(|| "must be a whole number from 1 to 1000".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Query, page};
+
+    #[test]
+    fn parameters_are_read_once_and_unknown_ones_refused() {
+        let mut query = Query::read(Some("tag=a&tag=b%20c&q=x+y&limit=0&q=z&colour=red"));
+        assert_eq!(query.all("tag"), ["a", "b c"]);
+        assert_eq!(query.one("q").as_deref(), Some("x y"));
+        assert_eq!(query.read_one("limit", page), None);
+        let failure = query.finish().unwrap_err();
+        assert_eq!(
+            failure.message,
+            "invalid request: q: is there more than once; limit: must be a whole number from 1 to 1000; \
+             colour: is not a parameter of this address"
+        );
+    }
+
+    #[test]
+    fn without_a_question_mark_there_is_nothing_to_refuse() {
+        assert!(Query::read(None).finish().is_ok());
+    }
+}

@@ -1,0 +1,142 @@
+//! `/mcp/executions`: what is under way and what is just over, and how to stop it. Everybody sees their own; others' are
+//! for who may observe, and for who may manage to stop.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Response, StatusCode};
+use serde_json::{Map, Value};
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Kind, Principal, Raw, Timestamp};
+
+use super::answer::json;
+use super::errors::Failure;
+use super::execute::{Pieces, envelope};
+use super::executions::{Execution, State as Standing};
+use super::intake::Content;
+use super::query::{Query, page};
+use super::result::list as list_of;
+use super::stream::progress_data;
+use super::{Caller, Name, Rest, may};
+
+/// How many are shown to who does not say.
+const USUAL: usize = 100;
+
+pub(super) async fn list(
+    State(rest): State<Arc<Rest>>,
+    Caller(principal): Caller,
+    request: Request,
+) -> Result<Response<Body>, Failure> {
+    let mut query = Query::read(request.uri().query());
+    let limit = query.read_one("limit", page).unwrap_or(USUAL);
+    let state = query.word("state", &Standing::WORDS);
+    let tool = query.one("tool");
+    query.finish()?;
+    let all = rest.executions.all();
+    let wanted = all.iter().filter(|execution| {
+        sees(&principal, execution)
+            && state.is_none_or(|state| standing(execution) == state)
+            && tool.as_deref().is_none_or(|tool| execution.about.tool == tool)
+    });
+    let shown = list_of(wanted.take(limit).map(|execution| describe(execution, &principal).to_raw()));
+    Ok(json(StatusCode::OK, format!(r#"{{"executions":{shown}}}"#)))
+}
+
+pub(super) async fn show(
+    State(rest): State<Arc<Rest>>,
+    Caller(principal): Caller,
+    Name(id): Name,
+    request: Request,
+) -> Result<Response<Body>, Failure> {
+    let mut query = Query::read(request.uri().query());
+    let content = query.word("content", &[("full", Content::Full), ("result", Content::Result)]);
+    query.finish()?;
+    let found = rest.executions.find(&id).filter(|execution| sees(&principal, execution));
+    let execution = found.ok_or_else(unknown)?;
+    let content = content.unwrap_or(Content::Result);
+    Ok(json(StatusCode::OK, whole(&execution, &principal, content).get().to_owned()))
+}
+
+pub(super) async fn cancel(
+    State(rest): State<Arc<Rest>>,
+    Caller(principal): Caller,
+    Name(id): Name,
+    request: Request,
+) -> Result<Response<Body>, Failure> {
+    Query::read(request.uri().query()).finish()?;
+    let found = rest.executions.find(&id);
+    let execution = match found {
+        Some(execution) if is_own(&principal, &execution) || may(&principal, "manage") => execution,
+        Some(execution) if sees(&principal, &execution) => {
+            let message = "cancelling somebody else's execution needs the permission manage";
+            return Err(Failure::of_kind(Kind::Forbidden, message));
+        }
+        _ => return Err(unknown()),
+    };
+    let status = if execution.ending().is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    execution.cancel.cancel();
+    Ok(json(status, describe(&execution, &principal).to_raw().get().to_owned()))
+}
+
+fn unknown() -> Failure {
+    // The same for what never was, what is not kept any more, and what is none of the caller's business.
+    Failure::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no recent execution of this id")
+}
+
+fn is_own(principal: &Principal, execution: &Execution) -> bool {
+    execution.about.principal == *principal
+}
+
+fn sees(principal: &Principal, execution: &Execution) -> bool {
+    is_own(principal, execution) || may(principal, "observe")
+}
+
+fn standing(execution: &Execution) -> Standing {
+    execution.ending().map_or(Standing::Running, |ending| ending.state())
+}
+
+/// One execution in a few words.
+fn describe(execution: &Execution, principal: &Principal) -> Object {
+    let about = &execution.about;
+    let duration = execution.ending().map_or_else(|| about.began.clock.elapsed(), |ending| ending.duration);
+    let mut members = Map::new();
+    let mut put = |key: &str, value: Value| members.insert(key.to_owned(), value);
+    put("executionId", about.id.clone().into());
+    put("tool", about.tool.clone().into());
+    if let Some(server) = &about.server {
+        put("server", server.clone().into());
+    }
+    put("state", standing(execution).as_str().into());
+    put("timestamp", Timestamp(about.began.at).to_string().into());
+    put("duration", u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into());
+    if may(principal, "observe") {
+        put("principal", about.principal.id().into());
+    }
+    if let Some(session) = about.session_id.as_deref() {
+        put("sessionId", session.into());
+    }
+    if let Some(user) = about.user_id.as_deref() {
+        put("userId", user.into());
+    }
+    if let (None, Some(progress)) = (execution.ending(), execution.progress()) {
+        put("progress", progress_data(&progress));
+    }
+    let mut object = Object::default();
+    for (key, value) in &members {
+        object.set(key, to_raw(value));
+    }
+    object
+}
+
+/// The same with its outcome, once there is one.
+fn whole(execution: &Execution, principal: &Principal, content: Content) -> Raw {
+    let mut object = describe(execution, principal);
+    if let Some(ending) = execution.ending() {
+        let text = match envelope(execution, ending, content, Pieces::Told) {
+            Ok(text) | Err((_, text)) => text,
+        };
+        object.set("response", toolyard_hub::json::from_text(text));
+    }
+    object.to_raw()
+}

@@ -1,0 +1,165 @@
+//! An execution on its way: the call, what it says meanwhile, and its end. It runs on whatever becomes of the connection
+//! that asked for it; whether that cancels it is decided by whoever waits.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+use toolyard_hub::{Error, Kind, LogLine, Outcome, Progress, Update};
+
+use super::Rest;
+use super::executions::{Chunks, Execution};
+use super::keys::KeyName;
+
+/// How long a reader may take over what was said before the end, once the end is known.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// Something on its way to a reader of events.
+#[derive(Debug)]
+pub(super) enum Said {
+    Progress(Progress),
+    Chunk(Value),
+    Log(LogLine),
+}
+
+pub(super) type Calling = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + Send>>;
+
+/// A call that was made, and everything that has to be done about it.
+pub(super) struct Job {
+    rest: Arc<Rest>,
+    execution: Arc<Execution>,
+    key: Option<Arc<KeyName>>,
+    updates: mpsc::Receiver<Update>,
+    chunks: Chunks,
+    over: bool,
+}
+
+impl Job {
+    pub(super) fn new(
+        rest: Arc<Rest>,
+        execution: Arc<Execution>,
+        key: Option<Arc<KeyName>>,
+        updates: mpsc::Receiver<Update>,
+    ) -> Self {
+        Self { rest, execution, key, updates, chunks: Chunks::default(), over: false }
+    }
+
+    /// Takes the first step. A call that is refused, or is done at once, needs no task of its own.
+    pub(super) async fn first_step(mut self, mut call: Calling) -> Option<(Self, Calling)> {
+        match std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
+            Poll::Pending => Some((self, call)),
+            Poll::Ready(answer) => {
+                while let Ok(update) = self.updates.try_recv() {
+                    self.note(update);
+                }
+                self.end(answer);
+                None
+            }
+        }
+    }
+
+    /// Stays with the call until it is over.
+    pub(super) async fn run(mut self, mut call: Calling, reader: Option<mpsc::Sender<Said>>) {
+        let answer = {
+            let passing = async {
+                self.pass_on(reader.as_ref()).await;
+                std::future::pending::<()>().await;
+            };
+            // Side by side: a reader that does not read holds up what is said, never the call's own clock.
+            tokio::select! {
+                biased;
+                answer = &mut call => answer,
+                () = passing => return,
+            }
+        };
+        drop(call);
+        self.updates.close();
+        if tokio::time::timeout(LAST_WORDS, self.pass_on(reader.as_ref())).await.is_err() {
+            while let Ok(update) = self.updates.try_recv() {
+                self.note(update);
+            }
+        }
+        self.end(answer);
+    }
+
+    /// Hands on what the call says, until it says no more. Nothing is taken that there is no room for.
+    async fn pass_on(&mut self, reader: Option<&mpsc::Sender<Said>>) {
+        loop {
+            let room = match reader {
+                Some(reader) => reader.reserve().await.ok(),
+                None => None,
+            };
+            let Some(update) = self.updates.recv().await else { return };
+            if let (Some(said), Some(room)) = (self.note(update), room) {
+                room.send(said);
+            }
+        }
+    }
+
+    /// Remembers what was said.
+    fn note(&mut self, update: Update) -> Option<Said> {
+        match update {
+            Update::Progress(progress) => {
+                self.execution.report(&progress);
+                Some(Said::Progress(progress))
+            }
+            Update::Chunk(chunk) => {
+                self.chunks.add(chunk.clone(), self.rest.settings.body);
+                Some(Said::Chunk(chunk))
+            }
+            Update::Log(line) => Some(Said::Log(line)),
+            // Over plain HTTP nobody can be asked, as the call was told; and whoever waits may always hang up.
+            Update::Ask(_) | Update::Pause(_) => None,
+        }
+    }
+
+    fn end(mut self, answer: Result<Outcome, Error>) {
+        self.over = true;
+        let chunks = std::mem::take(&mut self.chunks);
+        let nothing_ran = answer.as_ref().is_err_and(|error| never_ran(error.kind()));
+        // The key first: a second caller with it must not find an execution that is about to be forgotten.
+        if let (Some(key), true) = (&self.key, nothing_ran) {
+            self.rest.keys.release(key);
+        }
+        self.rest.executions.end(&self.execution, answer, chunks);
+        if let (Some(key), false, Some(ending)) = (&self.key, nothing_ran, self.execution.ending()) {
+            self.rest.keys.keep(key, ending.bytes());
+        }
+    }
+}
+
+/// A task that is dropped or crashes still ends its execution: somebody may be waiting for it.
+impl Drop for Job {
+    fn drop(&mut self) {
+        if !self.over {
+            let lost = Err(Error::new(Kind::Bug, "the execution was lost"));
+            self.rest.executions.end(&self.execution, lost, std::mem::take(&mut self.chunks));
+        }
+    }
+}
+
+/// Whether an error of this kind says that the call never reached a tool, so that making it again is safe.
+fn never_ran(kind: Kind) -> bool {
+    match kind {
+        Kind::UnknownTool
+        | Kind::Unauthenticated
+        | Kind::RateLimited
+        | Kind::TooLarge
+        | Kind::NotConnected
+        | Kind::CannotConnect => true,
+        // A tool may refuse its arguments or its caller itself, after it has begun.
+        Kind::InvalidArguments
+        | Kind::Forbidden
+        | Kind::UnknownResource
+        | Kind::UnknownPrompt
+        | Kind::TimedOut
+        | Kind::Cancelled
+        | Kind::ConnectionLost
+        | Kind::ToolFailed
+        | Kind::ClientCannot
+        | Kind::Bug => false,
+    }
+}

@@ -1,0 +1,97 @@
+//! `GET /mcp/servers` and `GET /ready`: how the sources of the yard are doing.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State as Shared};
+use axum::http::{Response, StatusCode};
+use serde_json::{Value, json};
+use toolyard_hub::{SourceName, State, Status, View};
+
+use super::answer::of;
+use super::errors::Failure;
+use super::query::Query;
+use super::{Caller, Rest, may};
+
+pub(super) async fn list(
+    Shared(rest): Shared<Arc<Rest>>,
+    Caller(principal): Caller,
+    request: Request,
+) -> Result<Response<Body>, Failure> {
+    Query::read(request.uri().query()).finish()?;
+    let catalog = rest.yard.catalog();
+    let observes = may(&principal, "observe");
+    let servers: Vec<Value> = rest
+        .yard
+        .statuses()
+        .into_iter()
+        .filter_map(|(name, status)| {
+            let view = View::new(Arc::clone(&catalog), principal.clone()).of_source(name.clone());
+            let offers = catalog.tools().iter().any(|tool| tool.source == name);
+            // A server that has tools, none of them for this caller, is none of their business.
+            let shown = observes || !offers || view.tools().next().is_some();
+            shown.then(|| describe(&name, &status, &view))
+        })
+        .collect();
+    Ok(of(StatusCode::OK, &json!({"servers": servers})))
+}
+
+fn describe(name: &SourceName, status: &Status, view: &View) -> Value {
+    let mut server = json!({
+        "name": name.as_str(),
+        "state": word(status.state),
+        "tools": view.tools().count(),
+        "resources": view.resources().count(),
+        "templates": view.templates().count(),
+        "prompts": view.prompts().count(),
+    });
+    if let Some(reason) = &status.reason {
+        server["reason"] = reason.clone().into();
+    }
+    if let Some(transport) = status.transport {
+        server["transport"] = transport.into();
+    }
+    if let Some(version) = status.version {
+        server["protocolVersion"] = version.into();
+    }
+    if let Some(retry_at) = status.retry_at {
+        let wait = retry_at.saturating_duration_since(tokio::time::Instant::now());
+        server["retryInMs"] = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).into();
+    }
+    server
+}
+
+/// The state as one word.
+pub(super) fn word(state: State) -> &'static str {
+    match state {
+        State::Disabled => "disabled",
+        State::Starting => "starting",
+        State::Ready => "ready",
+        State::NeedsAuthorization => "needs_authorization",
+        State::Failed => "failed",
+        State::BackingOff => "backing_off",
+    }
+}
+
+/// Whether every source has started or failed to, so that the lists are whole.
+pub(super) async fn ready(
+    Shared(rest): Shared<Arc<Rest>>,
+    request: Request,
+) -> Result<Response<Body>, Failure> {
+    Query::read(request.uri().query()).finish()?;
+    let (status, word) = if rest.stopping.is_cancelled() {
+        (StatusCode::SERVICE_UNAVAILABLE, "stopping")
+    } else if rest.yard.is_settled() {
+        (StatusCode::OK, "ready")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "starting")
+    };
+    let starting: Vec<String> = rest
+        .yard
+        .statuses()
+        .into_iter()
+        .filter(|(_, status)| !status.settled)
+        .map(|(name, _)| name.to_string())
+        .collect();
+    Ok(of(status, &json!({"status": word, "starting": starting})))
+}

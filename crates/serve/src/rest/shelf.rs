@@ -1,0 +1,139 @@
+//! Every tool as REST shows it, made once per catalog: lists and their tags are then put together from pieces.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Catalog, Raw, Tool, Yard};
+
+use super::openapi::Embedded;
+
+/// Where another yard puts a tool's metadata when it advertises the tool over MCP.
+const METADATA: &str = "dev.toolyard/metadata";
+
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    current: Mutex<Option<Current>>,
+}
+
+#[derive(Debug)]
+struct Current {
+    catalog: Arc<Catalog>,
+    shown: Arc<[Shown]>,
+}
+
+/// One tool as REST shows it.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) tool: Arc<Tool>,
+    pub(super) json: Raw,
+    pub(super) digest: [u8; 32],
+    pub(super) category: Option<String>,
+    pub(super) tags: Vec<String>,
+    /// What `q` looks in, in lower case.
+    pub(super) words: String,
+    embedded: OnceLock<(Embedded, Option<Value>)>,
+}
+
+impl Shelf {
+    /// The tools of the yard as they are now, in order.
+    pub(super) fn of(&self, yard: &Yard) -> Arc<[Shown]> {
+        let catalog = yard.catalog();
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*current
+            && Arc::ptr_eq(&known.catalog, &catalog)
+        {
+            return Arc::clone(&known.shown);
+        }
+        let shown: Arc<[Shown]> = catalog.tools().iter().map(Shown::new).collect();
+        *current = Some(Current { catalog, shown: Arc::clone(&shown) });
+        shown
+    }
+}
+
+impl Shown {
+    fn new(tool: &Arc<Tool>) -> Self {
+        let advertised = Object::parse(&tool.shown).unwrap_or_default();
+        let metadata = metadata(tool, &advertised);
+        let mut members = Object::default();
+        members.set("name", to_raw(tool.full_name.as_str()));
+        put(&mut members, &advertised, "title");
+        members.set("description", to_raw(tool.description.as_deref().unwrap_or_default()));
+        members.set("inputSchema", tool.input_schema.clone());
+        for key in ["outputSchema", "annotations"] {
+            put(&mut members, &advertised, key);
+        }
+        members.set("server", to_raw(tool.source.as_str()));
+        if !metadata.is_empty() {
+            members.set("metadata", to_raw(&metadata));
+        }
+        let json = members.to_raw();
+        let text = |key: &str| metadata.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
+        let tags: Vec<String> = match metadata.get("tags") {
+            Some(Value::Array(tags)) => {
+                tags.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+            }
+            _ => Vec::new(),
+        };
+        let words = [tool.full_name.as_str(), &tool.raw_name, &tool.title, tool.source.as_str()]
+            .into_iter()
+            .chain(tool.description.as_deref())
+            .chain(tags.iter().map(String::as_str))
+            .collect::<Vec<_>>()
+            .join("\n")
+            .to_lowercase();
+        let digest = Sha256::digest(json.get().as_bytes()).into();
+        Self {
+            tool: Arc::clone(tool),
+            category: text("category"),
+            tags,
+            words,
+            digest,
+            json,
+            embedded: OnceLock::new(),
+        }
+    }
+
+    /// Its schemas as parts of a larger document, made when first needed.
+    pub(super) fn embedded(
+        &self,
+        make: impl FnOnce(&Tool) -> (Embedded, Option<Value>),
+    ) -> &(Embedded, Option<Value>) {
+        self.embedded.get_or_init(|| make(&self.tool))
+    }
+
+    /// Everything that is known of it.
+    pub(super) fn details(&self) -> Raw {
+        let mut members = Object::parse(&self.json).unwrap_or_default();
+        let advertised = Object::parse(&self.tool.shown).unwrap_or_default();
+        for (key, value) in advertised.members() {
+            if !members.contains(key) {
+                members.set(key, value.to_owned());
+            }
+        }
+        members.set("rawName", to_raw(&self.tool.raw_name));
+        members.set("displayName", to_raw(&self.tool.title));
+        members.set("permissions", to_raw(&self.tool.permissions));
+        if let Some(problem) = self.tool.schema_problem() {
+            members.set("schemaProblem", to_raw(problem));
+        }
+        members.to_raw()
+    }
+}
+
+fn put(members: &mut Object, advertised: &Object, key: &str) {
+    if let Some(value) = advertised.get(key) {
+        members.set(key, value.to_owned());
+    }
+}
+
+/// What the author wrote down, here or in the yard that the tool comes from.
+fn metadata(tool: &Tool, advertised: &Object) -> Map<String, Value> {
+    if !tool.metadata.is_empty() {
+        return tool.metadata.clone();
+    }
+    let meta = advertised.get("_meta").and_then(|meta| Object::parse(meta).ok());
+    let ours = meta.and_then(|meta| serde_json::from_str(meta.get(METADATA)?.get()).ok());
+    ours.unwrap_or_default()
+}

@@ -1,0 +1,59 @@
+//! The routes as a whole: what is documented is served, and what is not is refused in the words of the protocol.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use toolyard_hub::{Principal, Yard};
+use toolyard_sdk::{Native, Tool};
+use toolyard_wire::EndpointSettings;
+use tower::ServiceExt;
+
+use super::{Rest, RestSettings, routes};
+use crate::mcp::McpSettings;
+
+fn yard() -> Arc<Yard> {
+    let echo = Tool::raw("echo", |arguments: toolyard_hub::Raw, _: toolyard_sdk::Context| async move {
+        Ok(toolyard_hub::json::from_text(format!(r#"{{"content":[],"structuredContent":{arguments}}}"#)))
+    });
+    Yard::of([Native::new("native").tool(echo).into_source()])
+}
+
+async fn ask(method: &str, path: &str) -> (StatusCode, Option<String>, Value) {
+    let settings = RestSettings::like(&McpSettings::default(), &EndpointSettings::default());
+    let router = routes(Rest::new(yard(), settings));
+    let mut request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+    request.extensions_mut().insert(Principal::owner());
+    let response = router.oneshot(request).await.unwrap();
+    let (status, allow) = (response.status(), response.headers().get("allow").cloned());
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    let allow = allow.map(|allow| allow.to_str().unwrap().to_owned());
+    (status, allow, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+#[tokio::test]
+async fn every_documented_address_has_exactly_the_documented_methods() {
+    let (_, _, document) = ask("GET", "/openapi.json").await;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        if path == "/health" {
+            continue;
+        }
+        let (status, allow, body) = ask("PATCH", &path.replace(['{', '}'], "")).await;
+        assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        assert_eq!(body["error"]["code"], "METHOD_NOT_ALLOWED", "{path}");
+        let mut documented: Vec<String> =
+            item.as_object().unwrap().keys().map(|key| key.to_uppercase()).collect();
+        if documented.iter().any(|method| method == "GET") {
+            documented.push("HEAD".to_owned());
+        }
+        let mut served: Vec<String> =
+            allow.unwrap().split(',').map(|method| method.trim().to_owned()).collect();
+        documented.sort();
+        served.sort();
+        assert_eq!(documented, served, "{path}");
+    }
+    let execute = document["paths"]["/mcp/tools/echo/execute"].clone();
+    assert!(execute["post"].is_object(), "{execute}");
+}

@@ -1,0 +1,150 @@
+//! `GET /mcp/tools` and `GET /mcp/tools/{name}`: what there is to call, as far as this caller may call it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{Error, Kind, Principal};
+
+use super::answer::{VERSION, json};
+use super::errors::Failure;
+use super::query::{Query, page};
+use super::shelf::Shown;
+use super::{Caller, Name, Rest};
+
+/// Which tools somebody wants to see.
+struct Filter {
+    server: Option<String>,
+    category: Option<String>,
+    tags: Vec<String>,
+    words: Vec<String>,
+}
+
+impl Filter {
+    fn wants(&self, shown: &Shown) -> bool {
+        self.server.as_deref().is_none_or(|server| shown.tool.source.as_str() == server)
+            && self.category.as_deref().is_none_or(|category| shown.category.as_deref() == Some(category))
+            && self.tags.iter().all(|tag| shown.tags.contains(tag))
+            && self.words.iter().all(|word| shown.words.contains(word))
+    }
+}
+
+pub(super) async fn list(
+    State(rest): State<Arc<Rest>>,
+    Caller(principal): Caller,
+    request: Request,
+) -> Result<Response<Body>, Failure> {
+    let mut query = Query::read(request.uri().query());
+    let filter = Filter {
+        server: query.one("server"),
+        category: query.one("category"),
+        tags: query.all("tag"),
+        words: query.one("q").unwrap_or_default().split_whitespace().map(str::to_lowercase).collect(),
+    };
+    let limit = query.read_one("limit", page);
+    let after =
+        query.read_one("cursor", |text| read_cursor(text).ok_or_else(|| "is none of ours".to_owned()));
+    query.finish()?;
+
+    rest.yard.settle(rest.settings.start_wait).await;
+    let shelf = rest.shelf.of(&rest.yard);
+    let mut all = shelf.iter().filter(|shown| sees(&principal, shown) && filter.wants(shown));
+    if let Some(after) = after {
+        // A list that changed meanwhile has no such place any more; the client starts again.
+        all.by_ref()
+            .find(|shown| shown.tool.full_name.as_str() == after)
+            .ok_or_else(|| Failure::invalid_at("cursor", "is of a list that has changed", Value::Null))?;
+    }
+    let tools: Vec<&Shown> = all.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
+    let more = all.next().is_some();
+    let next = tools.last().filter(|_| more).map(|last| write_cursor(last.tool.full_name.as_str()));
+
+    let mut digest = Sha256::new();
+    digest.update(next.as_deref().unwrap_or_default());
+    tools.iter().for_each(|shown| digest.update(shown.digest));
+    let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(digest.finalize()));
+    let mut response = if has(request.headers(), &tag) {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        json(StatusCode::OK, write(&tools, next.as_deref()))
+    };
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    // Lists differ from caller to caller, and are asked for again each time: the tag makes that cheap.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(header::VARY, HeaderValue::from_static("Authorization"));
+    Ok(response)
+}
+
+pub(super) async fn show(
+    State(rest): State<Arc<Rest>>,
+    Caller(principal): Caller,
+    Name(name): Name,
+    request: Request,
+) -> Result<Response<Body>, Failure> {
+    Query::read(request.uri().query()).finish()?;
+    rest.yard.settle(rest.settings.start_wait).await;
+    let refuse = |error: Error| Failure::of(&error, "");
+    let tool = rest.yard.find_tool(&name, &principal).map_err(refuse)?;
+    if let Some(missing) = principal.lacks(&tool.permissions) {
+        let message = format!("{} needs the permission {missing}", tool.full_name);
+        return Err(Failure::of_kind(Kind::Forbidden, message));
+    }
+    let shelf = rest.shelf.of(&rest.yard);
+    let shown = shelf.iter().find(|shown| shown.tool.full_name == tool.full_name);
+    // It may have gone between the two looks.
+    let gone = || Failure::of_kind(Kind::UnknownTool, format!("{} is gone", tool.full_name));
+    Ok(json(StatusCode::OK, shown.ok_or_else(gone)?.details().get().to_owned()))
+}
+
+pub(super) fn sees(principal: &Principal, shown: &Shown) -> bool {
+    principal.lacks(&shown.tool.permissions).is_none()
+}
+
+fn write(tools: &[&Shown], next: Option<&str>) -> String {
+    let mut text =
+        String::with_capacity(64 + tools.iter().map(|shown| shown.json.get().len() + 1).sum::<usize>());
+    text.push_str(&format!(r#"{{"version":"{VERSION}","tools":["#));
+    for (at, shown) in tools.iter().enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str(shown.json.get());
+    }
+    text.push(']');
+    if let Some(next) = next {
+        text.push_str(&format!(r#","nextCursor":{}"#, to_raw(next)));
+    }
+    text.push('}');
+    text
+}
+
+/// Whether the client has this very list already.
+fn has(headers: &HeaderMap, tag: &str) -> bool {
+    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    known
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}
+
+/// A cursor names the last tool of the page before, so that it stays right when tools are added.
+fn write_cursor(last: &str) -> String {
+    format!("after.{last}")
+}
+
+fn read_cursor(cursor: &str) -> Option<String> {
+    let fine = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+    let last = cursor.strip_prefix("after.")?;
+    ((1..=64).contains(&last.len()) && last.chars().all(fine)).then(|| last.to_owned())
+}

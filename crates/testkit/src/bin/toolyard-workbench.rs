@@ -1,0 +1,110 @@
+//! Serves the workbench and the probe over HTTP for tests of the REST front, beside servers as odd as wanted, and prints
+//! its MCP address on standard output. Without a token anybody on this machine may come in.
+#![allow(clippy::print_stdout, reason = "the address is what the caller waits for")]
+#![allow(clippy::disallowed_methods, reason = "a process of its own, told by its environment")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{Limits, Permissions, Principal, Rate, SourceName, Yard, YardSettings};
+use toolyard_serve::{Auth, DoorSettings, EndpointSettings, McpSettings, ServeSettings, Token, bind};
+use toolyard_testkit::{probe, workbench};
+use toolyard_upstream::{CommandSettings, Common, Keeper, ServerSettings, TransportSettings, Upstream};
+
+const USAGE: &str = "toolyard-workbench [--token NAME=SECRET[=PERMISSION,...]]... [--odd KIND]... [--rate BURST] \
+    [--call-time MS] [--payload BYTES] [--limit BYTES] [--body-time MS] [--per-source N] [--drain MS]";
+
+type Failure = Box<dyn std::error::Error>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let mut limits = Limits::default();
+    let mut endpoint = EndpointSettings::default();
+    let (mut tokens, mut odd, mut drain) = (Vec::new(), Vec::new(), Duration::from_secs(1));
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let value = arguments.next().ok_or(USAGE)?;
+        match argument.as_str() {
+            "--token" => tokens.push(token(&value)?),
+            "--odd" => odd.push(value),
+            // As good as none after the burst, so that a test knows how many calls pass.
+            "--rate" => limits.rate = Some(Rate { per_second: 0.1, burst: value.parse()? }),
+            "--call-time" => limits.call_time = Duration::from_millis(value.parse()?),
+            "--payload" => limits.payload = value.parse()?,
+            "--per-source" => limits.per_source = Some(value.parse()?),
+            "--limit" => endpoint.body = value.parse()?,
+            "--body-time" => endpoint.body_time = Duration::from_millis(value.parse()?),
+            "--drain" => drain = Duration::from_millis(value.parse()?),
+            _ => return Err(USAGE.into()),
+        }
+    }
+    let yard = Yard::new(YardSettings { limits, ..YardSettings::default() });
+    yard.add(workbench::source());
+    yard.add(probe::source());
+    let upstreams = start(&yard, &odd)?;
+    let auth = if tokens.is_empty() { Auth::None(Principal::owner()) } else { Auth::Tokens(tokens) };
+    let door = DoorSettings { auth, hosts: Vec::new(), origins: Vec::new() };
+    let listen = ([127, 0, 0, 1], 0).into();
+    let settings =
+        ServeSettings { listen, door, mcp: McpSettings::default(), endpoint, annexes: Vec::new(), drain };
+    let bound = bind(yard, settings).await?;
+    println!("http://{}/mcp", bound.address());
+    let stop = CancellationToken::new();
+    let told = stop.clone();
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        terminate.recv().await;
+        told.cancel();
+    });
+    bound.serve(stop).await;
+    for upstream in upstreams {
+        upstream.stop().await;
+    }
+    Ok(())
+}
+
+/// Odd servers over stdio, each under the name of what is odd about it. Their programs are beside this one.
+fn start(yard: &Arc<Yard>, kinds: &[String]) -> Result<Vec<Arc<Upstream>>, Failure> {
+    let beside = |name: &str| std::env::current_exe().map(|me| me.with_file_name(name));
+    let me = to_raw(&json!({"name": "workbench", "version": "1"}));
+    let keeper = Keeper {
+        program: beside("toolyard-kept")?.into(),
+        args: vec!["keeper".into()],
+        path: std::env::var_os("PATH"),
+    };
+    let common = Common::new(keeper, me)?;
+    let mut started = Vec::new();
+    for kind in kinds {
+        let command = CommandSettings {
+            program: beside("toolyard-odd")?.display().to_string(),
+            args: vec![kind.clone(), "stdio".to_owned()],
+            env: BTreeMap::new(),
+            cwd: None,
+        };
+        let settings =
+            ServerSettings::new(SourceName::new(kind.as_str()), TransportSettings::Command(command));
+        let upstream = Upstream::start(settings, common.clone());
+        yard.add(Arc::clone(&upstream) as _);
+        started.push(upstream);
+    }
+    Ok(started)
+}
+
+/// A token, with all permissions or with the named ones only.
+fn token(text: &str) -> Result<Token, Failure> {
+    let mut parts = text.splitn(3, '=');
+    let (name, secret) = (parts.next().ok_or(USAGE)?, parts.next().ok_or(USAGE)?);
+    let permissions = match parts.next() {
+        None => Permissions::All,
+        Some(list) => {
+            let named = list.split(',').filter(|name| !name.is_empty());
+            Permissions::Only(named.map(ToOwned::to_owned).collect())
+        }
+    };
+    Ok(Token::new(secret, Principal::new(name, permissions)))
+}

@@ -1,0 +1,193 @@
+//! A source for tests of the REST front: the tools of the protocol's own examples, and one for each kind of result.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolyard_hub::Source;
+use toolyard_hub::json::{Raw, from_text, to_raw};
+use toolyard_sdk::{Content, Context, Json, Level, Native, Tool, ToolError, tool};
+
+/// The workbench, fresh.
+pub fn source() -> Arc<dyn Source> {
+    let counts = Arc::new(Mutex::new(HashMap::new()));
+    let count = Tool::new("count", move |params: Count| count(Arc::clone(&counts), params))
+        .description("Counts how often it was called under a name.");
+    Native::new("workbench")
+        .tools([analyze_code(), my_custom_tool(), advanced_tool(), sensitive_tool(), versioned_tool()])
+        .tools([count, say(), blocks(), refuse(), answer()])
+        .into_source()
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Analyze {
+    /// Path to the file to analyze
+    file_path: String,
+    #[serde(default)]
+    options: Options,
+}
+
+#[derive(Deserialize, JsonSchema, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Options {
+    #[schemars(range(min = 1, max = 5))]
+    depth: Option<f64>,
+    include_tests: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Analyzed {
+    analysis: Analysis,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Analysis {
+    complexity: f64,
+    lines: u32,
+    issues: Vec<String>,
+}
+
+/// Analyzes source code for quality and patterns
+#[tool]
+async fn analyze_code(params: Analyze) -> Result<Json<Analyzed>, ToolError> {
+    if params.file_path.starts_with("/invalid/") {
+        return Err(ToolError::invalid("filePath", "Path does not exist", params.file_path));
+    }
+    let lines = if params.options.include_tests { 300 } else { 150 };
+    let complexity = params.options.depth.unwrap_or(5.0);
+    Ok(Json(Analyzed { analysis: Analysis { complexity, lines, issues: Vec::new() } }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Custom {
+    input: String,
+    #[serde(default)]
+    options: Verbosity,
+}
+
+#[derive(Deserialize, JsonSchema, Default)]
+#[serde(default)]
+struct Verbosity {
+    verbose: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Processed {
+    success: bool,
+    data: Value,
+}
+
+/// Performs custom analysis
+#[tool]
+async fn my_custom_tool(params: Custom) -> Result<Json<Processed>, ToolError> {
+    let data = json!({"processed": params.input.to_uppercase(), "verbose": params.options.verbose});
+    Ok(Json(Processed { success: true, data }))
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Summary {
+    success: bool,
+    summary: &'static str,
+}
+
+/// Advanced tool with streaming and progress
+#[tool(version = "2.0.0", category = "analysis", tags = ["code", "quality"])]
+async fn advanced_tool(ctx: Context) -> Result<Json<Summary>, ToolError> {
+    ctx.report_progress(1.0, "Starting analysis");
+    let stream = ctx.stream();
+    for at in [30, 60, 90] {
+        ctx.log(Level::Info, format!("chunk {at}"));
+        stream.write(json!({"chunk": at, "data": format!("Result {at}")})).await;
+        ctx.report_progress(f64::from(at), format!("Processing {at}%"));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    stream.end();
+    ctx.report_progress(100.0, "Complete");
+    Ok(Json(Summary { success: true, summary: "Analysis complete" }))
+}
+
+/// Requires admin permissions
+#[tool(permissions = ["admin", "write"])]
+async fn sensitive_tool() -> Result<&'static str, ToolError> {
+    Ok("done")
+}
+
+/// Tool with version
+fn versioned_tool() -> Tool {
+    Tool::new("versioned_tool", || async { Ok("2.1.0") })
+        .description("Tool with version")
+        .version("2.1.0")
+        .deprecates("1.0.0")
+        .metadata("custom", json!({"pricing": "premium", "sla": "99.9%", "region": "us-east-1"}))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Count {
+    /// What is counted.
+    name: String,
+    /// How many milliseconds to take.
+    #[serde(default)]
+    ms: u64,
+    /// Whether to fail.
+    #[serde(default)]
+    fail: bool,
+}
+
+type Counts = Arc<Mutex<HashMap<String, u64>>>;
+
+async fn count(counts: Counts, params: Count) -> Result<String, ToolError> {
+    let number = {
+        let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = counts.entry(params.name).or_default();
+        *number += 1;
+        *number
+    };
+    tokio::time::sleep(Duration::from_millis(params.ms)).await;
+    if params.fail { Err(ToolError::failed(number)) } else { Ok(number.to_string()) }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Words {
+    /// What to say.
+    text: String,
+}
+
+/// Says a text back, as text.
+#[tool]
+async fn say(params: Words) -> Result<String, ToolError> {
+    Ok(params.text)
+}
+
+/// Gives text, a picture, a sound and a link.
+#[tool]
+async fn blocks() -> Result<Vec<Content>, ToolError> {
+    Ok(vec![
+        Content::text(r#"{"n":9007199254740993}"#),
+        Content::text("plain"),
+        Content::image(b"png", "image/png"),
+        Content::audio(b"wav", "audio/wav"),
+        Content::link("probe://note", "note"),
+    ])
+}
+
+/// Fails with more than words.
+fn refuse() -> Tool {
+    Tool::raw("refuse", |_: Raw, _: Context| async {
+        Ok(to_raw(&json!({
+            "content": [{"type": "text", "text": "out of"}, {"type": "text", "text": "paper"}],
+            "structuredContent": {"tray": 2},
+            "isError": true,
+        })))
+    })
+    .description("Fails with more than words.")
+}
+
+/// Answers with the result object that it is given.
+fn answer() -> Tool {
+    Tool::raw("answer", |arguments: Raw, _: Context| async move { Ok(from_text(arguments.get().to_owned())) })
+        .description("Answers with the result object that it is given.")
+}

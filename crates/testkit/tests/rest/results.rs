@@ -1,0 +1,91 @@
+//! What a result is: structured, JSON in text, text, or several blocks; and that nothing in it is altered.
+
+use serde_json::json;
+
+use super::workbench;
+
+#[tokio::test]
+async fn text_that_is_json_is_a_value_and_other_text_is_text() {
+    let server = workbench(&[]).await;
+    let say = async |text: &str| server.execute("say", json!({"text": text})).await.json()["result"].clone();
+    assert_eq!(say(r#"{"a": [1, 2]}"#).await, json!({"a": [1, 2]}));
+    assert_eq!(say("42").await, json!(42));
+    assert_eq!(say("Lift-off!").await, json!("Lift-off!"));
+    assert_eq!(say("{broken").await, json!("{broken"));
+    assert_eq!(say("").await, json!(""));
+}
+
+#[tokio::test]
+async fn several_blocks_are_a_list_with_pictures_and_sounds_as_data() {
+    let server = workbench(&[]).await;
+    let body = server.execute("blocks", json!({})).await.json();
+    assert_eq!(
+        body["result"],
+        json!([
+            {"n": 9_007_199_254_740_993_u64},
+            "plain",
+            {"type": "image", "data": "cG5n", "mimeType": "image/png"},
+            {"type": "audio", "data": "d2F2", "mimeType": "audio/wav"},
+            {"type": "resource_link", "uri": "probe://note", "name": "note"},
+        ])
+    );
+    assert_eq!(body.get("content"), None);
+    assert_eq!(server.execute("open", json!({"gate": "x", "n": 0})).await.json()["result"], json!(null));
+}
+
+#[tokio::test]
+async fn all_blocks_come_on_request() {
+    let server = workbench(&[]).await;
+    let body = json!({"params": {"text": "7"}});
+    let content = json!([{"type": "text", "text": "7"}]);
+    let asked = server.post("/mcp/tools/say/execute?content=full", &body).await.json();
+    assert_eq!((&asked["result"], &asked["content"]), (&json!(7), &content));
+    let headers = [("accept", "application/vnd.toolyard.content+json")];
+    let accepted = server.post_with("/mcp/tools/say/execute", &headers, &body).await;
+    assert_eq!(accepted.json()["content"], content);
+    assert_eq!(accepted.header("content-type"), Some("application/json"));
+    let wrong = server.post("/mcp/tools/say/execute?content=some", &body).await;
+    assert_eq!(wrong.refusal(), (400, "VALIDATION_ERROR".to_owned()));
+}
+
+#[tokio::test]
+async fn numbers_and_order_survive_in_both_directions() {
+    let server = workbench(&[]).await;
+    let odd = server.execute("odd", json!({})).await;
+    let structured = r#"{"z":9007199254740993,"a":18446744073709551616,"f":1.0,"x":1e400}"#;
+    assert!(odd.text.starts_with(&format!(r#"{{"success":true,"result":{structured},"#)), "{}", odd.text);
+    let params = r#"{"z":9007199254740993123,"a":1.0,"b":{"y":1E2,"x":-0}}"#;
+    let body = format!(r#"{{"params": {params}}}"#);
+    let headers = [("content-type", "application/json; charset=utf-8")];
+    let echoed =
+        server.request("POST", "/mcp/tools/echo/execute", &headers, body.as_bytes()).await.whole().await;
+    assert!(echoed.text.starts_with(&format!(r#"{{"success":true,"result":{params},"#)), "{}", echoed.text);
+}
+
+#[tokio::test]
+async fn what_servers_behind_say_comes_through() {
+    let server = workbench(&["--odd", "odd-content", "--odd", "array-output"]).await;
+    server.get("/mcp/tools").await;
+    let hologram = server.execute("hologram", json!({})).await;
+    let block = r#"{"type":"hologram","depth":9007199254740993,"data":{"b":1,"a":[]}}"#;
+    assert!(
+        hologram.text.contains(&format!(r#""result":["before",{block},"after",{{"type":"widget"}}]"#)),
+        "{hologram:?}"
+    );
+    assert_eq!(server.execute("array", json!({})).await.json()["result"], json!([1, 2, 3]));
+}
+
+#[tokio::test]
+async fn a_result_of_megabytes_comes_whole() {
+    let server = workbench(&[]).await;
+    let body = server.execute("big", json!({"bytes": 5_000_000})).await.json();
+    assert_eq!(body["result"].as_str().unwrap().len(), 5_000_000);
+}
+
+#[tokio::test]
+async fn a_result_that_is_no_result_is_nothing() {
+    let server = workbench(&[]).await;
+    assert_eq!(server.execute("answer", json!({"anything": 1})).await.json()["result"], json!(null));
+    let odd = json!({"content": "no list", "structuredContent": [1]});
+    assert_eq!(server.execute("answer", odd).await.json()["result"], json!([1]));
+}
