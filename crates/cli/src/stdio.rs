@@ -6,9 +6,11 @@ use tokio_util::sync::CancellationToken;
 use toolyard_serve::{StdioOptions, stdio_with};
 
 use crate::args::StdioArgs;
+use crate::config::Config;
 use crate::fleet::Fleet;
+use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
-use crate::{Exit, config, shared, yard};
+use crate::{Exit, config, outside, shared, yard};
 
 pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     let Some(config) = config::load_or_tell(&args.config) else {
@@ -25,8 +27,11 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         stop: stop.clone(),
         ..StdioOptions::default()
     };
-    let yard = yard::build(&config);
-    let mut fleet = Fleet::start(Arc::clone(&yard), shared::common()?, config, args.config, |_| {})?;
+    let common = shared::common()?;
+    let hooks = ConfiguredHooks::new(outside::client()?, &config.hooks);
+    let yard = yard::build(&config, Arc::clone(&hooks));
+    let reloaded = move |config: &Config| hooks.replace(&config.hooks);
+    let mut fleet = Fleet::start(Arc::clone(&yard), common, config, args.config, reloaded)?;
     let work = Box::pin(async {
         let served = tokio::select! {
             served = stdio_with(yard, options) => served.map_err(Into::into),
