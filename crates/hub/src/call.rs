@@ -45,7 +45,8 @@ impl Yard {
             Ok(resolved) => {
                 let id = watch.id();
                 let asked = Asked { id, principal, deadline, cancel, priority, context, meta, client, notes };
-                self.carry(resolved, asked).await
+                // In a box, because every future that waits for a call would be as large as this one.
+                Box::pin(self.carry(resolved, asked)).await
             }
             Err(error) => Err(error),
         };
