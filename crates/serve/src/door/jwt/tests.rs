@@ -198,7 +198,8 @@ async fn every_kind_of_key_is_understood() {
     let ed_jwk = json!({"kty": "OKP", "crv": "Ed25519", "kid": "ed", "x": encode(ed.public_key().as_ref())});
     let odd = json!({"kty": "oct", "kid": "shared", "k": "c2VjcmV0"});
     let jwt = fixed(&[odd, json!(7), rsa_jwk, p384_jwk, ed_jwk]);
-    let ways: [(&str, &str, &dyn Fn(&str) -> Vec<u8>); 5] = [
+    type Sign<'a> = &'a dyn Fn(&str) -> Vec<u8>;
+    let ways: [(&str, &str, Sign<'_>); 5] = [
         ("rsa", "RS256", &|text| sign_rsa(&rsa, &RSA_PKCS1_SHA256, text)),
         ("rsa", "RS384", &|text| sign_rsa(&rsa, &RSA_PKCS1_SHA384, text)),
         ("rsa", "PS512", &|text| sign_rsa(&rsa, &RSA_PSS_SHA512, text)),
