@@ -132,7 +132,7 @@ mod tests {
     }
 
     /// The details of an error about this one thing.
-    fn details(violation: serde_json::Value) -> serde_json::Value {
+    fn details(violation: &serde_json::Value) -> serde_json::Value {
         json!({
             "field": violation["field"],
             "reason": violation["reason"],
@@ -165,7 +165,7 @@ mod tests {
             check(schema, r#"{"n":"x"}"#),
             Err((
                 "invalid arguments for t: n: \"x\" is not of type \"integer\"".to_owned(),
-                details(json!({
+                details(&json!({
                     "pointer": "/n",
                     "field": "n",
                     "reason": "\"x\" is not of type \"integer\"",
@@ -177,7 +177,7 @@ mod tests {
             check(schema, "{}"),
             Err((
                 "invalid arguments for t: n: is required".to_owned(),
-                details(json!({"pointer": "/n", "field": "n", "reason": "is required", "provided": null}),),
+                details(&json!({"pointer": "/n", "field": "n", "reason": "is required", "provided": null}),),
             ))
         );
     }
@@ -211,7 +211,10 @@ mod tests {
         let (message, told) = check(r#"{"properties":{"n":{"type":"integer"}}}"#, &long).unwrap_err();
         assert_eq!(message, "invalid arguments for t: n: value is not of type \"integer\"");
         let reason = "value is not of type \"integer\"";
-        assert_eq!(told, details(json!({"pointer": "/n", "field": "n", "reason": reason, "provided": null})));
+        assert_eq!(
+            told,
+            details(&json!({"pointer": "/n", "field": "n", "reason": reason, "provided": null}))
+        );
     }
 
     #[test]

@@ -57,9 +57,10 @@ pub(super) async fn list(
     let mut all = shelf.iter().filter(|shown| sees(&principal, shown) && filter.wants(shown));
     if let Some(after) = after {
         // A list that changed meanwhile has no such place any more; the client starts again.
-        all.by_ref()
-            .find(|shown| shown.tool.full_name.as_str() == after)
-            .ok_or_else(|| Failure::invalid_at("cursor", "is of a list that has changed", Value::Null))?;
+        if !all.by_ref().any(|shown| shown.tool.full_name.as_str() == after) {
+            let failure = Failure::invalid_at("cursor", "is of a list that has changed", Value::Null);
+            return Err(Failure { status: StatusCode::CONFLICT, ..failure });
+        }
     }
     let tools: Vec<&Shown> = all.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
     let more = all.next().is_some();
