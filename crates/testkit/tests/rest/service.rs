@@ -53,6 +53,14 @@ async fn readiness_waits_for_sources_that_are_starting() {
 }
 
 #[tokio::test]
+async fn a_tool_of_a_server_that_is_still_starting_is_waited_for() {
+    let server = workbench(&["--odd", "slow-start"]).await;
+    assert_eq!(server.get("/ready").await.status, 503);
+    let answer = server.execute("mcp__slow-start__echo", json!({"n": 1})).await;
+    assert_eq!((answer.status, &answer.json()["result"]), (200, &json!({"n": 1})));
+}
+
+#[tokio::test]
 async fn calls_are_counted_by_how_they_ended() {
     let server = workbench(&[]).await;
     for _ in 0..20 {
