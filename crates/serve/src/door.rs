@@ -7,12 +7,11 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::IntoResponse;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use toolyard_hub::Principal;
 
-use crate::rest::refusal_body;
+use crate::rest::refusal;
 use crate::router::PUBLIC;
 
 /// What the door obeys.
@@ -132,8 +131,7 @@ impl Turned {
                 (StatusCode::UNAUTHORIZED, Some(challenge), "this bearer token is not known")
             }
         };
-        let body = refusal_body(path, status, text);
-        let mut response = (status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
+        let mut response = refusal(path, status, text);
         if let Some(challenge) = challenge {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }

@@ -168,13 +168,14 @@ pub(crate) async fn wrong_method(request: Request) -> Response<Body> {
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message).into_response()
 }
 
-/// What the body of a refusal at the door says: in the words of MCP at its own addresses, else in those of REST.
-pub(crate) fn refusal_body(path: &str, status: StatusCode, text: &str) -> String {
+/// A refusal at the door: in the words of MCP at its own addresses, else in those of REST.
+pub(crate) fn refusal(path: &str, status: StatusCode, text: &str) -> Response<Body> {
     if path == "/mcp" || (path.starts_with("/servers/") && path.ends_with("/mcp")) {
-        return json!({"jsonrpc": "2.0", "error": {"code": -32600, "message": text}}).to_string();
+        let body = json!({"jsonrpc": "2.0", "error": {"code": -32600, "message": text}});
+        return answer::of(status, &body);
     }
     let kind = if status == StatusCode::UNAUTHORIZED { Kind::Unauthenticated } else { Kind::Forbidden };
-    answer::failure(&Failure::of_kind(kind, text), "", &answer::Stamp::now())
+    with_version(Failure { status, ..Failure::of_kind(kind, text) }.into_response())
 }
 
 fn with_version(mut response: Response<Body>) -> Response<Body> {

@@ -12,7 +12,9 @@ use toolyard_wire::EndpointSettings;
 use tower::ServiceExt;
 
 use super::errors::words;
-use super::{Rest, RestSettings, refusal_body, routes};
+use super::executions::tests::execution;
+use super::run::Job;
+use super::{Rest, RestSettings, refusal, routes};
 use crate::mcp::McpSettings;
 
 fn yard() -> Arc<Yard> {
@@ -86,16 +88,35 @@ async fn every_address_and_every_error_is_in_the_documentation() {
     assert_eq!(missing, Vec::<String>::new());
 }
 
-#[test]
-fn the_door_speaks_the_language_of_the_address() {
-    let said = |path| -> Value {
-        serde_json::from_str(&refusal_body(path, StatusCode::UNAUTHORIZED, "no \"token\"")).unwrap()
+#[tokio::test]
+async fn the_door_speaks_the_language_of_the_address() {
+    let said = async |path: &str| -> (Option<String>, Value) {
+        let response = refusal(path, StatusCode::UNAUTHORIZED, "no \"token\"");
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+        let version = response.headers().get("x-mcp-version").map(|value| value.to_str().unwrap().to_owned());
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (version, serde_json::from_slice(&bytes).unwrap())
     };
     for path in ["/mcp", "/servers/x/mcp"] {
-        assert_eq!(said(path)["error"], json!({"code": -32600, "message": "no \"token\""}));
+        let error = json!({"code": -32600, "message": "no \"token\""});
+        assert_eq!(said(path).await, (None, json!({"jsonrpc": "2.0", "error": error})));
     }
     for path in ["/mcp/tools", "/mcp/", "/metrics", "/x"] {
-        assert_eq!(said(path)["error"], json!({"code": "AUTHENTICATION_ERROR", "message": "no \"token\""}));
-        assert_eq!(said(path)["success"], false);
+        let (version, body) = said(path).await;
+        assert_eq!((version.as_deref(), &body["success"]), (Some("1.0"), &json!(false)));
+        assert_eq!(body["error"], json!({"code": "AUTHENTICATION_ERROR", "message": "no \"token\""}));
     }
+}
+
+#[tokio::test]
+async fn an_execution_whose_task_is_lost_still_ends() {
+    let settings = RestSettings::like(&McpSettings::default(), &EndpointSettings::default());
+    let rest = Rest::new(yard(), settings);
+    let execution = execution();
+    assert!(rest.executions.begin(&execution));
+    let (_sender, updates) = tokio::sync::mpsc::channel(1);
+    drop(Job::new(Arc::clone(&rest), Arc::clone(&execution), None, updates));
+    let ending = execution.wait().await;
+    assert_eq!(ending.answer.as_ref().unwrap_err().kind(), Kind::Bug);
+    assert!(rest.executions.all().iter().all(|execution| execution.ending().is_some()));
 }

@@ -18,6 +18,9 @@ use super::query::{Query, page};
 use super::shelf::Shown;
 use super::{Caller, Name, Rest};
 
+/// The longest search, in characters.
+const LONGEST_SEARCH: usize = 200;
+
 /// Which tools somebody wants to see.
 struct Filter {
     server: Option<String>,
@@ -45,7 +48,7 @@ pub(super) async fn list(
         server: query.one("server"),
         category: query.one("category"),
         tags: query.all("tag"),
-        words: query.one("q").unwrap_or_default().split_whitespace().map(str::to_lowercase).collect(),
+        words: query.read_one("q", words).unwrap_or_default(),
     };
     let limit = query.read_one("limit", page);
     let after =
@@ -85,6 +88,14 @@ pub(super) async fn list(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("Authorization"));
     Ok(response)
+}
+
+/// The words of a search. Every tool is searched for each, so that there are only so many.
+fn words(text: &str) -> Result<Vec<String>, String> {
+    if text.chars().count() > LONGEST_SEARCH {
+        return Err(format!("may have {LONGEST_SEARCH} characters"));
+    }
+    Ok(text.split_whitespace().map(str::to_lowercase).collect())
 }
 
 pub(super) async fn show(

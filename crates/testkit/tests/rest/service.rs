@@ -92,6 +92,34 @@ async fn calls_are_counted_by_how_they_ended() {
 }
 
 #[tokio::test]
+async fn the_calls_of_a_crowd_are_all_answered_and_all_counted() {
+    let server = workbench(&["--per-source", "4"]).await;
+    let caller = async |number: usize| {
+        let priority = ["low", "normal", "high"][number % 3];
+        for at in 0..10 {
+            let name = format!("{number}-{at}");
+            let body = json!({"params": {"name": name, "ms": 1}, "context": {"priority": priority}});
+            let answer = server.post("/mcp/tools/count/execute", &body).await;
+            assert_eq!((answer.status, &answer.json()["result"]), (200, &json!(1)), "{answer:?}");
+        }
+    };
+    futures_util::future::join_all((0..64).map(caller)).await;
+    let line = r#"toolyard_calls_total{source="workbench",tool="count",end="answered"} 640"#;
+    let text = soon("the counters", async {
+        loop {
+            let text = server.get("/metrics").await.text;
+            if text.contains(line) {
+                return text;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    assert!(text.contains("toolyard_events_missed_total 0"), "{text}");
+    assert!(!text.contains("toolyard_calls_in_flight{"), "{text}");
+}
+
+#[tokio::test]
 async fn the_document_names_every_tool_and_holds_together() {
     let server = workbench(&["--odd", "bad-schema", "--odd", "null-schema", "--odd", "unknown-keys"]).await;
     let document = server.get("/openapi.json").await.json();
