@@ -34,7 +34,12 @@ pub(super) async fn execute(
     let began = Began::now();
     let (parts, body) = request.into_parts();
     let order = intake::read(&parts, body, &rest.settings).await?;
-    let tool = rest.yard.find_tool(&name, &principal).ok();
+    let mut tool = rest.yard.find_tool(&name, &principal).ok();
+    if tool.is_none() && !rest.yard.is_settled() {
+        // It may be of a source that is still starting.
+        rest.yard.settle(rest.settings.start_wait).await;
+        tool = rest.yard.find_tool(&name, &principal).ok();
+    }
     check_name(&rest, &order, &name, tool.as_deref(), &principal)?;
 
     let about = About {
