@@ -1,3 +1,5 @@
+//! Requests over connections of our own against servers that are played by hand.
+
 use http::{HeaderMap, Method};
 use reqwest::Url;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
