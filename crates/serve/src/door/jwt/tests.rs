@@ -330,6 +330,36 @@ async fn an_issuer_that_cannot_be_reached_is_not_the_callers_fault() {
     assert_eq!(jwt.vouch(&token).await, Err(Reason::JwtKeysUnavailable));
 }
 
+#[tokio::test(start_paused = true)]
+async fn while_keys_are_asked_for_again_the_old_ones_do_for_everybody_else() {
+    let issuer = Issuer::new();
+    let text = json!({"keys": [issuer.jwk("ec")]}).to_string();
+    let count = Arc::new(AtomicUsize::new(0));
+    let fetch: FetchKeys = {
+        let count = Arc::clone(&count);
+        Arc::new(move || {
+            let (text, slow) = (text.clone(), count.fetch_add(1, Ordering::SeqCst) > 0);
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_secs(if slow { 3600 } else { 0 })).await;
+                Ok(text)
+            })
+        })
+    };
+    let jwt = Arc::new(trusting(KeySource::fetched(fetch)));
+    let token = issuer.sign(&head(), &claims());
+    assert!(jwt.vouch(&token).await.is_ok());
+    tokio::time::advance(Duration::from_secs(700)).await;
+    let asking = tokio::spawn({
+        let (jwt, token) = (Arc::clone(&jwt), token.clone());
+        async move { jwt.vouch(&token).await.is_ok() }
+    });
+    tokio::task::yield_now().await;
+    let began = tokio::time::Instant::now();
+    assert!(jwt.vouch(&token).await.is_ok());
+    assert_eq!((began.elapsed(), count.load(Ordering::SeqCst)), (Duration::ZERO, 2));
+    assert!(asking.await.unwrap());
+}
+
 /// A private key that was made for this test and is good for nothing else.
 fn rsa_key() -> Vec<u8> {
     use base64::engine::general_purpose::STANDARD;
