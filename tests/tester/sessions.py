@@ -75,6 +75,7 @@ class Sessions:
         commands = Commands(Path(servers), self.work)
         self.cases = cases(self.work, commands)
         self.rootless = commands.filesystem[:-1]
+        self.old = commands.everything["sse"]
         self.direct = {}
 
     def run(self, script, mode, transport):
@@ -113,6 +114,7 @@ class Sessions:
             for case in self.cases:
                 self.visit(label, client, case)
             self.roots(label, client)
+            self.old_transport(label, client)
             self.unconnected(label, "after disconnecting", client)
         finally:
             code, complaints = client.close()
@@ -163,6 +165,25 @@ class Sessions:
         good = str(self.work.files) in said
         self.tally.report(good, f"{label}: a server that asks for roots between calls gets them", said)
         client.ask("disconnect", {})
+
+    def old_transport(self, label, client):
+        """A server that only speaks HTTP+SSE is connected to, and said to be one."""
+        port = processes.free_port()
+        server = subprocess.Popen(self.old, env=environment(self.home, PORT=str(port)), stderr=subprocess.DEVNULL)
+        try:
+            processes.wait_for(port)
+            ask = lambda tool, **arguments: Answer(tool, client.ask(tool, arguments)).body
+            answer = ask("connect_to_server", url=f"http://127.0.0.1:{port}/sse")
+            connection = answer.get("connection", {})
+            good = connection.get("transport") == "streaming-http" and "HTTP+SSE" in answer.get("message", "")
+            self.tally.report(good, f"{label}: a server of the old transport is connected to and said to be one", answer)
+            called = ask("call_tool", name="echo", arguments={"message": "hi"})
+            said = called.get("tool_call", {}).get("result", {}).get("content")
+            self.tally.report(said == [{"type": "text", "text": "Echo: hi"}], f"{label}: and called", called)
+            client.ask("disconnect", {})
+        finally:
+            server.kill()
+            server.wait()
 
     def visit(self, label, client, case):
         self.work.restore()

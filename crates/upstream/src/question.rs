@@ -57,13 +57,17 @@ async fn answer(calls: &Calls, whom: Whom, request: &Request, tag: Option<u64>) 
     }
     let params = request.params.clone().unwrap_or_else(|| to_raw(&json!({})));
     let kind = kind(&request.method, &params).ok_or_else(|| RpcError::method_not_found(&request.method))?;
+    let mut adopted = None;
     let flight = match whom {
         // Nobody has said on this connection that they can be asked.
         Whom::Nobody => None,
         // Some servers ask between calls, such as for the roots as soon as they are met: whoever calls next is asked.
-        Whom::Caller => match tag.and_then(|tag| calls.get(tag)) {
+        Whom::Caller => match tag.and_then(|tag| calls.get(tag)).or_else(|| calls.latest()) {
             Some(flight) => Some(flight),
-            None => tokio::time::timeout(NEXT_CALL, calls.latest_or_next()).await.ok(),
+            None => {
+                adopted = tokio::time::timeout(NEXT_CALL, calls.adopt()).await.ok();
+                adopted.as_ref().and_then(|adopted| adopted.flight().cloned())
+            }
         },
     };
     let flight = flight.ok_or_else(|| RpcError::method_not_found(&request.method))?;
@@ -72,6 +76,7 @@ async fn answer(calls: &Calls, whom: Whom, request: &Request, tag: Option<u64>) 
     let question = Question { key: flight.next_key(), kind, params };
     let answers = flight.client.ask(vec![question]).await.map_err(|error| refused(&error))?;
     let answer = answers.into_iter().next().map(|(_, answer)| answer);
+    drop(adopted);
     answer.ok_or_else(|| RpcError::new(code::INTERNAL, "the client gave no answer"))
 }
 
