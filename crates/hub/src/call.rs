@@ -52,7 +52,7 @@ impl Yard {
             }
             Err(error) => Err(error),
         };
-        watch.end(&outcome).await;
+        let outcome = watch.end(&outcome).await.and(outcome);
         match (outcome, own) {
             (Err(error), Some((source, tool))) => source.in_own_words(&tool.raw_name, &error).ok_or(error),
             (outcome, _) => outcome,
@@ -60,6 +60,9 @@ impl Yard {
     }
 
     async fn carry(&self, resolved: Resolved, request: Asked) -> Result<Outcome, Error> {
+        if let Some(recorder) = &self.recorder {
+            recorder.admit()?;
+        }
         if let (Some(notes), Some(tool)) = (&request.notes, &resolved.tool) {
             let _ = notes.tool.set(Arc::clone(tool));
         }
