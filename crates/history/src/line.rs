@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde::Serialize;
+use serde_json::Value;
 use toolyard_hub::json::from_text;
-use toolyard_hub::{CallRecord, Raw, Timestamp};
+use toolyard_hub::{CallRecord, Error, Kind, Raw, Timestamp};
 
 use crate::redact::Redaction;
 
@@ -70,10 +71,9 @@ pub(crate) fn line(record: &CallRecord<'_>, redaction: Option<&Redaction>) -> St
         // Whole microseconds: a call may well take less than a millisecond.
         duration_ms: (record.duration.as_secs_f64() * 1e6).round() / 1e3,
         ended: record.ended.as_str(),
-        error: record.error.map(|error| Reason {
-            kind: error.kind().as_str(),
-            message: cut(error.message(), LONGEST_MESSAGE),
-        }),
+        error: record
+            .error
+            .map(|error| Reason { kind: error.kind().as_str(), message: told(error, LONGEST_MESSAGE) }),
         arguments: kept.map(|(raw, redaction)| from_text(redaction.apply(raw.get()))),
         arguments_left_out: large,
     };
@@ -83,6 +83,20 @@ pub(crate) fn line(record: &CallRecord<'_>, redaction: Option<&Redaction>) -> St
     }
     text.push('\n');
     text
+}
+
+/// The message of an error, as it may be kept. What is wrong with arguments is told by repeating them, so only where they
+/// are wrong is kept.
+pub(crate) fn told(error: &Error, most: usize) -> Cow<'_, str> {
+    if error.kind() != Kind::InvalidArguments {
+        return cut(error.message(), most);
+    }
+    let field = |of: &Value| of["field"].as_str().filter(|field| !field.is_empty()).map(str::to_owned);
+    let details = error.details().unwrap_or(&Value::Null);
+    let all = details["violations"].as_array().map(|all| all.iter().filter_map(field).collect());
+    let all: Vec<String> = all.unwrap_or_else(|| field(details).into_iter().collect());
+    let text = if all.is_empty() { String::new() } else { format!(": {}", all.join(", ")) };
+    Cow::Owned(cut(&format!("the arguments are wrong{text}"), most).into_owned())
 }
 
 /// The beginning of a text that a stranger chose.
@@ -116,7 +130,7 @@ pub(crate) mod tests {
     use toolyard_hub::json::from_text;
     use toolyard_hub::{CallRecord, Ended, Error, ExecutionId, Kind, MadeBy, Priority, SourceName, Thing};
 
-    use super::line;
+    use super::{line, told};
     use crate::redact::Redaction;
 
     /// A call of `ada`'s that was answered.
@@ -191,6 +205,25 @@ pub(crate) mod tests {
             (&read["error"]["message"], &read["arguments"]),
             (&json!(hostile), &json!({"k\n": hostile}))
         );
+    }
+
+    #[test]
+    fn what_is_said_of_wrong_arguments_does_not_repeat_them() {
+        let error = |details: Value| {
+            Error::new(Kind::InvalidArguments, r#"pin: "hunter2" is not of type "integer""#)
+                .with_details(details)
+        };
+        for (details, message) in [
+            (
+                json!({"field": "pin", "violations": [{"field": "pin", "reason": "\"hunter2\" is bad"}, {"field": "a.b"}]}),
+                "the arguments are wrong: pin, a.b",
+            ),
+            (json!({"field": "pin", "reason": "hunter2"}), "the arguments are wrong: pin"),
+            (json!({"field": "", "provided": "hunter2"}), "the arguments are wrong"),
+            (json!("hunter2"), "the arguments are wrong"),
+        ] {
+            assert_eq!(told(&error(details), 100), message);
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use toolyard_hub::{BoxFuture, CallRecord, ExecutionId, History, HistoryError, Hi
 
 pub use self::open::StoreError;
 use self::writer::{Order, write_on};
-use crate::line::cut;
+use crate::line::{cut, told};
 
 /// How many records wait to be written.
 const WAITING: usize = 8_192;
@@ -76,7 +76,7 @@ impl Store {
             at: record.at,
             duration: record.duration,
             ended: record.ended,
-            error: record.error.map(|error| cut(error.message(), LONGEST_MESSAGE).into_owned()),
+            error: record.error.map(|error| told(error, LONGEST_MESSAGE).into_owned()),
         };
         if self.orders.try_send(Order::Keep(Box::new(call))).is_err()
             && self.lost.fetch_add(1, Ordering::Relaxed) == 0
