@@ -123,7 +123,7 @@ impl Audit {
                     // As if the connection had been lost: the call may have been carried out.
                     Err(Error::new(
                         Kind::ConnectionLost,
-                        "the call was made, but cannot be put on record, so its outcome is withheld",
+                        "the call cannot be put on record, so what became of it is withheld",
                     ))
                 }
             }
