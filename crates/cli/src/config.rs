@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use toolyard_history::{AuditSettings, StoreSettings};
 use toolyard_hub::{Bounds, Limits, ResultChecks, SourceName};
 
 use crate::args::AuthMode;
@@ -24,6 +25,7 @@ mod limits;
 mod load;
 mod origin;
 mod problem;
+mod records;
 mod server;
 mod surroundings;
 #[cfg(test)]
@@ -59,6 +61,10 @@ pub(crate) struct Config {
     pub(crate) access: Access,
     /// Endpoints that are asked before calls and told afterwards.
     pub(crate) hooks: Vec<HookSettings>,
+    /// The audit, if there is to be one.
+    pub(crate) audit: Option<AuditSettings>,
+    /// The history, if there is to be one.
+    pub(crate) history: Option<StoreSettings>,
     pub(crate) limits: LimitKeys,
     pub(crate) tester: TesterKeys,
     results: ResultChecks,

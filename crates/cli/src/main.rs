@@ -8,6 +8,7 @@ mod config;
 mod demo;
 mod fleet;
 mod keeper;
+mod keeping;
 mod login;
 mod outside;
 mod serve;

@@ -14,6 +14,7 @@ use toolyard_tester::{Servers, Sharing, Tester};
 use crate::args::{AuthMode, ServeArgs};
 use crate::config::{Config, TokenEntry};
 use crate::fleet::{self, Crew, Fleet, Manned};
+use crate::keeping::{Keeping, Readers};
 use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
 use crate::{Exit, config, outside, shared, token, yard};
@@ -35,7 +36,8 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let own: Vec<Token> = token.iter().map(|token| Token::new(token, owner.clone())).collect();
     let http = outside::client()?;
     let hooks = ConfiguredHooks::new(http.clone(), &config.hooks);
-    let yard = yard::build(&config, Arc::clone(&hooks));
+    let keeping = Keeping::open(&config, Readers::Some)?;
+    let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
     let keyring = Keyring::default();
     let hang = {
         let (keyring, yard) = (keyring.clone(), Arc::clone(&yard));
@@ -62,7 +64,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         Tester::new(config.tester.settings(Sharing::Session), common.clone(), Arc::clone(&directory));
     let annex = Annex {
         name: "tester",
-        yard: yard::build_tester(&config, &tester),
+        yard: yard::build_tester(&config, &tester, &keeping),
         identity: yard::tester_identity(),
     };
     let settings = ServeSettings {
@@ -99,7 +101,9 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         fleet.stop().await;
         served
     });
-    let done = until_stopped(stop.clone(), work).await?.transpose()?;
+    let done = until_stopped(stop.clone(), work).await;
+    keeping.close().await;
+    let done = done?.transpose()?;
     Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
 }
 

@@ -10,6 +10,7 @@ use toolyard_tester::{Servers, Sharing, Tester};
 use crate::args::{Expose, StdioArgs};
 use crate::config::Config;
 use crate::fleet::{Crew, Fleet, Manned};
+use crate::keeping::{Keeping, Readers};
 use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
 use crate::{Exit, config, outside, shared, yard};
@@ -31,6 +32,8 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     };
     let (common, directory) = (shared::common()?, Servers::default());
     let hooks = ConfiguredHooks::new(outside::client()?, &config.hooks);
+    // Nobody reads past calls over standard input; the audit is for whoever runs us.
+    let keeping = Keeping::open(&config, Readers::None)?;
     let exposed = |what| args.expose.contains(&what);
     let tester = exposed(Expose::Tester).then(|| {
         Tester::new(config.tester.settings(Sharing::Process), common.clone(), Arc::clone(&directory))
@@ -39,10 +42,10 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         // Servers are then started when they are tested, not before.
         (Some(tester), false) => {
             options.mcp.identity = yard::tester_identity();
-            (yard::build_tester(&config, tester), Manned::Not)
+            (yard::build_tester(&config, tester, &keeping), Manned::Not)
         }
         (tester, _) => {
-            let yard = yard::build(&config, Arc::clone(&hooks));
+            let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
             if let Some(tester) = tester {
                 yard.add(Arc::clone(tester) as Arc<dyn Source>);
             }
@@ -63,6 +66,8 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         fleet.stop().await;
         served
     });
-    let done = until_stopped(stop, work).await?.transpose()?;
+    let done = until_stopped(stop, work).await;
+    keeping.close().await;
+    let done = done?.transpose()?;
     Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
 }

@@ -9,12 +9,13 @@ use toolyard_tester::Tester;
 
 use crate::config::Config;
 use crate::demo;
+use crate::keeping::Keeping;
 use crate::outside::ConfiguredHooks;
 
-/// The yard, around whose calls these hooks are.
-pub(crate) fn build(config: &Config, hooks: Arc<ConfiguredHooks>) -> Arc<Yard> {
+/// The yard, around whose calls these hooks are, and what is kept of them.
+pub(crate) fn build(config: &Config, hooks: Arc<ConfiguredHooks>, keeping: &Keeping) -> Arc<Yard> {
     let settings = YardSettings { limits: config.limits(), hooks: vec![hooks], ..YardSettings::default() };
-    let yard = Yard::new(settings);
+    let yard = Yard::new(keeping.of(settings));
     if config.demo {
         yard.add(demo::source());
     }
@@ -22,8 +23,9 @@ pub(crate) fn build(config: &Config, hooks: Arc<ConfiguredHooks>) -> Arc<Yard> {
 }
 
 /// The yard of the tester: its own, so that its tools are not among those that it tests.
-pub(crate) fn build_tester(config: &Config, tester: &Arc<Tester>) -> Arc<Yard> {
-    let yard = Yard::new(YardSettings { limits: config.limits(), ..YardSettings::default() });
+pub(crate) fn build_tester(config: &Config, tester: &Arc<Tester>, keeping: &Keeping) -> Arc<Yard> {
+    let settings = YardSettings { limits: config.limits(), ..YardSettings::default() };
+    let yard = Yard::new(keeping.of(settings));
     yard.add(Arc::clone(tester) as Arc<dyn Source>);
     yard
 }

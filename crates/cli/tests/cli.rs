@@ -3,6 +3,7 @@
 
 mod cli {
     mod access;
+    mod audit;
     mod gateway;
     mod hooks;
     mod keeping;

@@ -41,8 +41,10 @@ impl Yard {
             request;
         let resolved = resolve(&self.catalog(), what, &principal, &context);
         watch.start(resolved.as_ref().ok());
+        let admitted = self.recorder.as_ref().map_or(Ok(()), |recorder| recorder.admit());
+        let made = admitted.is_ok();
         let mut own = None;
-        let outcome = match resolved {
+        let outcome = match admitted.and(resolved) {
             Ok(resolved) => {
                 own = resolved.tool.clone().map(|tool| (Arc::clone(&resolved.source), tool));
                 let id = watch.id();
@@ -52,7 +54,9 @@ impl Yard {
             }
             Err(error) => Err(error),
         };
-        watch.end(&outcome).await;
+        let recorded = watch.end(&outcome).await;
+        // That a call was not made may be said without a record of it.
+        let outcome = if made { recorded.and(outcome) } else { outcome };
         match (outcome, own) {
             (Err(error), Some((source, tool))) => source.in_own_words(&tool.raw_name, &error).ok_or(error),
             (outcome, _) => outcome,

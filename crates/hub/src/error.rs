@@ -68,6 +68,11 @@ impl Kind {
             Self::Bug => "internal error",
         }
     }
+
+    /// The kind of these words, where records are read back.
+    pub fn from_words(words: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == words)
+    }
 }
 
 /// Why a call has no outcome: what failed, for which named thing, and what to do next where we know.

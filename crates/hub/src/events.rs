@@ -63,6 +63,18 @@ pub enum Ended {
     Dropped,
 }
 
+impl Ended {
+    /// One word for it; which kind of error is told beside it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Failed => "failed",
+            Self::Error(_) => "error",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
 /// Which lists of the catalog changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Change {

@@ -13,6 +13,7 @@ mod execution;
 #[cfg(test)]
 mod fake;
 pub mod glob;
+mod history;
 mod hooks;
 pub mod json;
 mod limits;
@@ -42,6 +43,7 @@ pub use deadline::Deadline;
 pub use error::{Error, Kind, Origin};
 pub use events::{Change, Ended, Event, Events};
 pub use execution::{ExecutionId, NoExecutionId};
+pub use history::{History, HistoryError, HistoryQuery, Mark, NoMark, PastCall, Standing};
 pub use hooks::{Before, HookCall, Hooks};
 pub use json::Raw;
 pub use limits::{Bounds, Limits, Rate};

@@ -19,10 +19,21 @@ pub trait Recorder: Send + Sync {
         false
     }
 
+    /// Whether calls may be made now; one that may not is refused before it reaches its source, and recorded as any
+    /// other.
+    fn admit(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Takes the record in at once; the future completes when it is safe. The corridor waits for that before the
     /// answer goes out, however long it takes. Where the caller has hung up, nobody waits, and the future is dropped:
-    /// the record is to be kept all the same.
-    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, ()>;
+    /// the record is to be kept all the same. An error goes out in place of the answer.
+    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), Error>>;
+
+    /// How many records could not be kept since the start.
+    fn lost(&self) -> u64 {
+        0
+    }
 }
 
 /// Who, what, when, how long, and how it ended.

@@ -104,6 +104,13 @@ impl Thing {
             Self::Completion => "completion",
         }
     }
+
+    /// The thing of this word, where records are read back.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Tool, Self::Resource, Self::Prompt, Self::Completion]
+            .into_iter()
+            .find(|thing| thing.as_str() == word)
+    }
 }
 
 /// What an argument completion is for.
@@ -120,6 +127,16 @@ pub enum Priority {
     #[default]
     Normal,
     High,
+}
+
+impl Priority {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+        }
+    }
 }
 
 /// What the caller said about the occasion; recorded and handed to hooks.
@@ -145,4 +162,13 @@ pub enum MadeBy {
     Caller,
     /// A program that the caller runs. It waits for its calls, so they must not wait for the caller's own places.
     Program,
+}
+
+impl MadeBy {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Program => "program",
+        }
+    }
 }

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::catalog::Catalog;
 use crate::events::{Event, Events};
+use crate::history::History;
 use crate::hooks::Hooks;
 use crate::limits::Limits;
 use crate::name::{FullName, SourceName};
@@ -31,6 +32,7 @@ pub struct Yard {
     limits: ArcSwap<Limits>,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
+    history: Option<Arc<dyn History>>,
     events: Events,
     restricted: AtomicBool,
     /// How many refreshes were asked for, and up to which of them the catalog is current.
@@ -47,6 +49,8 @@ pub struct YardSettings {
     pub hooks: Vec<Arc<dyn Hooks>>,
     /// Who keeps a record of every call, if anybody does.
     pub recorder: Option<Arc<dyn Recorder>>,
+    /// Where past calls are read from, if they are kept.
+    pub history: Option<Arc<dyn History>>,
 }
 
 /// Whose calls share a number of places.
@@ -70,12 +74,23 @@ impl Yard {
             limits: ArcSwap::from_pointee(settings.limits),
             hooks: settings.hooks,
             recorder: settings.recorder,
+            history: settings.history,
             events: Events::default(),
             restricted: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
             served: AtomicU64::new(0),
             status: Notify::new(),
         })
+    }
+
+    /// Where past calls are read from, if they are kept.
+    pub fn history(&self) -> Option<&Arc<dyn History>> {
+        self.history.as_ref()
+    }
+
+    /// How many records of calls could not be kept; nothing if none are to be.
+    pub fn records_lost(&self) -> Option<u64> {
+        self.recorder.as_ref().map(|recorder| recorder.lost())
     }
 
     /// A yard with these sources and nothing out of the ordinary.

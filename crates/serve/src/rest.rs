@@ -10,6 +10,7 @@ mod intake;
 mod keys;
 mod metrics;
 mod openapi;
+mod past;
 mod query;
 mod recent;
 mod result;

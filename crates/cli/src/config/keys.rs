@@ -11,6 +11,7 @@ use toolyard_hub::ResultCheck;
 use super::access::{JwtKeys, TokenKeys};
 use super::hook::HookKeys;
 use super::limits::{BoundKeys, LimitKeys};
+use super::records::{AuditKeys, HistoryKeys};
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, Time, Word, Words};
 use crate::args::AuthMode;
@@ -37,6 +38,10 @@ pub(super) struct ConfigKeys {
     pub(super) jwt: Option<JwtKeys>,
     /// Endpoints that are asked before calls and told afterwards.
     pub(super) hooks: Option<Vec<HookKeys>>,
+    /// One line of JSON for every call.
+    pub(super) audit: Option<AuditKeys>,
+    /// Past calls in a database, for those who ask.
+    pub(super) history: Option<HistoryKeys>,
     /// Whether the embedded demo tools are served too.
     pub(super) demo: Option<bool>,
     /// Other files to read servers from, in any of the forms that are known. A server of the same name in this file wins.
@@ -193,6 +198,8 @@ impl ConfigKeys {
             tokens: None,
             jwt: None,
             hooks: None,
+            audit: None,
+            history: None,
             demo: self.demo.or(earlier.demo),
             imports: None,
             check_results: self.check_results.or(earlier.check_results),

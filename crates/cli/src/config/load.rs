@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use toolyard_history::{AuditSettings, StoreSettings};
 use toolyard_hub::{ResultCheck, ResultChecks};
 
 use super::Config;
@@ -17,6 +18,7 @@ use super::keys::ConfigKeys;
 use super::limits::{BoundKeys, Nonsense};
 use super::origin::Origin;
 use super::problem::{Problem, Problems, Severity};
+use super::records;
 use super::server::{ServerEntry, entry};
 use super::surroundings::Surroundings;
 use super::tree::decode::{Findings, decode};
@@ -34,6 +36,8 @@ pub(super) fn load(named: &[PathBuf], around: &Surroundings) -> Result<Config, P
         keys: ConfigKeys::default(),
         access: Access::default(),
         hooks: Vec::new(),
+        audit: None,
+        history: None,
         problems: Vec::new(),
         servers: Vec::new(),
     };
@@ -60,6 +64,8 @@ struct Loading<'a> {
     keys: ConfigKeys,
     access: Access,
     hooks: Vec<HookSettings>,
+    audit: Option<AuditSettings>,
+    history: Option<StoreSettings>,
     problems: Vec<Problem>,
     servers: Vec<Candidate>,
 }
@@ -141,6 +147,12 @@ impl Loading<'_> {
                 References { around, folder: &folder, inputs: &inputs, rule: Form::Toolyard.rule() };
             self.hooks = hook::hooks(hooks, &references, &mut nonsense);
         }
+        if let Some(audit) = keys.audit.take() {
+            self.audit = records::audit(audit, self.around, &folder, &mut nonsense);
+        }
+        if let Some(history) = keys.history.take() {
+            self.history = records::history(history, self.around, &folder, &mut nonsense);
+        }
         for Nonsense { place, why } in nonsense {
             let node = place.iter().try_fold(&read.root, |node, step| node.below(step));
             // What is not there was left out because it is wrong, and that has been told.
@@ -211,6 +223,8 @@ impl Loading<'_> {
             demo: self.keys.demo.unwrap_or(false),
             access: self.access,
             hooks: self.hooks,
+            audit: self.audit,
+            history: self.history,
             results: ResultChecks {
                 usual: self.keys.check_results.map(Into::into).unwrap_or_default(),
                 sources: self

@@ -46,6 +46,12 @@ impl Surroundings {
         said.map(Path::to_owned).or_else(|| self.home().map(|home| home.join(".config")))
     }
 
+    /// Where people's programs keep what is not configuration.
+    pub(crate) fn data_home(&self) -> Option<PathBuf> {
+        let said = self.variable("XDG_DATA_HOME").map(Path::new).filter(|path| path.is_absolute());
+        said.map(Path::to_owned).or_else(|| self.home().map(|home| home.join(".local/share")))
+    }
+
     /// A path as it was written, with `~` for the home folder, seen from a folder.
     pub(crate) fn resolve(&self, path: &str, from: &Path) -> PathBuf {
         let rest = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));

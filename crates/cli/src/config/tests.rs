@@ -17,6 +17,7 @@ mod hooks;
 mod mistakes;
 mod own;
 mod precedence;
+mod records;
 mod reloading;
 
 /// A folder with files in it, which is also the home folder, and variables.

@@ -83,15 +83,19 @@ impl<'a> Watch<'a> {
         self.id
     }
 
-    /// Says how it ended, and waits until that is on record.
-    pub(super) async fn end(mut self, outcome: &Result<Outcome, Error>) {
-        let Some(recorded) = self.finish(Some(outcome)) else { return };
-        if AssertUnwindSafe(recorded).catch_unwind().await.is_err() {
+    /// Says how it ended, and waits until that is on record; an error if it must not be answered without.
+    pub(super) async fn end(mut self, outcome: &Result<Outcome, Error>) -> Result<(), Error> {
+        let Some(recorded) = self.finish(Some(outcome)) else { return Ok(()) };
+        AssertUnwindSafe(recorded).catch_unwind().await.unwrap_or_else(|_| {
             tracing::error!(id = %self.id, "the recorder crashed");
-        }
+            Ok(())
+        })
     }
 
-    fn finish(&mut self, outcome: Option<&Result<Outcome, Error>>) -> Option<BoxFuture<'static, ()>> {
+    fn finish(
+        &mut self,
+        outcome: Option<&Result<Outcome, Error>>,
+    ) -> Option<BoxFuture<'static, Result<(), Error>>> {
         self.over = true;
         let (ended, error, outcome) = match outcome {
             None => (Ended::Dropped, None, None),

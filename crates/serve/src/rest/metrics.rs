@@ -98,6 +98,10 @@ impl Metrics {
             *states.entry(word(status.state)).or_default() += 1;
         }
         let states = states.into_iter().map(|(state, count)| (labels(&[("state", state)]), count));
+        if let Some(lost) = yard.records_lost() {
+            let help = "Records of calls that the audit or the history could not keep.";
+            family(&mut text, "toolyard_records_lost_total", "counter", help, [(String::new(), lost)]);
+        }
         family(&mut text, "toolyard_sources", "gauge", "Sources of the yard, by state.", states);
         text
     }

@@ -1,5 +1,5 @@
-//! `/mcp/executions`: what is under way and what is just over, and how to stop it. Everybody sees their own; others' are
-//! for who may observe, and for who may manage to stop.
+//! `/mcp/executions`: what is under way, what is just over and, where there is a history, what is long over; and how to
+//! stop it. Everybody sees their own; others' are for who may observe, and for who may manage to stop.
 
 use std::sync::Arc;
 
@@ -8,20 +8,18 @@ use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 use serde_json::{Map, Value};
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Kind, Principal, Raw, Timestamp};
+use toolyard_hub::{Kind, Mark, Principal, Raw, Timestamp};
 
 use super::answer::json;
 use super::errors::Failure;
 use super::execute::{Pieces, envelope};
 use super::executions::{Execution, State as Standing};
 use super::intake::Content;
-use super::query::{Query, page};
+use super::past::{self, Filter};
+use super::query::Query;
 use super::result::list as list_of;
 use super::stream::progress_data;
 use super::{Caller, Name, Rest, may};
-
-/// How many are shown to who does not say.
-const USUAL: usize = 100;
 
 pub(super) async fn list(
     State(rest): State<Arc<Rest>>,
@@ -29,18 +27,23 @@ pub(super) async fn list(
     request: Request,
 ) -> Result<Response<Body>, Failure> {
     let mut query = Query::read(request.uri().query());
-    let limit = query.read_one("limit", page).unwrap_or(USUAL);
-    let state = query.word("state", &Standing::WORDS);
-    let tool = query.one("tool");
+    let filter = Filter::read(&mut query);
     query.finish()?;
     let all = rest.executions.all();
-    let wanted = all.iter().filter(|execution| {
-        sees(&principal, execution)
-            && state.is_none_or(|state| standing(execution) == state)
-            && tool.as_deref().is_none_or(|tool| execution.about.tool == tool)
-    });
-    let shown = list_of(wanted.take(limit).map(|execution| describe(execution, &principal).to_raw()));
-    Ok(json(StatusCode::OK, format!(r#"{{"executions":{shown}}}"#)))
+    let over = all.iter().filter(|execution| execution.ending().is_some());
+    let over: Vec<_> = over.map(|execution| execution.about.call).collect();
+    let past = past::recent(&rest, &filter, &principal, &over).await?;
+    let wanted = all.iter().filter(|execution| sees(&principal, execution) && filter.fits(execution));
+    let mut found: Vec<(Mark, Raw)> = wanted
+        .map(|execution| (past::mark(execution), describe(execution, &principal).to_raw()))
+        .chain(past.iter().map(|call| (call.mark(), past::describe(call, &principal))))
+        .collect();
+    found.sort_by_key(|(mark, _)| std::cmp::Reverse(*mark));
+    let more = found.len() > filter.limit;
+    found.truncate(filter.limit);
+    let next = found.last().filter(|_| more).map(|(last, _)| format!(r#","nextCursor":"{last}""#));
+    let (shown, next) = (list_of(found.into_iter().map(|(_, shown)| shown)), next.unwrap_or_default());
+    Ok(json(StatusCode::OK, format!(r#"{{"executions":{shown}{next}}}"#)))
 }
 
 pub(super) async fn show(
@@ -53,7 +56,10 @@ pub(super) async fn show(
     let content = query.word("content", &[("full", Content::Full), ("result", Content::Result)]);
     query.finish()?;
     let found = rest.executions.find(&id).filter(|execution| sees(&principal, execution));
-    let execution = found.ok_or_else(unknown)?;
+    let Some(execution) = found else {
+        let call = past::find(&rest, &id, &principal).await?.ok_or_else(unknown)?;
+        return Ok(json(StatusCode::OK, past::describe(&call, &principal).get().to_owned()));
+    };
     let content = content.unwrap_or(Content::Result);
     Ok(json(StatusCode::OK, whole(&execution, &principal, content).get().to_owned()))
 }
@@ -72,7 +78,11 @@ pub(super) async fn cancel(
             let message = "cancelling somebody else's execution needs the permission manage";
             return Err(Failure::of_kind(Kind::Forbidden, message));
         }
-        _ => return Err(unknown()),
+        // What only the history knows is over, so there is nothing to cancel.
+        _ => {
+            let call = past::find(&rest, &id, &principal).await?.ok_or_else(unknown)?;
+            return Ok(json(StatusCode::OK, past::describe(&call, &principal).get().to_owned()));
+        }
     };
     let status = if execution.ending().is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
     execution.cancel.cancel();

@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::BoxFuture;
+use crate::error::{Error, Kind};
 use crate::execution::ExecutionId;
 use crate::fake::{Fake, calling, calling_with, done, holder_of, raw, tools, yard_of};
 use crate::notes::Notes;
@@ -24,6 +25,14 @@ struct Book {
     arguments: bool,
     slow: Duration,
     crash: bool,
+    full: Full,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Full {
+    No,
+    FromNowOn,
+    FromTheStart,
 }
 
 impl Recorder for Book {
@@ -31,7 +40,14 @@ impl Recorder for Book {
         self.arguments
     }
 
-    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, ()> {
+    fn admit(&self) -> Result<(), Error> {
+        match self.full {
+            Full::FromTheStart => Err(Error::new(Kind::CannotConnect, "the book is full")),
+            Full::No | Full::FromNowOn => Ok(()),
+        }
+    }
+
+    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), Error>> {
         assert!(!self.crash, "as told");
         self.lines.lock().unwrap().push(format!(
             "{} {} of {} for {} in {}/{} by {:?} {:?}: {:?} after {:?}, {} {} {}",
@@ -49,13 +65,21 @@ impl Recorder for Book {
             record.outcome.map_or("-", |outcome| outcome.body.get()),
             record.arguments.map_or("-", |arguments| arguments.get()),
         ));
-        let slow = self.slow;
-        Box::pin(async move { sleep(slow).await })
+        let (slow, full) = (self.slow, self.full);
+        Box::pin(async move {
+            sleep(slow).await;
+            match full {
+                Full::No => Ok(()),
+                Full::FromNowOn | Full::FromTheStart => {
+                    Err(Error::new(Kind::ConnectionLost, "the book is full"))
+                }
+            }
+        })
     }
 }
 
 fn book() -> Book {
-    Book { lines: Mutex::default(), arguments: false, slow: Duration::ZERO, crash: false }
+    Book { lines: Mutex::default(), arguments: false, slow: Duration::ZERO, crash: false, full: Full::No }
 }
 
 fn kept_by(book: Book) -> (Arc<Yard>, Arc<Book>) {
@@ -161,4 +185,25 @@ async fn a_front_names_the_call_or_the_yard_does() {
     assert_eq!(notes.tool().map(|tool| tool.full_name.to_string()), Some("mcp__s__work".to_owned()));
     assert_eq!(notes.rate(), None);
     assert_ne!(next(calling("work")).await, next(calling("work")).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_recorded_is_not_answered_where_the_recorder_says_so() {
+    let (yard, book) = kept_by(Book { full: Full::FromNowOn, ..book() });
+    assert_eq!(yard.call(calling("work")).await.unwrap_err().kind(), Kind::ConnectionLost);
+    assert_eq!(yard.call(calling("nothing")).await.unwrap_err().kind(), Kind::ConnectionLost);
+    assert_eq!(lines(&book).len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_not_admitted_never_reaches_its_source_and_is_on_record() {
+    let (yard, book) = kept_by(Book { full: Full::FromTheStart, ..book() });
+    // It would hang.
+    assert_eq!(yard.call(calling("hang")).await.unwrap_err().kind(), Kind::CannotConnect);
+    assert_eq!(
+        lines(&book),
+        [
+            "tool mcp__s__hang of s for owner in -/- by Caller Normal: Error(CannotConnect) after 0ns, the book is full - -"
+        ]
+    );
 }

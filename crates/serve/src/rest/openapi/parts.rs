@@ -168,6 +168,15 @@ pub(super) fn schemas() -> Map<String, Value> {
                 "principal": {"type": "string"},
                 "sessionId": {"type": "string"},
                 "userId": {"type": "string"},
+                "outcomeKept": {
+                    "const": false,
+                    "description": "Only the history knows of it, which keeps no outcomes.",
+                },
+                "error": {
+                    "type": "object",
+                    "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
+                    "required": ["code", "message"],
+                },
                 "progress": {
                     "type": "object",
                     "properties": {
@@ -187,6 +196,7 @@ pub(super) fn schemas() -> Map<String, Value> {
             "type": "object",
             "properties": {
                 "executions": {"type": "array", "items": {"$ref": "#/components/schemas/Execution"}},
+                "nextCursor": {"type": "string"},
             },
             "required": ["executions"],
         },

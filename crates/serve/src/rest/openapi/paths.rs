@@ -77,6 +77,11 @@ pub(super) fn fixed_paths() -> Map<String, Value> {
         "The full name, or a bare name that is unique.",
         &json!({"type": "string", "minLength": 1}),
     );
+    // More is read than this: everything that RFC 3339 allows from 1970 on.
+    let time = json!({
+        "type": "string",
+        "pattern": r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$",
+    });
     let executions = vec![
         limit(),
         query(
@@ -85,6 +90,19 @@ pub(super) fn fixed_paths() -> Map<String, Value> {
             &json!({"enum": ["running", "succeeded", "failed", "cancelled"]}),
         ),
         query("tool", "Only those of this tool, by its full name.", &text()),
+        query("principal", "Only those of this principal.", &text()),
+        query("since", "Only those that began at this time or later.", &time),
+        query("until", "Only those that began before this time.", &time),
+        query(
+            "q",
+            "Only those in whose tool, server, session, user or error this text is.",
+            &json!({"type": "string", "maxLength": 200}),
+        ),
+        query(
+            "cursor",
+            "nextCursor of the page before.",
+            &json!({"type": "string", "pattern": r"^[0-9]{1,18}\.[0-9a-f]{32}$"}),
+        ),
     ];
     let mut cancel = read(
         "cancelExecution",

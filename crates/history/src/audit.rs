@@ -1,0 +1,156 @@
+//! The audit: one line of JSON for every call, handed to the kernel before the call is answered, so that killing this
+//! process loses none of them. Calls that end at the same time share one write. How the file is kept is in `file`.
+
+mod file;
+mod writer;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use toolyard_hub::{CallRecord, Error, Kind};
+
+use self::file::LogFile;
+use self::writer::{Fate, Shared, write_on};
+use crate::line::line;
+use crate::redact::Redaction;
+
+/// How the audit is kept.
+#[derive(Debug, Clone)]
+pub struct AuditSettings {
+    pub file: PathBuf,
+    pub arguments: Arguments,
+    pub flush: Flush,
+    /// A file that would be larger is put aside and a new one begun.
+    pub rotate_bytes: u64,
+    /// How many files that were put aside are kept.
+    pub keep_files: usize,
+    /// For how long lines are kept; for ever if nothing is said.
+    pub keep_for: Option<Duration>,
+    pub on_failure: OnFailure,
+}
+
+/// Whether lines carry the arguments of calls.
+#[derive(Debug, Clone)]
+pub enum Arguments {
+    LeftOut,
+    /// With these hidden.
+    Kept(Redaction),
+}
+
+/// When a line counts as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flush {
+    /// When the kernel has it: it survives the end of this process, however sudden.
+    Kernel,
+    /// When the disk has it: it survives a power cut too.
+    Disk,
+}
+
+/// What becomes of calls while lines cannot be written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// They go on. The failure is logged, and lines that are lost are counted.
+    #[default]
+    Continue,
+    /// A call that was carried out is not answered, and further ones are refused until lines can be written again.
+    Refuse,
+}
+
+/// The audit cannot be begun.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the audit {}: {source}", file.display())]
+pub struct AuditError {
+    pub file: PathBuf,
+    pub source: io::Error,
+}
+
+/// The audit while it is kept.
+#[derive(Debug)]
+pub struct Audit {
+    shared: Arc<Shared>,
+    redaction: Option<Redaction>,
+    on_failure: OnFailure,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Audit {
+    /// Opens the file, or makes it. One that cannot be opened is an error, whatever is to be done about failures later.
+    pub fn open(settings: AuditSettings) -> Result<Self, AuditError> {
+        let cannot = |source| AuditError { file: settings.file.clone(), source };
+        let file = LogFile::open(&settings).map_err(cannot)?;
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("audit".to_owned());
+        let thread = thread.spawn(move || write_on(&theirs, file)).map_err(cannot)?;
+        let redaction = match settings.arguments {
+            Arguments::LeftOut => None,
+            Arguments::Kept(redaction) => Some(redaction),
+        };
+        Ok(Self { shared, redaction, on_failure: settings.on_failure, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub fn wants_arguments(&self) -> bool {
+        self.redaction.is_some()
+    }
+
+    /// Whether a call may be made now.
+    pub fn admit(&self) -> Result<(), Error> {
+        match self.on_failure {
+            OnFailure::Refuse if self.shared.is_failing() => {
+                // As if a server could not be reached: the call was not made, and may be made again later.
+                Err(Error::new(
+                    Kind::CannotConnect,
+                    "calls are refused, because they cannot be put on record",
+                )
+                .suggest("whoever runs this yard finds the reason in its log"))
+            }
+            OnFailure::Refuse | OnFailure::Continue => Ok(()),
+        }
+    }
+
+    /// Takes a record in at once; the future completes when it is written.
+    pub fn keep(&self, record: &CallRecord<'_>) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let written = self.shared.take(&line(record, self.redaction.as_ref()));
+        let on_failure = self.on_failure;
+        async move {
+            let fate = written.await.unwrap_or(Fate::Failed);
+            match (fate, on_failure) {
+                (Fate::Written, _) | (Fate::Failed, OnFailure::Continue) => Ok(()),
+                (Fate::Failed, OnFailure::Refuse) => {
+                    // As if the connection had been lost: the call may have been carried out.
+                    Err(Error::new(
+                        Kind::ConnectionLost,
+                        "the call cannot be put on record, so what became of it is withheld",
+                    ))
+                }
+            }
+        }
+    }
+
+    /// How many lines were lost.
+    pub fn lost(&self) -> u64 {
+        self.shared.lost()
+    }
+
+    /// Waits until everything that was taken in is written. What comes later is lost.
+    pub async fn close(&self) {
+        self.shared.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // That it crashed was told when it did.
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+}
+
+impl Drop for Audit {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! The audit on real files, with everything that can be wrong with them.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use toolyard_hub::{CallRecord, ExecutionId, Kind};
+
+use super::{Arguments, Audit, AuditSettings, Flush, OnFailure};
+use crate::line::tests::record;
+use crate::scratch::Scratch;
+
+fn settings(file: PathBuf) -> AuditSettings {
+    AuditSettings {
+        file,
+        arguments: Arguments::LeftOut,
+        flush: Flush::Kernel,
+        rotate_bytes: 1 << 30,
+        keep_files: 3,
+        keep_for: None,
+        on_failure: OnFailure::Continue,
+    }
+}
+
+fn numbered(number: u64) -> CallRecord<'static> {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    CallRecord { id: ExecutionId::from_bytes(bytes), at: SystemTime::now(), ..record("work") }
+}
+
+/// The numbers of the lines of a file, each of which must be whole.
+fn numbers(file: &Path) -> Vec<u64> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    assert!(text.is_empty() || text.ends_with('\n'), "{text:?}");
+    let number = |line: &str| {
+        let read: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+        u64::from_str_radix(&read["id"].as_str().unwrap()[..16], 16).unwrap()
+    };
+    text.lines().map(number).collect()
+}
+
+fn aside(file: &Path, number: usize) -> PathBuf {
+    format!("{}.{number}", file.display()).into()
+}
+
+#[tokio::test]
+async fn a_line_is_in_the_file_when_its_call_may_be_answered() {
+    for flush in [Flush::Kernel, Flush::Disk] {
+        let scratch = Scratch::new();
+        let file = scratch.path("audit.jsonl");
+        let audit = Audit::open(AuditSettings { flush, ..settings(file.clone()) }).unwrap();
+        for number in 0..3 {
+            audit.keep(&numbered(number)).await.unwrap();
+            assert_eq!(numbers(&file).last(), Some(&number));
+        }
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(audit.lost(), 0);
+    }
+}
+
+#[tokio::test]
+async fn the_record_of_a_caller_that_has_hung_up_is_kept() {
+    let scratch = Scratch::new();
+    let file = scratch.path("audit.jsonl");
+    let audit = Audit::open(settings(file.clone())).unwrap();
+    drop(audit.keep(&numbered(1)));
+    audit.close().await;
+    assert_eq!(numbers(&file), [1]);
+    // Now it is too late.
+    audit.keep(&numbered(2)).await.unwrap();
+    assert_eq!((numbers(&file), audit.lost()), (vec![1], 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_at_once_from_two_processes_and_files_put_aside_lose_nothing_and_tear_nothing() {
+    let scratch = Scratch::new();
+    let file = scratch.path("audit.jsonl");
+    let of_one = AuditSettings { rotate_bytes: 20_000, keep_files: 100, ..settings(file.clone()) };
+    // Each has the file open for itself, as two processes would.
+    let audits = [of_one.clone(), of_one].map(|settings| Arc::new(Audit::open(settings).unwrap()));
+    let keeping = (0..2_000_u64).map(|number| {
+        let audit = Arc::clone(&audits[usize::from(number % 2 == 1)]);
+        tokio::spawn(async move { audit.keep(&numbered(number)).await })
+    });
+    for kept in keeping.collect::<Vec<_>>() {
+        kept.await.unwrap().unwrap();
+    }
+    let files: Vec<PathBuf> =
+        std::iter::once(file.clone()).chain((1..=100).map(|number| aside(&file, number))).collect();
+    let mut all: Vec<u64> = files.iter().flat_map(|file| numbers(file)).collect();
+    all.sort_unstable();
+    assert_eq!(all, (0..2_000).collect::<Vec<_>>());
+    let there = files.iter().filter(|file| file.exists()).count();
+    assert!((4..=100).contains(&there), "{there}");
+}
+
+#[tokio::test]
+async fn only_so_many_files_are_kept_and_strangers_are_left_alone() {
+    let scratch = Scratch::new();
+    let file = scratch.path("audit.jsonl");
+    for name in ["audit.jsonl.9", "audit.jsonl.09", "audit.jsonl.x", "audit.jsonl.old"] {
+        fs::write(scratch.path(name), "").unwrap();
+    }
+    let audit = Audit::open(AuditSettings { rotate_bytes: 1, ..settings(file.clone()) }).unwrap();
+    for number in 0..6 {
+        audit.keep(&numbered(number)).await.unwrap();
+    }
+    let kept: Vec<_> = (1..=3).map(|number| numbers(&aside(&file, number))).collect();
+    assert_eq!((numbers(&file), kept), (vec![5], vec![vec![4], vec![3], vec![2]]));
+    let mut names: Vec<_> =
+        fs::read_dir(scratch.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(
+        names,
+        ["audit.jsonl", "audit.jsonl.09", "audit.jsonl.1", "audit.jsonl.2", "audit.jsonl.3"]
+            .into_iter()
+            .chain(["audit.jsonl.old", "audit.jsonl.x"])
+            .collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test]
+async fn what_is_too_old_goes() {
+    let scratch = Scratch::new();
+    let file = scratch.path("audit.jsonl");
+    let day = Duration::from_secs(86_400);
+    let made_old = |path: &Path, age: Duration| {
+        File::options().append(true).open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
+    };
+    let line = crate::line::line(&CallRecord { at: SystemTime::now() - 4 * day, ..numbered(1) }, None);
+    fs::write(&file, line).unwrap();
+    for (number, age) in [(1, 5 * day), (2, 10 * day), (3, 30 * day)] {
+        fs::write(aside(&file, number), "").unwrap();
+        made_old(&aside(&file, number), age);
+    }
+    // Three files for nine days: each is written to for three.
+    let audit = Audit::open(AuditSettings { keep_for: Some(9 * day), ..settings(file.clone()) }).unwrap();
+    audit.keep(&numbered(2)).await.unwrap();
+    assert_eq!((numbers(&file), numbers(&aside(&file, 1))), (vec![2], vec![1]));
+    assert!(aside(&file, 2).exists() && !aside(&file, 3).exists());
+}
+
+#[tokio::test]
+async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words_are_not() {
+    let whole = crate::line::line(&numbered(1), None);
+    for (before, after) in [
+        (format!("{whole}{}", &whole[..whole.len() - 1]), whole.clone()),
+        (format!("{whole}{}", &whole[..30]), whole.clone()),
+        (format!("{whole}{{\"ti"), whole.clone()),
+        (whole[..50].to_owned(), String::new()),
+        (whole.clone(), whole.clone()),
+        ("somebody's notes".to_owned(), "somebody's notes\n".to_owned()),
+        (format!("{whole}# a comment"), format!("{whole}# a comment\n")),
+    ] {
+        let scratch = Scratch::new();
+        let file = scratch.path("audit.jsonl");
+        fs::write(&file, &before).unwrap();
+        let audit = Audit::open(settings(file.clone())).unwrap();
+        audit.keep(&numbered(2)).await.unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(
+            text.starts_with(&after) && text[after.len()..].starts_with("{\"time\""),
+            "{before:?}: {text:?}"
+        );
+        assert_eq!(text[after.len()..].lines().count(), 1);
+        // The same while the file is open, if another process dies.
+        fs::write(&file, format!("{text}{{\"time\":\"2")).unwrap();
+        audit.keep(&numbered(3)).await.unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), text.lines().count() + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_somebody_else_moved_away_is_made_anew() {
+    let scratch = Scratch::new();
+    let (file, moved) = (scratch.path("audit.jsonl"), scratch.path("moved"));
+    let audit = Audit::open(settings(file.clone())).unwrap();
+    audit.keep(&numbered(1)).await.unwrap();
+    fs::rename(&file, &moved).unwrap();
+    audit.keep(&numbered(2)).await.unwrap();
+    fs::remove_file(&file).unwrap();
+    audit.keep(&numbered(3)).await.unwrap();
+    assert_eq!((numbers(&moved), numbers(&file)), (vec![1], vec![3]));
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
+    let scratch = Scratch::new();
+    let missing = scratch.path("no/such/folder/audit.jsonl");
+    let error = Audit::open(settings(missing.clone())).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!("cannot write the audit {}: No such file or directory (os error 2)", missing.display())
+    );
+    assert!(Audit::open(settings(scratch.path(""))).is_err());
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_nobody_unless_it_is_to() {
+    let full = PathBuf::from("/dev/full");
+    let audit = Audit::open(settings(full.clone())).unwrap();
+    audit.keep(&numbered(1)).await.unwrap();
+    audit.admit().unwrap();
+    audit.close().await;
+    assert_eq!(audit.lost(), 1);
+
+    let audit = Audit::open(AuditSettings { on_failure: OnFailure::Refuse, ..settings(full) }).unwrap();
+    audit.admit().unwrap();
+    assert_eq!(audit.keep(&numbered(1)).await.unwrap_err().kind(), Kind::ConnectionLost);
+    assert_eq!(audit.admit().unwrap_err().kind(), Kind::CannotConnect);
+    assert_eq!(audit.keep(&numbered(2)).await.unwrap_err().kind(), Kind::ConnectionLost);
+    audit.close().await;
+    assert_eq!(audit.lost(), 2);
+}
+
+#[tokio::test]
+async fn lines_that_could_not_be_written_are_written_when_that_works_again() {
+    let scratch = Scratch::new();
+    let folder = scratch.path("folder");
+    fs::create_dir(&folder).unwrap();
+    let file = folder.join("audit.jsonl");
+    let audit =
+        Audit::open(AuditSettings { on_failure: OnFailure::Refuse, ..settings(file.clone()) }).unwrap();
+    audit.keep(&numbered(1)).await.unwrap();
+    fs::rename(&folder, scratch.path("away")).unwrap();
+    assert!(audit.keep(&numbered(2)).await.is_err());
+    assert!(audit.keep(&numbered(3)).await.is_err());
+    fs::rename(scratch.path("away"), &folder).unwrap();
+    while audit.admit().is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    audit.keep(&numbered(4)).await.unwrap();
+    assert_eq!((numbers(&file), audit.lost()), (vec![1, 2, 3, 4], 0));
+}
+
+#[tokio::test]
+async fn a_process_that_keeps_the_lock_is_not_waited_for_for_ever() {
+    let scratch = Scratch::new();
+    let file = scratch.path("audit.jsonl");
+    let audit = Audit::open(settings(file.clone())).unwrap();
+    let other = File::open(&file).unwrap();
+    other.lock().unwrap();
+    audit.keep(&numbered(1)).await.unwrap();
+    assert_eq!(numbers(&file), [0_u64; 0]);
+    other.unlock().unwrap();
+    audit.close().await;
+    assert_eq!((numbers(&file), audit.lost()), (vec![1], 0));
+}
+
+#[tokio::test]
+async fn a_file_that_is_there_keeps_its_mode() {
+    let scratch = Scratch::new();
+    let file = scratch.path("audit.jsonl");
+    fs::write(&file, "").unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+    Audit::open(settings(file.clone())).unwrap().keep(&numbered(1)).await.unwrap();
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+}

@@ -1,0 +1,141 @@
+//! The history: past calls in an SQLite database, for whoever asks what happened. It is written in the background, many
+//! calls at a time, and never makes a call wait: what there is no room for is lost, and counted. What must not be lost is
+//! the audit's business.
+
+mod open;
+mod query;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use toolyard_hub::{BoxFuture, CallRecord, ExecutionId, History, HistoryError, HistoryQuery, PastCall};
+
+pub use self::open::StoreError;
+use self::writer::{Order, write_on};
+use crate::line::{cut, told};
+
+/// How many records wait to be written.
+const WAITING: usize = 8_192;
+/// The longest texts that are kept, in characters.
+const LONGEST_NAME: usize = 256;
+const LONGEST_MESSAGE: usize = 500;
+
+/// How the history is kept.
+#[derive(Debug, Clone)]
+pub struct StoreSettings {
+    pub file: PathBuf,
+    /// About how many calls are kept.
+    pub keep_rows: u64,
+    /// For how long calls are kept; for ever if nothing is said.
+    pub keep_for: Option<Duration>,
+}
+
+/// The history while it is kept.
+#[derive(Debug)]
+pub struct Store {
+    orders: SyncSender<Order>,
+    reader: Arc<Mutex<Connection>>,
+    lost: Arc<AtomicU64>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Store {
+    /// Opens the database, or makes it. A file that is none of ours, or damaged, is an error and stays as it is.
+    pub fn open(settings: StoreSettings) -> Result<Self, StoreError> {
+        let writer = open::writer(&settings.file)?;
+        let reader = open::reader(&settings.file)?;
+        let (orders, taken) = sync_channel(WAITING);
+        let lost = Arc::new(AtomicU64::new(0));
+        let counting = Arc::clone(&lost);
+        let file = settings.file.clone();
+        let thread = std::thread::Builder::new()
+            .name("history".to_owned())
+            .spawn(move || write_on(writer, &taken, &settings, &counting))
+            .map_err(|source| StoreError::File { file, source })?;
+        let (reader, thread) = (Arc::new(Mutex::new(reader)), Mutex::new(Some(thread)));
+        Ok(Self { orders, reader, lost, thread })
+    }
+
+    /// Takes a record in, if there is room.
+    pub fn keep(&self, record: &CallRecord<'_>) {
+        let name = |text: &str| cut(text, LONGEST_NAME).into_owned();
+        let call = PastCall {
+            id: record.id,
+            thing: record.thing,
+            subject: name(record.subject),
+            source: record.source.map(ToString::to_string),
+            principal: name(record.principal),
+            session_id: record.session_id.map(name),
+            user_id: record.user_id.map(name),
+            at: record.at,
+            duration: record.duration,
+            ended: record.ended,
+            error: record.error.map(|error| told(error, LONGEST_MESSAGE).into_owned()),
+        };
+        if self.orders.try_send(Order::Keep(Box::new(call))).is_err()
+            && self.lost.fetch_add(1, Ordering::Relaxed) == 0
+        {
+            tracing::warn!("the history cannot keep up, and loses calls");
+        }
+    }
+
+    /// How many records were lost.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Waits until everything that was taken in is written. What comes later is lost.
+    pub async fn close(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let orders = self.orders.clone();
+        if let Some(thread) = thread {
+            let waiting = tokio::task::spawn_blocking(move || {
+                // If it has ended already there is nothing to wait for.
+                let _ = orders.send(Order::Stop);
+                thread.join()
+            });
+            let _ = waiting.await;
+        }
+    }
+
+    /// Reads somewhere else than where calls are made.
+    fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, HistoryError>> {
+        let reader = Arc::clone(&self.reader);
+        Box::pin(async move {
+            let reading = tokio::task::spawn_blocking(move || {
+                read(&reader.lock().unwrap_or_else(PoisonError::into_inner))
+            });
+            let read = reading.await.map_err(|crash| HistoryError(crash.to_string()))?;
+            read.map_err(|error| HistoryError(error.to_string()))
+        })
+    }
+}
+
+impl History for Store {
+    fn recent(&self, asked: HistoryQuery) -> BoxFuture<'static, Result<Vec<PastCall>, HistoryError>> {
+        self.read(move |database| query::recent(database, &asked))
+    }
+
+    fn find(&self, id: ExecutionId) -> BoxFuture<'static, Result<Option<PastCall>, HistoryError>> {
+        self.read(move |database| query::find(database, id))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // The thread also ends when nobody can give it orders any more.
+        let _ = self.orders.try_send(Order::Stop);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+//! The history in real files: what is kept, what is found again, and what is not touched.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rusqlite::Connection;
+use toolyard_hub::{
+    CallRecord, Ended, Error, ExecutionId, History, HistoryQuery, Kind, PastCall, SourceName, Standing, Thing,
+};
+
+use super::open::STEPS;
+use super::{Store, StoreError, StoreSettings};
+use crate::line::tests::record;
+use crate::scratch::Scratch;
+
+fn settings(file: &Path) -> StoreSettings {
+    StoreSettings { file: file.to_owned(), keep_rows: 1_000, keep_for: None }
+}
+
+fn id(number: u64) -> ExecutionId {
+    let mut bytes = [0; 16];
+    bytes[8..].copy_from_slice(&number.to_be_bytes());
+    ExecutionId::from_bytes(bytes)
+}
+
+/// Number `number`, so many seconds after a certain time.
+fn numbered(number: u64) -> CallRecord<'static> {
+    let usual = record("work");
+    CallRecord { id: id(number), at: usual.at + Duration::from_secs(number), ..usual }
+}
+
+fn all() -> HistoryQuery {
+    HistoryQuery { limit: 10_000, ..HistoryQuery::default() }
+}
+
+/// The numbers of what is found, in order.
+async fn found(store: &Store, query: HistoryQuery) -> Vec<u64> {
+    let calls = store.recent(query).await.unwrap();
+    calls.iter().map(|call| u64::from_be_bytes(call.id.as_bytes()[8..].try_into().unwrap())).collect()
+}
+
+/// Everything that is in the file, by a store of its own.
+async fn kept(file: &Path) -> Vec<u64> {
+    let store = Store::open(StoreSettings { keep_rows: u64::MAX, ..settings(file) }).unwrap();
+    let found = found(&store, all()).await;
+    store.close().await;
+    found
+}
+
+#[tokio::test]
+async fn a_call_is_found_again_as_it_was() {
+    let scratch = Scratch::new();
+    let file = scratch.path("new folder/history.db");
+    let store = Store::open(settings(&file)).unwrap();
+    let (source, error) = (SourceName::new("s"), Error::new(Kind::TimedOut, "too 'slow'; DROP TABLE calls"));
+    store.keep(&CallRecord {
+        thing: Thing::Prompt,
+        source: Some(&source),
+        session_id: Some("s1\0"),
+        user_id: Some("u'1"),
+        ended: Ended::Error(Kind::TimedOut),
+        error: Some(&error),
+        ..numbered(1)
+    });
+    store.close().await;
+    let store = Store::open(settings(&file)).unwrap();
+    let usual = numbered(1);
+    let expected = PastCall {
+        id: id(1),
+        thing: Thing::Prompt,
+        subject: "work".to_owned(),
+        source: Some("s".to_owned()),
+        principal: "ada".to_owned(),
+        session_id: Some("s1\0".to_owned()),
+        user_id: Some("u'1".to_owned()),
+        at: usual.at,
+        duration: Duration::from_micros(1_234),
+        ended: Ended::Error(Kind::TimedOut),
+        error: Some("too 'slow'; DROP TABLE calls".to_owned()),
+    };
+    assert_eq!(store.find(id(1)).await.unwrap(), Some(expected.clone()));
+    assert_eq!(store.find(id(2)).await.unwrap(), None);
+    assert_eq!(store.recent(all()).await.unwrap(), [expected]);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn calls_are_found_by_what_is_said_of_them_the_latest_first() {
+    let scratch = Scratch::new();
+    let file = scratch.path("history.db");
+    let store = Store::open(settings(&file)).unwrap();
+    let (source, error) = (SourceName::new("Depot"), Error::new(Kind::ToolFailed, "No 100% disk_"));
+    for record in [
+        numbered(1),
+        CallRecord { principal: "bob", ..numbered(2) },
+        CallRecord { subject: "mcp__x__other", source: Some(&source), ..numbered(3) },
+        CallRecord { ended: Ended::Failed, user_id: Some("u9"), ..numbered(4) },
+        CallRecord { ended: Ended::Error(Kind::ToolFailed), error: Some(&error), ..numbered(5) },
+        CallRecord { ended: Ended::Error(Kind::Cancelled), ..numbered(6) },
+        CallRecord { ended: Ended::Dropped, thing: Thing::Resource, ..numbered(7) },
+    ] {
+        store.keep(&record);
+    }
+    store.close().await;
+    let at = |number| Some(numbered(number).at);
+    let text = |text: &str| HistoryQuery { text: Some(text.to_owned()), ..all() };
+    for (query, numbers) in [
+        (all(), vec![7, 6, 5, 4, 3, 2, 1]),
+        (HistoryQuery { limit: 2, ..all() }, vec![7, 6]),
+        (HistoryQuery { principal: Some("bob".to_owned()), ..all() }, vec![2]),
+        (HistoryQuery { subject: Some("mcp__x__other".to_owned()), ..all() }, vec![3]),
+        (HistoryQuery { standing: Some(Standing::Succeeded), ..all() }, vec![3, 2, 1]),
+        (HistoryQuery { standing: Some(Standing::Failed), ..all() }, vec![5, 4]),
+        (HistoryQuery { standing: Some(Standing::Cancelled), ..all() }, vec![7, 6]),
+        (HistoryQuery { thing: Some(Thing::Resource), ..all() }, vec![7]),
+        (HistoryQuery { since: at(3), until: at(5), ..all() }, vec![4, 3]),
+        (text("OTHER"), vec![3]),
+        (text("depot"), vec![3]),
+        (text("u9"), vec![4]),
+        (text("100% disk_"), vec![5]),
+        (text("%"), vec![5]),
+        (text("'; DROP TABLE calls; --"), vec![]),
+        (HistoryQuery { text: Some("work".to_owned()), principal: Some("bob".to_owned()), ..all() }, vec![2]),
+    ] {
+        assert_eq!(found(&store, query.clone()).await, numbers, "{query:?}");
+    }
+}
+
+#[tokio::test]
+async fn pages_follow_each_other_without_gap_or_overlap_also_within_one_microsecond() {
+    let scratch = Scratch::new();
+    let store = Store::open(settings(&scratch.path("history.db"))).unwrap();
+    for number in 0..25 {
+        store.keep(&CallRecord { at: numbered(number / 10).at, ..numbered(number) });
+    }
+    store.close().await;
+    let mut seen = Vec::new();
+    let mut query = HistoryQuery { limit: 4, ..all() };
+    loop {
+        let page = store.recent(query.clone()).await.unwrap();
+        let Some(last) = page.last() else { break };
+        query.after = Some(last.mark());
+        seen.extend(page.iter().map(|call| call.id));
+    }
+    assert_eq!(seen, (0..25).rev().map(id).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn what_is_too_much_and_what_is_too_old_goes() {
+    let scratch = Scratch::new();
+    let file = scratch.path("history.db");
+    let store = Store::open(StoreSettings { keep_rows: 100, ..settings(&file) }).unwrap();
+    for number in 0..5_000 {
+        store.keep(&numbered(number));
+    }
+    store.close().await;
+    let left = kept(&file).await;
+    // A few more than that may stay until the next look.
+    assert!((100..=106).contains(&left.len()), "{}", left.len());
+    assert_eq!(left, (0..5_000).rev().take(left.len()).collect::<Vec<_>>());
+
+    let old = scratch.path("old.db");
+    let store = Store::open(settings(&old)).unwrap();
+    store.keep(&numbered(1));
+    store.keep(&CallRecord { at: SystemTime::now(), ..numbered(2) });
+    store.close().await;
+    let day = StoreSettings { keep_for: Some(Duration::from_secs(86_400)), ..settings(&old) };
+    Store::open(day).unwrap().close().await;
+    assert_eq!(kept(&old).await, [2]);
+}
+
+#[tokio::test]
+async fn two_processes_share_a_file() {
+    let scratch = Scratch::new();
+    let file = scratch.path("history.db");
+    // Opened at the same time, so that both find that there is nothing yet.
+    let opening = [0, 1].map(|_| {
+        let settings = settings(&file);
+        std::thread::spawn(move || Store::open(settings).unwrap())
+    });
+    let stores = opening.map(|thread| thread.join().unwrap());
+    for number in 0..600 {
+        stores[usize::from(number % 2 == 1)].keep(&numbered(number));
+    }
+    for store in &stores {
+        store.close().await;
+        assert_eq!(store.lost(), 0);
+    }
+    assert_eq!(kept(&file).await, (0..600).rev().collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_file_of_somebody_else_is_not_touched() {
+    let scratch = Scratch::new();
+    let other = scratch.path("other.db");
+    Connection::open(&other)
+        .unwrap()
+        .execute_batch("CREATE TABLE calls (x); INSERT INTO calls VALUES (1)")
+        .unwrap();
+    let text = scratch.path("notes.txt");
+    fs::write(&text, "somebody's notes").unwrap();
+    let short = scratch.path("short.db");
+    fs::write(&short, b"SQLite format 3\0").unwrap();
+    for file in [other, text, short] {
+        let before = fs::read(&file).unwrap();
+        let error = Store::open(settings(&file)).unwrap_err();
+        assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
+        let expected = format!("{} is not a history of Toolyard, and stays as it is", file.display());
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(fs::read(&file).unwrap(), before);
+    }
+    let folder = scratch.path("folder");
+    fs::create_dir(&folder).unwrap();
+    assert!(matches!(Store::open(settings(&folder)), Err(StoreError::Foreign { .. })));
+    assert!(matches!(Store::open(settings(Path::new("/dev/full"))), Err(StoreError::Foreign { .. })));
+}
+
+/// A history with some calls in it.
+async fn filled(scratch: &Scratch) -> PathBuf {
+    let file = scratch.path("history.db");
+    let store = Store::open(settings(&file)).unwrap();
+    for number in 0..500 {
+        store.keep(&numbered(number));
+    }
+    store.close().await;
+    drop(store);
+    file
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_told_of_and_stays_as_it_is() {
+    let scratch = Scratch::new();
+    let file = filled(&scratch).await;
+    let whole = fs::read(&file).unwrap();
+    let mut garbled = whole.clone();
+    garbled[100..].fill(0x55);
+    for damaged in [garbled, whole[..5_000].to_vec(), whole[..100].to_vec()] {
+        fs::write(&file, &damaged).unwrap();
+        let error = Store::open(settings(&file)).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+        assert!(fs::read(&file).unwrap() == damaged, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_an_earlier_version_is_brought_up_and_one_of_a_later_version_left_alone() {
+    let scratch = Scratch::new();
+    let file = scratch.path("history.db");
+    let database = Connection::open(&file).unwrap();
+    database.execute_batch(STEPS[0]).unwrap();
+    database
+        .execute_batch(
+            "INSERT INTO calls (id, at, duration, thing, subject, principal, ended, standing)
+             VALUES ('00000000000000000000000000000007', 1, 2, 'tool', 'work', 'ada', 'answered', 'succeeded');
+             PRAGMA application_id = 0x54594849; PRAGMA user_version = 1",
+        )
+        .unwrap();
+    drop(database);
+    assert_eq!(kept(&file).await, [7]);
+    let database = Connection::open(&file).unwrap();
+    let version = |database: &Connection| {
+        database.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).unwrap()
+    };
+    assert_eq!(version(&database), 2);
+    database.pragma_update(None, "user_version", 99).unwrap();
+    drop(database);
+    let error = Store::open(settings(&file)).unwrap_err().to_string();
+    let expected =
+        format!("the history {} was made by a newer Toolyard (version 99, this one knows 2)", file.display());
+    assert_eq!(error, expected);
+    assert_eq!(version(&Connection::open(&file).unwrap()), 99);
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_keep_up_loses_calls_and_makes_nobody_wait() {
+    let scratch = Scratch::new();
+    let file = scratch.path("history.db");
+    let store = Store::open(settings(&file)).unwrap();
+    let other = Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let began = std::time::Instant::now();
+    for number in 0..10_000 {
+        store.keep(&numbered(number));
+    }
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    let lost = store.lost();
+    assert!((1..=1_808).contains(&lost), "{lost}");
+    other.execute_batch("ROLLBACK").unwrap();
+    store.close().await;
+    assert_eq!((kept(&file).await.len() > 900, store.lost()), (true, lost));
+}
