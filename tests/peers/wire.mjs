@@ -1,10 +1,10 @@
 // Where the TypeScript clients find Toolyard, and a tap that records what crosses the wire.
 
 /** A transport to Toolyard: a process of our own over stdio, or the HTTP server that `run` started. */
-export function endpoint({ StdioClientTransport, StreamableHTTPClientTransport, token }) {
+export function endpoint({ StdioClientTransport, StreamableHTTPClientTransport, token, args = ["stdio"], env }) {
   const { TOOLYARD_BIN, PEER_URL, PEER_TOKEN } = process.env;
   if (process.argv[4] === "stdio") {
-    return new StdioClientTransport({ command: TOOLYARD_BIN, args: ["stdio"] });
+    return new StdioClientTransport({ command: TOOLYARD_BIN, args, env });
   }
   const headers = { Authorization: `Bearer ${token ?? PEER_TOKEN}` };
   return new StreamableHTTPClientTransport(new URL(PEER_URL), { requestInit: { headers } });

@@ -205,11 +205,11 @@ class Limit {
 }
 
 function order(path: string, params: object, options: ExecuteOptions, signal: AbortSignal | undefined): Sending {
-  const { timeout, priority, sessionId, userId, idempotencyKey, content } = options;
+  const { timeout, version, priority, sessionId, userId, idempotencyKey, content } = options;
   const heard = options.onProgress ?? options.onChunk ?? options.onLog ?? options.onStart;
   // With a key the id must be known early, because only that can then cancel.
   const events = heard !== undefined || (idempotencyKey !== undefined && signal !== undefined);
-  const context = { timeout, priority, sessionId, userId, idempotencyKey };
+  const context = { timeout, version, priority, sessionId, userId, idempotencyKey };
   return {
     method: "POST",
     path,

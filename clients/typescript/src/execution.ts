@@ -49,6 +49,8 @@ export interface ExecuteOptions {
   timeout?: number;
   /** Gives up, and cancels the execution on the server. */
   signal?: AbortSignal;
+  /** The version of the tool that is wanted; the newest if none is said. */
+  version?: string;
   priority?: "low" | "normal" | "high";
   sessionId?: string;
   userId?: string;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use toolyard_hub::{Bounds, Limits, ResultChecks, SourceName};
 
 use crate::args::AuthMode;
+use crate::outside::HookSettings;
 
 mod access;
 mod address;
@@ -17,6 +18,7 @@ mod dotenv;
 mod expand;
 mod files;
 mod form;
+mod hook;
 mod keys;
 mod limits;
 mod load;
@@ -55,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) demo: bool,
     /// Who may come in beside the owner.
     pub(crate) access: Access,
+    /// Endpoints that are asked before calls and told afterwards.
+    pub(crate) hooks: Vec<HookSettings>,
     pub(crate) limits: LimitKeys,
     pub(crate) tester: TesterKeys,
     results: ResultChecks,

@@ -4,7 +4,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
+use reqwest::redirect::Policy;
 use toolyard_serve::FetchKeys;
+
+mod hooks;
+
+pub(crate) use hooks::{ConfiguredHooks, HookSettings, Moment, OnFailure};
+
+/// What speaks to these addresses. Nobody is led elsewhere: what is sent is for the address that was named. The TLS
+/// provider must have been chosen.
+pub(crate) fn client() -> anyhow::Result<reqwest::Client> {
+    let client = reqwest::Client::builder().redirect(Policy::none()).connect_timeout(Duration::from_secs(5));
+    client.build().context("cannot set up HTTP")
+}
 
 /// How long an issuer may take to send its keys.
 const KEYS_TIME: Duration = Duration::from_secs(10);

@@ -14,6 +14,7 @@ use toolyard_tester::{Servers, Sharing, Tester};
 use crate::args::{AuthMode, ServeArgs};
 use crate::config::{Config, TokenEntry};
 use crate::fleet::{self, Crew, Fleet, Manned};
+use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
 use crate::{Exit, config, outside, shared, token, yard};
 
@@ -32,11 +33,14 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         None => Some(token::fresh()?),
     };
     let own: Vec<Token> = token.iter().map(|token| Token::new(token, owner.clone())).collect();
-    let yard = yard::build(&config);
+    let http = outside::client()?;
+    let hooks = ConfiguredHooks::new(http.clone(), &config.hooks);
+    let yard = yard::build(&config, Arc::clone(&hooks));
     let keyring = Keyring::default();
     let hang = {
-        let (keyring, yard, http) = (keyring.clone(), Arc::clone(&yard), common.http.clone());
+        let (keyring, yard) = (keyring.clone(), Arc::clone(&yard));
         move |config: &Config| {
+            hooks.replace(&config.hooks);
             keyring.replace(keys(config, &own, &http));
             if config.access.restricts() {
                 yard.has_restricted_callers();

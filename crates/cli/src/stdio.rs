@@ -8,9 +8,11 @@ use toolyard_serve::{StdioOptions, stdio_with};
 use toolyard_tester::{Servers, Sharing, Tester};
 
 use crate::args::{Expose, StdioArgs};
+use crate::config::Config;
 use crate::fleet::{Crew, Fleet, Manned};
+use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
-use crate::{Exit, config, shared, yard};
+use crate::{Exit, config, outside, shared, yard};
 
 pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     let Some(config) = config::load_or_tell(&args.config) else {
@@ -28,6 +30,7 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         ..StdioOptions::default()
     };
     let (common, directory) = (shared::common()?, Servers::default());
+    let hooks = ConfiguredHooks::new(outside::client()?, &config.hooks);
     let exposed = |what| args.expose.contains(&what);
     let tester = exposed(Expose::Tester).then(|| {
         Tester::new(config.tester.settings(Sharing::Process), common.clone(), Arc::clone(&directory))
@@ -39,15 +42,16 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
             (yard::build_tester(&config, tester), Manned::Not)
         }
         (tester, _) => {
-            let yard = yard::build(&config);
+            let yard = yard::build(&config, Arc::clone(&hooks));
             if let Some(tester) = tester {
                 yard.add(Arc::clone(tester) as Arc<dyn Source>);
             }
             (yard, Manned::Fully)
         }
     };
-    let mut fleet =
-        Fleet::start(Arc::clone(&yard), config, args.config, Crew { common, manned, directory }, |_| {})?;
+    let reloaded = move |config: &Config| hooks.replace(&config.hooks);
+    let crew = Crew { common, manned, directory };
+    let mut fleet = Fleet::start(Arc::clone(&yard), config, args.config, crew, reloaded)?;
     let work = Box::pin(async {
         let served = tokio::select! {
             served = stdio_with(yard, options) => served.map_err(Into::into),

@@ -9,9 +9,12 @@ use toolyard_tester::Tester;
 
 use crate::config::Config;
 use crate::demo;
+use crate::outside::ConfiguredHooks;
 
-pub(crate) fn build(config: &Config) -> Arc<Yard> {
-    let yard = Yard::new(YardSettings { limits: config.limits(), ..YardSettings::default() });
+/// The yard, around whose calls these hooks are.
+pub(crate) fn build(config: &Config, hooks: Arc<ConfiguredHooks>) -> Arc<Yard> {
+    let settings = YardSettings { limits: config.limits(), hooks: vec![hooks], ..YardSettings::default() };
+    let yard = Yard::new(settings);
     if config.demo {
         yard.add(demo::source());
     }

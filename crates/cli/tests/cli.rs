@@ -4,6 +4,7 @@
 mod cli {
     mod access;
     mod gateway;
+    mod hooks;
     mod keeping;
     mod rest;
     mod starting;

@@ -24,7 +24,7 @@ use crate::principal::Principal;
 use crate::request::{CallContext, MadeBy, Priority, Request};
 use crate::results::ResultCheck;
 use crate::slot::Slot;
-use crate::source::Call;
+use crate::source::{Call, Target};
 use crate::yard::Yard;
 
 mod around;
@@ -47,7 +47,8 @@ impl Yard {
                 own = resolved.tool.clone().map(|tool| (Arc::clone(&resolved.source), tool));
                 let id = watch.id();
                 let asked = Asked { id, principal, deadline, cancel, priority, context, meta, client, notes };
-                self.carry(resolved, asked).await
+                // In a box, because every future that waits for a call would be as large as this one.
+                Box::pin(self.carry(resolved, asked)).await
             }
             Err(error) => Err(error),
         };
@@ -69,6 +70,7 @@ impl Yard {
         let deadline = request.deadline;
         deadline.no_later_than(gates.call_time());
         let places = gates.places(&request.context);
+        let largest = gates.payload();
         drop(gates);
         let check = match request.context.made_by {
             MadeBy::Caller => limits.results.of(&name),
@@ -79,9 +81,9 @@ impl Yard {
         let cancel = request.cancel.child_token();
         // However this future ends, whatever the source started for it learns that nobody waits any more.
         let tell_the_source = cancel.clone().drop_guard();
-        let hooks = tool
-            .as_ref()
-            .and_then(|tool| Around::of(&self.hooks, tool, &target, &request.principal, &request.context));
+        let mut hooks = tool.as_ref().and_then(|tool| {
+            Around::of(&self.hooks, request.id, tool, &target, &request.principal, &request.context)
+        });
         let found = tool.as_ref().and_then(|tool| tool.version());
         let context = CallContext { version: found.map(ToOwned::to_owned), ..request.context };
         let mut call = Call {
@@ -100,8 +102,11 @@ impl Yard {
                 return Err(too_slow(&subject));
             }
             call.client = call.client.while_asking(deadline.clone(), slot);
-            if let Some(hooks) = &hooks {
-                guarded(&subject, &name, hooks.before()).await.flatten()?;
+            if let Some(hooks) = &mut hooks
+                && let Some(changed) = guarded(&subject, &name, hooks.before(largest)).await.flatten()?
+                && let Target::Tool { arguments, .. } = &mut call.target
+            {
+                *arguments = changed;
             }
             // The source is called inside the guard: it may crash before it has made its future.
             guarded(&subject, &name, async { source.call(call).await }).await.flatten()

@@ -4,6 +4,8 @@ use serde_json::value::RawValue;
 
 use crate::BoxFuture;
 use crate::error::Error;
+use crate::execution::ExecutionId;
+use crate::json::Raw;
 use crate::name::SourceName;
 use crate::outcome::Outcome;
 use crate::principal::Principal;
@@ -12,6 +14,7 @@ use crate::request::CallContext;
 /// The call that a hook runs around.
 #[derive(Debug, Clone, Copy)]
 pub struct HookCall<'a> {
+    pub id: ExecutionId,
     /// The tool's full name.
     pub tool: &'a str,
     pub source: &'a SourceName,
@@ -20,11 +23,25 @@ pub struct HookCall<'a> {
     pub context: &'a CallContext,
 }
 
+/// What a hook says before a call.
+#[derive(Debug, Clone)]
+pub enum Before {
+    /// The call goes on as it is.
+    Pass,
+    /// The call goes on with these arguments, if the tool's schema allows them.
+    Change(Raw),
+}
+
 /// What may happen around a call; every method does nothing unless it is written.
 pub trait Hooks: Send + Sync {
+    /// Whether it has anything to do with this tool, by its full name. Where no hook has, calls cost nothing more.
+    fn wants(&self, _tool: &str) -> bool {
+        true
+    }
+
     /// Runs once the arguments are known to be valid. An error stops the call.
-    fn before<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async { Ok(()) })
+    fn before<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
+        Box::pin(async { Ok(Before::Pass) })
     }
 
     /// Runs when the tool answered, also when it answered that it failed.

@@ -42,7 +42,7 @@ pub use deadline::Deadline;
 pub use error::{Error, Kind, Origin};
 pub use events::{Change, Ended, Event, Events};
 pub use execution::{ExecutionId, NoExecutionId};
-pub use hooks::{HookCall, Hooks};
+pub use hooks::{Before, HookCall, Hooks};
 pub use json::Raw;
 pub use limits::{Bounds, Limits, Rate};
 pub use name::{FullName, Prefix, SourceName};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolyard_sdk::hub::{BoxFuture, Error, HookCall, Hooks, Kind, Outcome, Yard};
+use toolyard_sdk::hub::{Before, BoxFuture, Error, HookCall, Hooks, Kind, Outcome, Yard};
 use toolyard_sdk::{Context, Elicited, Json, Level, Native, Resource, Tool, ToolError, tool};
 
 #[derive(Deserialize, JsonSchema)]
@@ -79,9 +79,9 @@ struct OpeningHours {
 }
 
 impl Hooks for OpeningHours {
-    fn before<'a>(&'a self, _: HookCall<'a>) -> BoxFuture<'a, Result<(), Error>> {
+    fn before<'a>(&'a self, _: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
         let closed = || Error::new(Kind::Forbidden, "the workshop is closed").suggest("come back tomorrow");
-        Box::pin(std::future::ready(if self.closed { Err(closed()) } else { Ok(()) }))
+        Box::pin(std::future::ready(if self.closed { Err(closed()) } else { Ok(Before::Pass) }))
     }
 }
 

@@ -167,6 +167,12 @@ pub(crate) async fn wrong_method(request: Request) -> Response<Body> {
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message).into_response()
 }
 
+/// Somebody whom the door turned away, in the words of REST.
+pub(crate) fn refusal(kind: Kind, status: StatusCode, text: &str, reason: &str) -> Response<Body> {
+    let failure = Failure::of_kind(kind, text).with_details(&json!({"reason": reason}));
+    with_version(Failure { status, ..failure }.into_response())
+}
+
 fn with_version(mut response: Response<Body>) -> Response<Body> {
     response.headers_mut().insert(VERSION_HEADER, HeaderValue::from_static(VERSION));
     response

@@ -11,6 +11,7 @@ use toolyard_hub::Client;
 pub(crate) struct Calls {
     next: AtomicU64,
     flights: Mutex<BTreeMap<u64, Arc<Flight>>>,
+    entered: Notify,
 }
 
 /// One call under way.
@@ -61,6 +62,7 @@ impl Calls {
             questions: AtomicU64::new(0),
         });
         self.lock().insert(tag, Arc::clone(&flight));
+        self.entered.notify_waiters();
         InFlight { calls: Arc::clone(self), tag, flight }
     }
 
@@ -77,6 +79,17 @@ impl Calls {
     /// The call that began last.
     pub(crate) fn latest(&self) -> Option<Arc<Flight>> {
         self.lock().values().next_back().cloned()
+    }
+
+    /// The call that began last, or the next one that begins.
+    pub(crate) async fn latest_or_next(&self) -> Arc<Flight> {
+        loop {
+            let entered = self.entered.notified();
+            match self.latest() {
+                Some(flight) => return flight,
+                None => entered.await,
+            }
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -2,6 +2,7 @@
 //! of its answer in the modern one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
@@ -12,6 +13,9 @@ use toolyard_hub::{Abilities, Error, Question, QuestionKind, Raw};
 use toolyard_wire::{Client, Request, RpcError, code};
 
 use crate::calls::Calls;
+
+/// How long a question waits for a call on which it can be put to somebody.
+const NEXT_CALL: Duration = Duration::from_secs(60);
 
 /// Who may be asked on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +60,11 @@ async fn answer(calls: &Calls, whom: Whom, request: &Request, tag: Option<u64>) 
     let flight = match whom {
         // Nobody has said on this connection that they can be asked.
         Whom::Nobody => None,
-        Whom::Caller => tag.and_then(|tag| calls.get(tag)).or_else(|| calls.latest()),
+        // Some servers ask between calls, such as for the roots as soon as they are met: whoever calls next is asked.
+        Whom::Caller => match tag.and_then(|tag| calls.get(tag)) {
+            Some(flight) => Some(flight),
+            None => tokio::time::timeout(NEXT_CALL, calls.latest_or_next()).await.ok(),
+        },
     };
     let flight = flight.ok_or_else(|| RpcError::method_not_found(&request.method))?;
     let _asking = flight.asking();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -94,13 +94,14 @@ class MCPClient:
     def execute_tool(
         self,
         name: str,
-        params: dict[str, Any] | None = None,
+        params: Mapping[str, object] | None = None,
         *,
         timeout: float | None = None,
         on_progress: Callable[[Progress], object] | None = None,
         on_chunk: Callable[[Any], object] | None = None,
         on_log: Callable[[LogLine], object] | None = None,
         on_start: Callable[[str], object] | None = None,
+        version: str | None = None,
         priority: Priority | None = None,
         session_id: str | None = None,
         user_id: str | None = None,
@@ -124,6 +125,7 @@ class MCPClient:
             params,
             heard=any(hears.values()),
             timeout=timeout,
+            version=version,
             priority=priority,
             session_id=session_id,
             user_id=user_id,

@@ -1,10 +1,11 @@
-"""How requests and answers look on the wire. Nothing here sends anything: both clients use it, each with its own I/O."""
+"""How requests and answers look on the wire. Nothing here sends anything: both clients use it, each with its I/O."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import quote
@@ -82,10 +83,11 @@ def tool_query(
 
 def order(
     name: str,
-    params: dict[str, Any] | None,
+    params: Mapping[str, object] | None,
     *,
     heard: bool,
     timeout: float | None,
+    version: str | None,
     priority: Priority | None,
     session_id: str | None,
     user_id: str | None,
@@ -98,6 +100,7 @@ def order(
         raise ValueError("timeout must be a number of seconds above 0")
     context = {
         "timeout": None if timeout is None else timeout * 1000,
+        "version": version,
         "priority": priority,
         "sessionId": session_id,
         "userId": user_id,
@@ -112,7 +115,7 @@ def order(
         f"/mcp/tools/{segment(name)}/execute",
         [("content", "full")] if content == "full" else [],
         {"accept": "text/event-stream" if events else "application/json"},
-        {"params": params or {}, "context": {key: value for key, value in context.items() if value is not None}},
+        {"params": dict(params or {}), "context": {key: value for key, value in context.items() if value is not None}},
         "harmless" if keyed or idempotent else "only_if_refused",
         httpx.Timeout(30.0, read=read),
         keyed,

@@ -78,10 +78,10 @@ def stream(handler: Handler, text: str) -> None:
 def test_an_execution_is_sent_as_the_protocol_says(make: Make) -> None:
     with server(lambda handler, _: send(handler, 200, DONE)) as (url, seen):
         client = make(f"{url}/yard/", "secret")
-        options: dict[str, Any] = {"priority": "high", "session_id": "s", "user_id": "u", "content": "full"}
-        assert client.execute_tool("a/b ü", {"x": 1}, timeout=0.5, **options) == DONE
+        options: dict[str, Any] = {"version": "2", "priority": "high", "session_id": "s", "user_id": "u"}
+        assert client.execute_tool("a/b ü", {"x": 1}, timeout=0.5, content="full", **options) == DONE
         assert (seen[0]["method"], seen[0]["path"]) == ("POST", "/yard/mcp/tools/a%2Fb%20%C3%BC/execute?content=full")
-        context = {"timeout": 500, "priority": "high", "sessionId": "s", "userId": "u"}
+        context = {"timeout": 500, "version": "2", "priority": "high", "sessionId": "s", "userId": "u"}
         assert seen[0]["body"] == {"params": {"x": 1}, "context": context}
         names = ["authorization", "accept", "content-type", "x-mcp-version"]
         headers = [seen[0]["headers"][name] for name in names]

@@ -31,6 +31,12 @@ def test_a_tool_that_is_not_there(yard: Yard) -> None:
     expect(lambda: client.get_tool("../executions"), library.ToolNotFoundError, "TOOL_NOT_FOUND", 404)
 
 
+def test_a_version_of_a_tool_that_is_not_there(yard: Yard) -> None:
+    client = yard.client()
+    call = lambda: client.execute_tool("add", {"a": 1, "b": 2}, version="9.9.9")
+    expect(call, library.ToolNotFoundError, "TOOL_NOT_FOUND", 404)
+
+
 def test_an_execution_or_an_address_that_is_not_there(yard: Yard) -> None:
     client = yard.client()
     expect(lambda: client.executions.get("exec-0"), library.NotFoundError, "NOT_FOUND", 404)

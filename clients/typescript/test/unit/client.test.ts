@@ -51,12 +51,13 @@ test("an execution is sent as the protocol says", () =>
       const response = await client.executeTool(
         "a/b ü",
         { x: 1 },
-        { timeout: 500, priority: "high", sessionId: "s", userId: "u", content: "full" },
+        { timeout: 500, version: "2", priority: "high", sessionId: "s", userId: "u", content: "full" },
       );
       assert.deepEqual(response, { success: true, result: 3, metadata: METADATA });
       const { method, url: path, headers, body } = seen[0]!;
       assert.deepEqual([method, path], ["POST", "/yard/mcp/tools/a%2Fb%20%C3%BC/execute?content=full"]);
-      assert.deepEqual(body, { params: { x: 1 }, context: { timeout: 500, priority: "high", sessionId: "s", userId: "u" } });
+      const context = { timeout: 500, version: "2", priority: "high", sessionId: "s", userId: "u" };
+      assert.deepEqual(body, { params: { x: 1 }, context });
       assert.deepEqual(
         [headers.authorization, headers.accept, headers["content-type"], headers["x-mcp-version"]],
         ["Bearer secret", "application/json", "application/json", "1.0"],

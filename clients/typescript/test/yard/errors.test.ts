@@ -28,6 +28,11 @@ test("a tool that is not there", async () => {
   await expect(client().getTool("../executions"), library.ToolNotFoundError, "TOOL_NOT_FOUND", 404);
 });
 
+test("a version of a tool that is not there", async () => {
+  const call = client().executeTool("add", { a: 1, b: 2 }, { version: "9.9.9" });
+  await expect(call, library.ToolNotFoundError, "TOOL_NOT_FOUND", 404);
+});
+
 test("an execution or an address that is not there", async () => {
   await expect(client().executions.get("exec-0"), library.NotFoundError, "NOT_FOUND", 404);
   await expect(client().executions.cancel("exec-0"), library.NotFoundError, "NOT_FOUND", 404);

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use toolyard_hub::ResultCheck;
 
 use super::access::{JwtKeys, TokenKeys};
+use super::hook::HookKeys;
 use super::limits::{BoundKeys, LimitKeys};
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, Time, Word, Words};
@@ -34,6 +35,8 @@ pub(super) struct ConfigKeys {
     pub(super) tokens: Option<Vec<TokenKeys>>,
     /// Who may come in beside the owner, with JWTs.
     pub(super) jwt: Option<JwtKeys>,
+    /// Endpoints that are asked before calls and told afterwards.
+    pub(super) hooks: Option<Vec<HookKeys>>,
     /// Whether the embedded demo tools are served too.
     pub(super) demo: Option<bool>,
     /// Other files to read servers from, in any of the forms that are known. A server of the same name in this file wins.
@@ -189,6 +192,7 @@ impl ConfigKeys {
             // These mean what they mean in their own file.
             tokens: None,
             jwt: None,
+            hooks: None,
             demo: self.demo.or(earlier.demo),
             imports: None,
             check_results: self.check_results.or(earlier.check_results),

@@ -1,5 +1,6 @@
 //! Which files are read, in which order, and who wins. See docs/config.md for the words.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -11,6 +12,7 @@ use super::document::{Document, Syntax};
 use super::expand::References;
 use super::files::Files;
 use super::form::{self, Form};
+use super::hook;
 use super::keys::ConfigKeys;
 use super::limits::{BoundKeys, Nonsense};
 use super::origin::Origin;
@@ -19,6 +21,7 @@ use super::server::{ServerEntry, entry};
 use super::surroundings::Surroundings;
 use super::tree::decode::{Findings, decode};
 use super::tree::{Key, Node, Span};
+use crate::outside::HookSettings;
 
 pub(super) const FILE: &str = "toolyard.toml";
 
@@ -30,6 +33,7 @@ pub(super) fn load(named: &[PathBuf], around: &Surroundings) -> Result<Config, P
         files: Files::default(),
         keys: ConfigKeys::default(),
         access: Access::default(),
+        hooks: Vec::new(),
         problems: Vec::new(),
         servers: Vec::new(),
     };
@@ -55,6 +59,7 @@ struct Loading<'a> {
     files: Files,
     keys: ConfigKeys,
     access: Access,
+    hooks: Vec<HookSettings>,
     problems: Vec<Problem>,
     servers: Vec<Candidate>,
 }
@@ -130,8 +135,19 @@ impl Loading<'_> {
             };
             self.access.jwt = access::jwt(jwt, read, &mut nonsense);
         }
+        if let Some(hooks) = keys.hooks.take() {
+            let (around, inputs) = (self.around, BTreeMap::new());
+            let references =
+                References { around, folder: &folder, inputs: &inputs, rule: Form::Toolyard.rule() };
+            self.hooks = hook::hooks(hooks, &references, &mut nonsense);
+        }
         for Nonsense { place, why } in nonsense {
-            let node = place.iter().try_fold(&read.root, |node, step| node.below(step)).unwrap_or(&read.root);
+            let node = place.iter().try_fold(&read.root, |node, step| node.below(step));
+            // What is not there was left out because it is wrong, and that has been told.
+            if node.is_none() && !findings.faults.is_empty() {
+                continue;
+            }
+            let node = node.unwrap_or(&read.root);
             let message = format!("{} {why}", place.join("."));
             self.problems.push(read.document.problem(Severity::Error, &node.span, message));
         }
@@ -194,6 +210,7 @@ impl Loading<'_> {
             permissions: self.keys.permissions,
             demo: self.keys.demo.unwrap_or(false),
             access: self.access,
+            hooks: self.hooks,
             results: ResultChecks {
                 usual: self.keys.check_results.map(Into::into).unwrap_or_default(),
                 sources: self

@@ -13,6 +13,7 @@ mod docs;
 mod excerpts;
 mod expanding;
 mod forms;
+mod hooks;
 mod mistakes;
 mod own;
 mod precedence;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::value::RawValue;
-
 use crate::catalog::Tool;
-use crate::error::Error;
-use crate::hooks::{HookCall, Hooks};
+use crate::error::{Error, Kind};
+use crate::execution::ExecutionId;
+use crate::hooks::{Before, HookCall, Hooks};
+use crate::json::Raw;
 use crate::outcome::Outcome;
 use crate::principal::Principal;
 use crate::request::CallContext;
@@ -16,11 +16,12 @@ use crate::source::Target;
 /// How long hooks may take once the outcome is known: the caller waits for them, so they get no more than this.
 pub(super) const AFTERWARDS: Duration = Duration::from_secs(10);
 
-/// The hooks around one call: the yard's own outside, the tool's inside.
 pub(super) struct Around<'a> {
-    all: &'a [Arc<dyn Hooks>],
+    yards: Vec<Arc<dyn Hooks>>,
+    tools: Vec<Arc<dyn Hooks>>,
+    id: ExecutionId,
     tool: &'a Tool,
-    arguments: Box<RawValue>,
+    arguments: Raw,
     principal: Principal,
     context: CallContext,
 }
@@ -28,22 +29,27 @@ pub(super) struct Around<'a> {
 impl<'a> Around<'a> {
     /// None where there are no hooks: most calls then copy nothing.
     pub(super) fn of(
-        all: &'a [Arc<dyn Hooks>],
+        yards: &[Arc<dyn Hooks>],
+        id: ExecutionId,
         tool: &'a Tool,
         target: &Target,
         principal: &Principal,
         context: &CallContext,
     ) -> Option<Self> {
         let Target::Tool { arguments, .. } = target else { return None };
-        if all.is_empty() && tool.hooks.is_empty() {
+        let wanting = |hooks: &&Arc<dyn Hooks>| hooks.wants(tool.full_name.as_str());
+        let pick = |hooks: &[Arc<dyn Hooks>]| hooks.iter().filter(wanting).cloned().collect::<Vec<_>>();
+        let (yards, tools) = (pick(yards), pick(&tool.hooks));
+        if yards.is_empty() && tools.is_empty() {
             return None;
         }
         let (arguments, principal, context) = (arguments.clone(), principal.clone(), context.clone());
-        Some(Self { all, tool, arguments, principal, context })
+        Some(Self { yards, tools, id, tool, arguments, principal, context })
     }
 
     fn call(&self) -> HookCall<'_> {
         HookCall {
+            id: self.id,
             tool: self.tool.full_name.as_str(),
             source: &self.tool.source,
             arguments: &self.arguments,
@@ -52,17 +58,38 @@ impl<'a> Around<'a> {
         }
     }
 
-    pub(super) async fn before(&self) -> Result<(), Error> {
-        for hooks in self.all.iter().chain(&self.tool.hooks) {
-            hooks.before(self.call()).await?;
+    /// Asks every hook; those that come later see what the earlier ones changed. The arguments that the call is to go
+    /// on with, if they are not those that it came with.
+    pub(super) async fn before(&mut self, largest: usize) -> Result<Option<Raw>, Error> {
+        let mut changed = false;
+        for hooks in [self.yards.clone(), self.tools.clone()].concat() {
+            if let Before::Change(arguments) = hooks.before(self.call()).await? {
+                self.allow(&arguments, largest)?;
+                self.arguments = arguments;
+                changed = true;
+            }
         }
-        Ok(())
+        Ok(changed.then(|| self.arguments.clone()))
+    }
+
+    /// What a hook makes of the arguments must be as good as what callers send.
+    fn allow(&self, arguments: &Raw, largest: usize) -> Result<(), Error> {
+        let size = arguments.get().len();
+        if size > largest {
+            let name = &self.tool.full_name;
+            let message = format!("a hook made {size} bytes of arguments for {name}; {largest} are allowed");
+            return Err(Error::new(Kind::TooLarge, message));
+        }
+        self.tool.check(arguments).map_err(|error| {
+            let told = Error::new(error.kind(), format!("a hook changed the arguments: {}", error.message()));
+            error.details().cloned().into_iter().fold(told, Error::with_details)
+        })
     }
 
     /// Tells every hook how it ended, also when the time was up or the caller cancelled.
     pub(super) async fn afterwards(&self, outcome: &Result<Outcome, Error>) {
         let told = async {
-            for hooks in self.tool.hooks.iter().chain(self.all) {
+            for hooks in self.tools.iter().chain(&self.yards) {
                 match outcome {
                     Ok(outcome) => hooks.after(self.call(), outcome).await,
                     Err(error) => hooks.on_error(self.call(), error).await,

@@ -80,7 +80,7 @@ impl<'a> Gates<'a> {
         self.bounds().filter_map(|bounds| bounds.call_time).fold(self.limits.call_time, Duration::min)
     }
 
-    fn payload(&self) -> usize {
+    pub(super) fn payload(&self) -> usize {
         self.bounds().filter_map(|bounds| bounds.payload).fold(self.limits.payload, usize::min)
     }
 

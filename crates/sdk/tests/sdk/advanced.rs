@@ -76,11 +76,9 @@ async fn arguments_that_break_the_schema_never_reach_the_tool() {
     let report =
         testing::call(advanced_tool(), json!({"filePath": "/src/app.ts", "options": {"depth": 6}})).await;
     let error = report.outcome.unwrap_err();
-    let details = json!({
-        "field": "options.depth",
-        "reason": "6 is greater than the maximum of 5",
-        "provided": 6,
-    });
+    let (field, reason) = ("options.depth", "6 is greater than the maximum of 5");
+    let violation = json!({"pointer": "/options/depth", "field": field, "reason": reason, "provided": 6});
+    let details = json!({"field": field, "reason": reason, "provided": 6, "violations": [violation]});
     assert_eq!((error.kind(), error.details()), (Kind::InvalidArguments, Some(&details)));
     assert_eq!(report.progress, []);
 }

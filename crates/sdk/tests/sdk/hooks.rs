@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use toolyard_sdk::hub::{BoxFuture, Error, HookCall, Hooks, Kind, Outcome};
+use toolyard_sdk::hub::{Before, BoxFuture, Error, HookCall, Hooks, Kind, Outcome};
 use toolyard_sdk::testing;
 use toolyard_sdk::{Tool, ToolError, tool};
 
@@ -11,14 +11,14 @@ use toolyard_sdk::{Tool, ToolError, tool};
 struct Diary {
     name: &'static str,
     pages: Pages,
-    says: Result<(), Error>,
+    says: Result<Before, Error>,
 }
 
 type Pages = Arc<Mutex<Vec<String>>>;
 
 impl Diary {
     fn new(name: &'static str, pages: &Pages) -> Self {
-        Self { name, pages: Arc::clone(pages), says: Ok(()) }
+        Self { name, pages: Arc::clone(pages), says: Ok(Before::Pass) }
     }
 
     fn write(&self, what: &str) {
@@ -27,7 +27,7 @@ impl Diary {
 }
 
 impl Hooks for Diary {
-    fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<(), Error>> {
+    fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
         self.write(&format!("before {} {}", call.tool, call.arguments.get()));
         Box::pin(std::future::ready(self.says.clone()))
     }
@@ -86,7 +86,7 @@ async fn a_hook_that_refuses_stops_the_call_and_all_hooks_learn_of_it() {
 async fn the_attribute_takes_hooks_too() {
     struct Closed;
     impl Hooks for Closed {
-        fn before<'a>(&'a self, _: HookCall<'a>) -> BoxFuture<'a, Result<(), Error>> {
+        fn before<'a>(&'a self, _: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
             Box::pin(std::future::ready(Err(Error::new(Kind::Forbidden, "closed"))))
         }
     }

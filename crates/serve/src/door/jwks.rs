@@ -215,10 +215,18 @@ impl FetchedKeys {
     async fn keys(&self, kid: Option<&str>) -> Option<Arc<Jwks>> {
         let fine = || self.known.load_full().filter(|known| known.1.elapsed() < FRESH && known.0.knows(kid));
         if fine().is_none() {
-            let mut asked = self.asked.lock().await;
+            let old = self.known.load_full().filter(|known| known.1.elapsed() < GOOD && known.0.knows(kid));
+            let asked = match old {
+                // While somebody asks, old keys will do for the others.
+                Some(_) => self.asked.try_lock().ok(),
+                None => Some(self.asked.lock().await),
+            };
             // Somebody else may have asked meanwhile.
             let between = if self.known.load().is_some() { BETWEEN } else { BETWEEN_FIRST };
-            if fine().is_none() && asked.is_none_or(|at| at.elapsed() >= between) {
+            if let Some(mut asked) = asked
+                && fine().is_none()
+                && asked.is_none_or(|at| at.elapsed() >= between)
+            {
                 *asked = Some(Instant::now());
                 self.ask().await;
             }

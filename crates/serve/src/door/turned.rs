@@ -5,7 +5,9 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde_json::json;
-use toolyard_hub::{ExecutionId, Timestamp};
+use toolyard_hub::Kind;
+
+use crate::rest::refusal;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
@@ -118,29 +120,22 @@ impl IntoResponse for Turned {
     fn into_response(self) -> Response<Body> {
         let status = self.reason.status();
         let (code, text) = (self.reason.code(), self.reason.text());
-        let body = match self.speaks {
+        let mut response = match self.speaks {
             Speaks::Mcp => {
-                json!({"jsonrpc": "2.0", "error": {"code": -32600, "message": text, "data": {"reason": code}}})
+                let data = json!({"reason": code});
+                let body =
+                    json!({"jsonrpc": "2.0", "error": {"code": -32600, "message": text, "data": data}});
+                (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
             }
             Speaks::Rest => {
                 let kind = match status {
-                    StatusCode::FORBIDDEN => "PERMISSION_ERROR",
-                    StatusCode::UNAUTHORIZED => "AUTHENTICATION_ERROR",
-                    _ => "EXECUTION_ERROR",
+                    StatusCode::FORBIDDEN => Kind::Forbidden,
+                    StatusCode::UNAUTHORIZED => Kind::Unauthenticated,
+                    _ => Kind::CannotConnect,
                 };
-                json!({
-                    "success": false,
-                    "error": {"code": kind, "message": text, "details": {"reason": code}},
-                    "metadata": {
-                        "executionId": ExecutionId::fresh().to_string(),
-                        "duration": 0,
-                        "timestamp": Timestamp::now().to_string(),
-                    },
-                })
+                refusal(kind, status, text, code)
             }
         };
-        let content = [(header::CONTENT_TYPE, "application/json")];
-        let mut response = (status, content, body.to_string()).into_response();
         let headers = response.headers_mut();
         if status == StatusCode::UNAUTHORIZED
             && let Ok(challenge) = HeaderValue::from_str(&self.challenge())

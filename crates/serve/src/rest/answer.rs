@@ -8,8 +8,8 @@ use axum::response::IntoResponse;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use toolyard_hub::Timestamp;
 use toolyard_hub::json::to_raw;
+use toolyard_hub::{ExecutionId, Timestamp};
 
 use super::errors::Failure;
 
@@ -25,18 +25,25 @@ pub(super) struct Stamp {
     pub(super) id: String,
     pub(super) began: SystemTime,
     pub(super) duration: Duration,
+    /// In what the result is not what the tool promised.
+    pub(super) violations: Vec<String>,
 }
 
 impl Stamp {
     /// For what is refused before it begins.
     pub(super) fn now() -> Self {
-        Self { id: fresh_id(), began: SystemTime::now(), duration: Duration::ZERO }
+        let (id, violations) = (named(ExecutionId::fresh()), Vec::new());
+        Self { id, began: SystemTime::now(), duration: Duration::ZERO, violations }
     }
 
     pub(super) fn write(&self) -> String {
         let millis = u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX);
         let at = Timestamp(self.began);
-        format!(r#"{{"executionId":"{}","duration":{millis},"timestamp":"{at}"}}"#, self.id)
+        let odd = match self.violations.as_slice() {
+            [] => String::new(),
+            violations => format!(r#","resultViolations":{}"#, to_raw(violations)),
+        };
+        format!(r#"{{"executionId":"{}","duration":{millis},"timestamp":"{at}"{odd}}}"#, self.id)
     }
 }
 
@@ -53,17 +60,9 @@ impl Began {
     }
 }
 
-/// An id that nobody can guess: whoever knows it may be told of the execution.
-pub(super) fn fresh_id() -> String {
-    let mut bytes = [0_u8; 16];
-    if getrandom::fill(&mut bytes).is_err() {
-        tracing::error!("the system gives no random numbers");
-    }
-    bytes.iter().fold("exec-".to_owned(), |mut id, byte| {
-        id.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
-        id.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
-        id
-    })
+/// An execution as answers name it.
+pub(super) fn named(id: ExecutionId) -> String {
+    format!("exec-{id}")
 }
 
 /// The envelope of an execution that went well. `more` are members as text, each with a comma before it.

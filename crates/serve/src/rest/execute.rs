@@ -10,10 +10,11 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Abilities, CallContext, Client, Deadline, Level, Principal, Request as HubRequest, Tool, What,
+    Abilities, CallContext, Client, Deadline, ExecutionId, Level, Principal, Request as HubRequest, Tool,
+    What,
 };
 
-use super::answer::{Began, EXECUTION_HEADER, failure, fresh_id, json as json_answer, refused, success};
+use super::answer::{Began, EXECUTION_HEADER, failure, json as json_answer, named, refused, success};
 use super::errors::Failure;
 use super::executions::{About, Ending, Execution};
 use super::intake::{self, Content, Form, HangUp, Order};
@@ -34,11 +35,18 @@ pub(super) async fn execute(
     let began = Began::now();
     let (parts, body) = request.into_parts();
     let order = intake::read(&parts, body, &rest.settings).await?;
-    let tool = rest.yard.find_tool(&name, &principal).ok();
+    let mut tool = rest.yard.find_tool(&name, &principal).ok();
+    if tool.is_none() && !rest.yard.is_settled() {
+        // It may be of a source that is still starting.
+        rest.yard.settle(rest.settings.start_wait).await;
+        tool = rest.yard.find_tool(&name, &principal).ok();
+    }
     check_name(&rest, &order, &name, tool.as_deref(), &principal)?;
 
+    let call = ExecutionId::fresh();
     let about = About {
-        id: fresh_id(),
+        id: named(call),
+        call,
         tool: tool.as_ref().map_or_else(|| name.clone(), |tool| tool.full_name.to_string()),
         server: tool.as_ref().map(|tool| tool.source.to_string()),
         principal: principal.clone(),
@@ -134,12 +142,13 @@ fn request(
             session_id: execution.about.session_id.clone(),
             user_id: execution.about.user_id.clone(),
             headers: rest.settings.forward_headers.iter().filter_map(header).collect(),
+            version: order.context.version,
             ..CallContext::default()
         },
         meta: None,
         client,
-        id: None,
-        notes: None,
+        id: Some(execution.about.call),
+        notes: Some(Arc::clone(&execution.notes)),
     }
 }
 
@@ -187,13 +196,30 @@ async fn whole(execution: &Execution, content: Content) -> Response<Body> {
         Ok(text) => json_answer(StatusCode::OK, text),
         Err((reason, text)) => refused(&reason, text),
     };
-    name_execution(&mut response, execution);
+    label(&mut response, execution);
     response
 }
 
-pub(super) fn name_execution(response: &mut Response<Body>, execution: &Execution) {
+/// Says in headers which execution it is, what is left of the rate, and whether the tool is out of date.
+pub(super) fn label(response: &mut Response<Body>, execution: &Execution) {
+    let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&execution.about.id) {
-        response.headers_mut().insert(EXECUTION_HEADER, id);
+        headers.insert(EXECUTION_HEADER, id);
+    }
+    if let Some(rate) = execution.notes.rate() {
+        // Whole seconds, and never so few that the burst is not there yet.
+        let reset = rate.reset.as_secs() + u64::from(rate.reset.subsec_nanos() > 0);
+        headers.insert("ratelimit-limit", HeaderValue::from(rate.limit));
+        headers.insert("ratelimit-remaining", HeaderValue::from(rate.remaining));
+        headers.insert("ratelimit-reset", HeaderValue::from(reset));
+    }
+    if let Some(tool) = execution.notes.tool().filter(|tool| tool.deprecated_by.is_some()) {
+        // When it became so is not known; it is so now.
+        headers.insert("deprecation", HeaderValue::from_static("true"));
+        let newer = tool.deprecated_by.as_deref().unwrap_or_default();
+        if let Ok(newer) = HeaderValue::from_str(newer) {
+            headers.insert("x-tool-successor-version", newer);
+        }
     }
 }
 

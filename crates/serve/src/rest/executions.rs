@@ -10,14 +10,17 @@ use tokio::sync::SetOnce;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Error, Kind, Outcome, Principal, Progress};
+use toolyard_hub::{Error, ExecutionId, Kind, Notes, Outcome, Principal, Progress};
 
 use super::answer::{Began, Stamp};
 
 /// What an execution is of.
 #[derive(Debug)]
 pub(super) struct About {
+    /// As answers name it.
     pub(super) id: String,
+    /// The same for the hub.
+    pub(super) call: ExecutionId,
     /// The full name, or what the caller said where that leads nowhere.
     pub(super) tool: String,
     pub(super) server: Option<String>,
@@ -32,6 +35,8 @@ pub(super) struct About {
 pub(super) struct Execution {
     pub(super) about: Arc<About>,
     pub(super) cancel: CancellationToken,
+    /// What the hub tells about it beside the outcome.
+    pub(super) notes: Arc<Notes>,
     progress: Mutex<Option<Progress>>,
     done: SetOnce<Arc<Ending>>,
 }
@@ -88,8 +93,8 @@ impl State {
 
 impl Execution {
     pub(super) fn new(about: About) -> Self {
-        let cancel = CancellationToken::new();
-        Self { about: Arc::new(about), cancel, progress: Mutex::default(), done: SetOnce::new() }
+        let (cancel, notes) = (CancellationToken::new(), Arc::default());
+        Self { about: Arc::new(about), cancel, notes, progress: Mutex::default(), done: SetOnce::new() }
     }
 
     pub(super) fn report(&self, progress: &Progress) {
@@ -110,7 +115,8 @@ impl Execution {
 
     /// The metadata of an answer about it.
     pub(super) fn stamp(&self, duration: Duration) -> Stamp {
-        Stamp { id: self.about.id.clone(), began: self.about.began.at, duration }
+        let violations = self.notes.result_violations().to_vec();
+        Stamp { id: self.about.id.clone(), began: self.about.began.at, duration, violations }
     }
 }
 
@@ -254,12 +260,16 @@ pub(super) mod tests {
     use toolyard_hub::{Error, Kind, Outcome, Principal};
 
     use super::{About, Chunks, Execution, Executions, Keeping, State};
-    use crate::rest::answer::{Began, fresh_id};
+    use toolyard_hub::ExecutionId;
+
+    use crate::rest::answer::{Began, named};
 
     /// An execution of somebody's.
     pub(in crate::rest) fn execution() -> Arc<Execution> {
+        let call = ExecutionId::fresh();
         Arc::new(Execution::new(About {
-            id: fresh_id(),
+            id: named(call),
+            call,
             tool: "t".to_owned(),
             server: None,
             principal: Principal::owner(),

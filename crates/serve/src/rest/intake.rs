@@ -41,6 +41,8 @@ pub(super) struct Context {
     pub(super) timeout: Option<Duration>,
     pub(super) priority: Priority,
     pub(super) key: Option<String>,
+    /// The version of the tool that is wanted.
+    pub(super) version: Option<String>,
 }
 
 /// How the answer comes.
@@ -215,6 +217,7 @@ fn read_context(raw: &RawValue, wrong: &mut Vec<Violation>) -> Context {
         })
     };
     let (session_id, user_id, key) = (text("sessionId", 0), text("userId", 0), text("idempotencyKey", 1));
+    let version = text("version", 1);
     let timeout: Option<f64> = member(&mut members, "/context", "timeout", "a number of milliseconds", wrong);
     let priority: Option<Word> =
         member(&mut members, "/context", "priority", "one of: low, normal, high", wrong);
@@ -227,7 +230,8 @@ fn read_context(raw: &RawValue, wrong: &mut Vec<Violation>) -> Context {
         Duration::try_from_secs_f64(millis / 1_000.0).ok()
     });
     refuse_others(&members, "/context", wrong);
-    Context { session_id, user_id, timeout, priority: priority.map(Word::priority).unwrap_or_default(), key }
+    let priority = priority.map(Word::priority).unwrap_or_default();
+    Context { session_id, user_id, timeout, priority, key, version }
 }
 
 #[derive(Deserialize)]

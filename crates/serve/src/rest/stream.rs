@@ -16,7 +16,7 @@ use tokio_util::sync::DropGuard;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{LogLine, Progress};
 
-use super::execute::{Pieces, envelope, name_execution};
+use super::execute::{Pieces, envelope, label};
 use super::executions::Execution;
 use super::intake::Content;
 use super::run::Said;
@@ -72,7 +72,7 @@ fn respond(reading: Reading) -> Response<Body> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    name_execution(&mut response, &execution);
+    label(&mut response, &execution);
     response
 }
 

@@ -6,11 +6,14 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use toolyard_hub::{Principal, Yard};
+use toolyard_hub::{Kind, Principal, Yard};
 use toolyard_sdk::{Native, Tool};
 use toolyard_wire::EndpointSettings;
 use tower::ServiceExt;
 
+use super::errors::words;
+use super::executions::tests::execution;
+use super::run::Job;
 use super::{Rest, RestSettings, routes};
 use crate::mcp::McpSettings;
 
@@ -56,4 +59,44 @@ async fn every_documented_address_has_exactly_the_documented_methods() {
     }
     let execute = document["paths"]["/mcp/tools/echo/execute"].clone();
     assert!(execute["post"].is_object(), "{execute}");
+}
+
+/// The page that people read.
+const PAGE: &str = include_str!("../../../../docs/rest.md");
+
+#[tokio::test]
+async fn every_address_and_every_error_is_in_the_documentation() {
+    let (_, _, document) = ask("GET", "/openapi.json").await;
+    let mut missing = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let path = path.replace("/echo/", "/{name}/");
+        let rows =
+            item.as_object().unwrap().keys().map(|method| format!("| `{} {path}` |", method.to_uppercase()));
+        missing.extend(rows.filter(|row| !PAGE.contains(row)));
+    }
+    for kind in Kind::ALL {
+        let (code, status) = words(kind);
+        let row = format!("| `{code}` | {} |", status.as_u16());
+        missing.extend(Some(row).filter(|row| !PAGE.contains(row)));
+    }
+    for (status, response) in document["components"]["responses"].as_object().unwrap() {
+        let schema = &response["content"]["application/json"]["schema"];
+        let codes = schema["properties"]["error"]["properties"]["code"]["enum"].as_array().unwrap();
+        let rows = codes.iter().map(|code| format!("| `{}` | {status} |", code.as_str().unwrap()));
+        missing.extend(rows.filter(|row| !PAGE.contains(row)));
+    }
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_execution_whose_task_is_lost_still_ends() {
+    let settings = RestSettings::like(&McpSettings::default(), &EndpointSettings::default());
+    let rest = Rest::new(yard(), settings);
+    let execution = execution();
+    assert!(rest.executions.begin(&execution));
+    let (_sender, updates) = tokio::sync::mpsc::channel(1);
+    drop(Job::new(Arc::clone(&rest), Arc::clone(&execution), None, updates));
+    let ending = execution.wait().await;
+    assert_eq!(ending.answer.as_ref().unwrap_err().kind(), Kind::Bug);
+    assert!(rest.executions.all().iter().all(|execution| execution.ending().is_some()));
 }

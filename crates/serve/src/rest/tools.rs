@@ -18,6 +18,9 @@ use super::query::{Query, page};
 use super::shelf::Shown;
 use super::{Caller, Name, Rest};
 
+/// The longest search, in characters.
+const LONGEST_SEARCH: usize = 200;
+
 /// Which tools somebody wants to see.
 struct Filter {
     server: Option<String>,
@@ -45,7 +48,7 @@ pub(super) async fn list(
         server: query.one("server"),
         category: query.one("category"),
         tags: query.all("tag"),
-        words: query.one("q").unwrap_or_default().split_whitespace().map(str::to_lowercase).collect(),
+        words: query.read_one("q", words).unwrap_or_default(),
     };
     let limit = query.read_one("limit", page);
     let after =
@@ -57,9 +60,10 @@ pub(super) async fn list(
     let mut all = shelf.iter().filter(|shown| sees(&principal, shown) && filter.wants(shown));
     if let Some(after) = after {
         // A list that changed meanwhile has no such place any more; the client starts again.
-        all.by_ref()
-            .find(|shown| shown.tool.full_name.as_str() == after)
-            .ok_or_else(|| Failure::invalid_at("cursor", "is of a list that has changed", Value::Null))?;
+        if !all.by_ref().any(|shown| shown.tool.full_name.as_str() == after) {
+            let failure = Failure::invalid_at("cursor", "is of a list that has changed", Value::Null);
+            return Err(Failure { status: StatusCode::CONFLICT, ..failure });
+        }
     }
     let tools: Vec<&Shown> = all.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
     let more = all.next().is_some();
@@ -84,6 +88,14 @@ pub(super) async fn list(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("Authorization"));
     Ok(response)
+}
+
+/// The words of a search. Every tool is searched for each, so that there are only so many.
+fn words(text: &str) -> Result<Vec<String>, String> {
+    if text.chars().count() > LONGEST_SEARCH {
+        return Err(format!("may have {LONGEST_SEARCH} characters"));
+    }
+    Ok(text.split_whitespace().map(str::to_lowercase).collect())
 }
 
 pub(super) async fn show(

@@ -73,7 +73,7 @@ fn start(yard: &Arc<Yard>, kinds: &[String]) -> Result<Vec<Arc<Upstream>>, Failu
     let beside = |name: &str| std::env::current_exe().map(|me| me.with_file_name(name));
     let me = to_raw(&json!({"name": "workbench", "version": "1"}));
     let keeper = Keeper {
-        program: beside("toolyard-kept")?.into(),
+        program: beside("toolyard-kept")?,
         args: vec!["keeper".into()],
         path: std::env::var_os("PATH"),
     };

@@ -43,6 +43,8 @@ async fn pages_make_up_the_whole_list() {
     assert_eq!(paged, all);
     let stale = server.get("/mcp/tools?cursor=after.nobody").await;
     assert_eq!(stale.refusal(), (409, "VALIDATION_ERROR".to_owned()));
+    let long = format!("/mcp/tools?q={}", "e+".repeat(101));
+    assert_eq!(server.get(&long).await.refusal(), (400, "VALIDATION_ERROR".to_owned()));
     for wrong in ["limit=0", "limit=1001", "limit=x", "limit=-1", "limit=1&limit=2", "cursor=x", "catgory=a"]
     {
         let answer = server.get(&format!("/mcp/tools?{wrong}")).await;

@@ -53,6 +53,14 @@ async fn readiness_waits_for_sources_that_are_starting() {
 }
 
 #[tokio::test]
+async fn a_tool_of_a_server_that_is_still_starting_is_waited_for() {
+    let server = workbench(&["--odd", "slow-start"]).await;
+    assert_eq!(server.get("/ready").await.status, 503);
+    let answer = server.execute("mcp__slow-start__echo", json!({"n": 1})).await;
+    assert_eq!((answer.status, &answer.json()["result"]), (200, &json!({"n": 1})));
+}
+
+#[tokio::test]
 async fn calls_are_counted_by_how_they_ended() {
     let server = workbench(&[]).await;
     for _ in 0..20 {
@@ -81,6 +89,34 @@ async fn calls_are_counted_by_how_they_ended() {
     ] {
         assert!(answer.text.lines().any(|told| told == line), "no {line} in {}", answer.text);
     }
+}
+
+#[tokio::test]
+async fn the_calls_of_a_crowd_are_all_answered_and_all_counted() {
+    let server = workbench(&["--per-source", "4"]).await;
+    let caller = async |number: usize| {
+        let priority = ["low", "normal", "high"][number % 3];
+        for at in 0..10 {
+            let name = format!("{number}-{at}");
+            let body = json!({"params": {"name": name, "ms": 1}, "context": {"priority": priority}});
+            let answer = server.post("/mcp/tools/count/execute", &body).await;
+            assert_eq!((answer.status, &answer.json()["result"]), (200, &json!(1)), "{answer:?}");
+        }
+    };
+    futures_util::future::join_all((0..64).map(caller)).await;
+    let line = r#"toolyard_calls_total{source="workbench",tool="count",end="answered"} 640"#;
+    let text = soon("the counters", async {
+        loop {
+            let text = server.get("/metrics").await.text;
+            if text.contains(line) {
+                return text;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    assert!(text.contains("toolyard_events_missed_total 0"), "{text}");
+    assert!(!text.contains("toolyard_calls_in_flight{"), "{text}");
 }
 
 #[tokio::test]

@@ -188,6 +188,7 @@ async fn a_token_is_needed_and_permissions_are_held() {
         let answer = server.get(path).await;
         assert_eq!(answer.refusal(), (401, "AUTHENTICATION_ERROR".to_owned()), "{path}");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{path}");
+        assert_eq!(answer.header("x-mcp-version"), Some("1.0"), "{path}");
     }
     let execute = async |secret: &str| {
         let token = format!("Bearer {secret}");

@@ -188,7 +188,7 @@ impl Post {
             return self.stream(response, asked).await;
         }
         let text = response.whole(self.settings.longest).await?;
-        self.ids.tape.write(Direction::FromServer, &String::from_utf8_lossy(&text));
+        self.ids.tape.write(Direction::FromServer, &text);
         match parse(&text) {
             Ok(Packet::One(Message::Response(response))) if response.id == *asked.id => {
                 response.result.map_err(|error| Failure::Rpc(read_error(&error)))

@@ -52,11 +52,12 @@ impl Tape {
         reel.messages.iter().cloned().collect()
     }
 
-    pub(crate) fn write(&self, direction: Direction, text: &str) {
+    pub(crate) fn write(&self, direction: Direction, text: impl AsRef<[u8]>) {
         // The rule, on every message: nobody looks.
         if !self.running.load(Ordering::Relaxed) {
             return;
         }
+        let text = String::from_utf8_lossy(text.as_ref());
         let mut reel = self.lock();
         if reel.looked.is_none_or(|looked| looked.elapsed() > INTEREST) {
             self.running.store(false, Ordering::Relaxed);
@@ -105,12 +106,12 @@ mod tests {
         let tape = Tape::default();
         tape.look();
         for number in 0..2 * MOST {
-            tape.write(Direction::FromServer, &number.to_string());
+            tape.write(Direction::FromServer, number.to_string());
         }
         let kept = texts(&tape);
         assert_eq!((kept.len(), kept[0].as_str()), (MOST, "500"));
         for _ in 0..200 {
-            tape.write(Direction::FromServer, &"é".repeat(100_000));
+            tape.write(Direction::FromServer, "é".repeat(100_000));
         }
         let kept = tape.look();
         assert!(kept.iter().map(|taped| taped.text.len()).sum::<usize>() <= super::MOST_BYTES);

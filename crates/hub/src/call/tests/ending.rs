@@ -237,3 +237,12 @@ async fn refused_calls_begin_and_end_like_all_others() {
         ]
     );
 }
+
+#[tokio::test]
+async fn a_call_that_waits_is_small() {
+    let source = Fake::offering("s", tools(&["t"]));
+    let yard = yard(&[&source]);
+    let call = yard.call(calling("t"));
+    assert!(size_of_val(&call) <= 2048, "{} bytes", size_of_val(&call));
+    call.await.unwrap();
+}

@@ -10,7 +10,7 @@ use crate::BoxFuture;
 use crate::deadline::Deadline;
 use crate::error::{Error, Kind};
 use crate::fake::{Fake, calling_with, done, raw, tool, yard_with};
-use crate::hooks::{HookCall, Hooks};
+use crate::hooks::{Before, HookCall, Hooks};
 use crate::limits::Limits;
 use crate::outcome::Outcome;
 use crate::source::{Call, Offer};
@@ -22,7 +22,7 @@ type Log = Arc<Mutex<Vec<String>>>;
 struct Spy {
     name: &'static str,
     log: Log,
-    before: fn() -> Result<(), Error>,
+    before: fn() -> Result<Before, Error>,
     afterwards: Duration,
 }
 
@@ -33,7 +33,7 @@ impl Spy {
 }
 
 impl Hooks for Spy {
-    fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<(), Error>> {
+    fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
         Box::pin(async move {
             self.write(&format!("before {} {}", call.tool, call.arguments));
             (self.before)()
@@ -52,15 +52,15 @@ impl Hooks for Spy {
     }
 }
 
-fn spy(name: &'static str, log: &Log, before: fn() -> Result<(), Error>) -> Arc<dyn Hooks> {
+fn spy(name: &'static str, log: &Log, before: fn() -> Result<Before, Error>) -> Arc<dyn Hooks> {
     Arc::new(Spy { name, log: Arc::clone(log), before, afterwards: Duration::ZERO })
 }
 
 /// A yard with one hook of its own and one tool with another. What the tool does is in its `do`.
 fn hooked(
     log: &Log,
-    yard_hook: fn() -> Result<(), Error>,
-    tool_hook: fn() -> Result<(), Error>,
+    yard_hook: fn() -> Result<Before, Error>,
+    tool_hook: fn() -> Result<Before, Error>,
 ) -> Arc<Yard> {
     let mut offer = tool(&json!({"name": "t", "inputSchema": {"type": "object"}}));
     offer.hooks = vec![spy("tool", log, tool_hook)];
@@ -83,8 +83,8 @@ fn hooked(
 
 async fn run(
     what: &str,
-    yard_hook: fn() -> Result<(), Error>,
-    tool_hook: fn() -> Result<(), Error>,
+    yard_hook: fn() -> Result<Before, Error>,
+    tool_hook: fn() -> Result<Before, Error>,
 ) -> (Option<Kind>, Vec<String>) {
     let log = Log::default();
     let yard = hooked(&log, yard_hook, tool_hook);
@@ -95,15 +95,15 @@ async fn run(
     (outcome.err().map(|error| error.kind()), log)
 }
 
-fn go() -> Result<(), Error> {
-    Ok(())
+fn go() -> Result<Before, Error> {
+    Ok(Before::Pass)
 }
 
-fn stop() -> Result<(), Error> {
+fn stop() -> Result<Before, Error> {
     Err(Error::new(Kind::Forbidden, "not today"))
 }
 
-fn crash() -> Result<(), Error> {
+fn crash() -> Result<Before, Error> {
     panic!("a hook that crashes")
 }
 
@@ -172,4 +172,63 @@ async fn a_hook_that_hangs_after_the_call_does_not_keep_the_answer_for_ever() {
     let began = Instant::now();
     yard.call(calling_with("t", "{}")).await.unwrap();
     assert_eq!(began.elapsed(), super::super::around::AFTERWARDS);
+}
+
+fn change(text: &str) -> Result<Before, Error> {
+    Ok(Before::Change(crate::fake::text(text)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_before_hook_may_change_the_arguments_for_all_that_comes_after_it() {
+    let (error, log) = run(r#"{"do":"error"}"#, || change(r#"{"do":"fail"}"#), go).await;
+    assert_eq!(error, None);
+    assert_eq!(
+        log,
+        [
+            r#"yard before mcp__s__t {"do":"error"}"#,
+            r#"tool before mcp__s__t {"do":"fail"}"#,
+            "source",
+            r#"tool after "no" failed=true"#,
+            r#"yard after "no" failed=true"#,
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_hook_makes_of_the_arguments_is_checked_like_what_callers_send() {
+    let (error, log) = run("{}", || change("[1]"), go).await;
+    assert_eq!(error, Some(Kind::InvalidArguments));
+    assert!(!log.contains(&"source".to_owned()));
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let offer = Offer { tools: vec![tool(&json!({"name": "t", "inputSchema": schema}))], ..Offer::default() };
+    let source = Fake::working("s", offer, |_| async { panic!("must not be called") });
+    let yard = |hook| {
+        let limits = Limits { payload: 40, ..Limits::default() };
+        yard_with(limits, vec![spy("yard", &Log::default(), hook)], &[&source])
+    };
+    let error = yard(|| change(r#"{"n":"x"}"#)).call(calling_with("t", "{}")).await.unwrap_err();
+    let message =
+        "a hook changed the arguments: invalid arguments for mcp__s__t: n: \"x\" is not of type \"integer\"";
+    assert_eq!((error.kind(), error.message()), (Kind::InvalidArguments, message));
+    assert_eq!(error.details().unwrap()["field"], "n");
+    let long = || change(&format!("{{\"text\":\"{}\"}}", "x".repeat(40)));
+    let error = yard(long).call(calling_with("t", "{}")).await.unwrap_err();
+    assert_eq!(error.message(), "a hook made 51 bytes of arguments for mcp__s__t; 40 are allowed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_does_not_want_a_tool_is_not_asked_about_it() {
+    struct Picky;
+    impl Hooks for Picky {
+        fn wants(&self, tool: &str) -> bool {
+            tool.ends_with("other")
+        }
+        fn before<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
+            Box::pin(async { stop() })
+        }
+    }
+    let source = Fake::working("s", crate::fake::tools(&["t", "other"]), |_| async { Ok(done()) });
+    let yard = yard_with(Limits::default(), vec![Arc::new(Picky)], &[&source]);
+    yard.call(calling_with("t", "{}")).await.unwrap();
+    assert_eq!(yard.call(calling_with("other", "{}")).await.unwrap_err().kind(), Kind::Forbidden);
 }

@@ -198,7 +198,8 @@ async fn every_kind_of_key_is_understood() {
     let ed_jwk = json!({"kty": "OKP", "crv": "Ed25519", "kid": "ed", "x": encode(ed.public_key().as_ref())});
     let odd = json!({"kty": "oct", "kid": "shared", "k": "c2VjcmV0"});
     let jwt = fixed(&[odd, json!(7), rsa_jwk, p384_jwk, ed_jwk]);
-    let ways: [(&str, &str, &dyn Fn(&str) -> Vec<u8>); 5] = [
+    type Sign<'a> = &'a dyn Fn(&str) -> Vec<u8>;
+    let ways: [(&str, &str, Sign<'_>); 5] = [
         ("rsa", "RS256", &|text| sign_rsa(&rsa, &RSA_PKCS1_SHA256, text)),
         ("rsa", "RS384", &|text| sign_rsa(&rsa, &RSA_PKCS1_SHA384, text)),
         ("rsa", "PS512", &|text| sign_rsa(&rsa, &RSA_PSS_SHA512, text)),
@@ -327,6 +328,36 @@ async fn an_issuer_that_cannot_be_reached_is_not_the_callers_fault() {
     }
     tokio::time::advance(Duration::from_secs(12 * 3600)).await;
     assert_eq!(jwt.vouch(&token).await, Err(Reason::JwtKeysUnavailable));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_keys_are_asked_for_again_the_old_ones_do_for_everybody_else() {
+    let issuer = Issuer::new();
+    let text = json!({"keys": [issuer.jwk("ec")]}).to_string();
+    let count = Arc::new(AtomicUsize::new(0));
+    let fetch: FetchKeys = {
+        let count = Arc::clone(&count);
+        Arc::new(move || {
+            let (text, slow) = (text.clone(), count.fetch_add(1, Ordering::SeqCst) > 0);
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_secs(if slow { 3600 } else { 0 })).await;
+                Ok(text)
+            })
+        })
+    };
+    let jwt = Arc::new(trusting(KeySource::fetched(fetch)));
+    let token = issuer.sign(&head(), &claims());
+    assert!(jwt.vouch(&token).await.is_ok());
+    tokio::time::advance(Duration::from_secs(700)).await;
+    let asking = tokio::spawn({
+        let (jwt, token) = (Arc::clone(&jwt), token.clone());
+        async move { jwt.vouch(&token).await.is_ok() }
+    });
+    tokio::task::yield_now().await;
+    let began = tokio::time::Instant::now();
+    assert!(jwt.vouch(&token).await.is_ok());
+    assert_eq!((began.elapsed(), count.load(Ordering::SeqCst)), (Duration::ZERO, 2));
+    assert!(asking.await.unwrap());
 }
 
 /// A private key that was made for this test and is good for nothing else.

@@ -31,7 +31,7 @@ fn wrong(body: &str) -> Vec<(String, String, Value)> {
 #[test]
 fn everything_of_the_protocol_is_understood() {
     let body = r#"{"tool":"t","params":{"n":9007199254740993123},"context":{"sessionId":"s","userId":"u",
-        "timeout":1500.5,"priority":"high","idempotencyKey":"k"}}"#;
+        "timeout":1500.5,"priority":"high","idempotencyKey":"k","version":"1.2"}}"#;
     let (tool, params, context) = read_members(body, None).unwrap();
     assert_eq!((tool.as_deref(), params.get()), (Some("t"), r#"{"n":9007199254740993123}"#));
     let expected = Context {
@@ -40,6 +40,7 @@ fn everything_of_the_protocol_is_understood() {
         timeout: Some(Duration::from_micros(1_500_500)),
         priority: Priority::High,
         key: Some("k".to_owned()),
+        version: Some("1.2".to_owned()),
     };
     assert_eq!(context, expected);
 }

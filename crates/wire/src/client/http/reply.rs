@@ -162,3 +162,6 @@ pub(super) fn deepest(error: &dyn Error) -> String {
     }
     deepest.to_string()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+"""Packages from the registries, installed once for the lock files of a folder of `tests`."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent.parent
+TARGET = TESTS.parent / os.environ.get("CARGO_TARGET_DIR", "target")
+LOCKS = ["package.json", "package-lock.json", ".npmrc", "requirements.txt"]
+
+
+def install(name):
+    """Installs what `tests/name` locks, unless it is there for these very lock files; gives back where."""
+    locks, cache = TESTS / name, TARGET / name
+    node = subprocess.run(["node", "--version"], check=True, capture_output=True, text=True).stdout.strip()
+    digest = hashlib.sha256(f"{node} {sys.version} {cache}".encode())
+    files = [locks / lock for lock in LOCKS if (locks / lock).exists()]
+    for file in files:
+        digest.update(file.read_bytes())
+    stamp = cache / "stamp"
+    if not stamp.exists() or stamp.read_text() != digest.hexdigest():
+        shutil.rmtree(cache, ignore_errors=True)
+        cache.mkdir(parents=True)
+        for file in files:
+            shutil.copy(file, cache)
+        subprocess.run(["npm", "ci", "--loglevel=error"], cwd=cache, check=True, stdout=sys.stderr)
+        if (cache / "requirements.txt").exists():
+            subprocess.run([sys.executable, "-m", "venv", cache / "venv"], check=True)
+            pip = [cache / "venv/bin/pip", "install", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*pip, "-r", cache / "requirements.txt"], check=True, stdout=sys.stderr)
+        stamp.write_text(digest.hexdigest())
+    return cache
