@@ -55,7 +55,7 @@ class ExecutionMetadata(TypedDict):
 class ExecutionResponse(TypedDict):
     """What an execution that went well comes back with. One that did not is raised as an MCPError.
 
-    `chunks` is what the tool sent ahead where it was not streamed, `content` every content block where that was asked for.
+    `chunks` is what the tool sent ahead where it was not streamed, `content` every content block on request.
     """
 
     success: Literal[True]
