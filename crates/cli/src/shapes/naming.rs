@@ -41,13 +41,11 @@ fn pascal(text: &str) -> String {
 /// A description on its way into a comment or a docstring: words only, nothing that could end either.
 pub(super) fn prose(text: &str) -> String {
     const LONGEST: usize = 400;
-    let words: Vec<&str> = text.split(|letter: char| letter.is_whitespace() || letter.is_control()).collect();
-    let line: String = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    line.chars()
-        .filter(|letter| !matches!(letter, '\\' | '"' | '\u{2028}' | '\u{2029}'))
-        .take(LONGEST)
-        .collect::<String>()
-        .replace("*/", "* /")
+    let harmless = |letter: &char| !matches!(letter, '\\' | '"' | '\u{2028}' | '\u{2029}');
+    let spaced = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let text: String = text.chars().filter(harmless).map(spaced).collect();
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(LONGEST).collect::<String>().replace("*/", "* /")
 }
 
 #[cfg(test)]

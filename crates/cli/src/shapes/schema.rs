@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 use super::naming::Names;
 
+type Members = Map<String, Value>;
+
 /// How deep schemas are followed.
 const DEEPEST: usize = 24;
 
@@ -91,13 +93,7 @@ impl<'a> Reader<'a> {
         Shape::Named(name)
     }
 
-    fn record(
-        &mut self,
-        object: &Map<String, Value>,
-        properties: &Map<String, Value>,
-        hint: &str,
-        depth: usize,
-    ) -> Body {
+    fn record(&mut self, object: &Members, properties: &Members, hint: &str, depth: usize) -> Body {
         let required: Vec<&str> = match object.get("required") {
             Some(Value::Array(keys)) => keys.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
@@ -154,14 +150,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn of_kind(
-        &mut self,
-        kind: &str,
-        schema: &Value,
-        object: &Map<String, Value>,
-        hint: &str,
-        depth: usize,
-    ) -> Shape {
+    fn of_kind(&mut self, kind: &str, schema: &Value, object: &Members, hint: &str, depth: usize) -> Shape {
         match kind {
             "null" => Shape::Null,
             "boolean" => Shape::Boolean,
@@ -201,7 +190,7 @@ impl<'a> Reader<'a> {
 }
 
 /// A schema of an object whose keys are named.
-fn record(schema: &Value) -> Option<(&Map<String, Value>, &Map<String, Value>)> {
+fn record(schema: &Value) -> Option<(&Members, &Members)> {
     let object = schema.as_object()?;
     let plain =
         ["$ref", "enum", "const", "anyOf", "oneOf", "allOf"].iter().all(|key| !object.contains_key(*key));
