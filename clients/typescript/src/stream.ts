@@ -5,6 +5,9 @@ import { EventReader, type ServerEvent } from "./events.js";
 import { errorIn, orBroken, type Sending } from "./exchange.js";
 import type { ExecuteOptions, ExecutionResponse, LogLine, Progress } from "./execution.js";
 
+/** How long a stream may say nothing, not even that it is alive, which the server does every 15 seconds. */
+const SILENCE = 60_000;
+
 export function isStream(answer: Response): boolean {
   return /^text\/event-stream\s*(;|$)/i.test(answer.headers.get("content-type") ?? "");
 }
@@ -15,7 +18,7 @@ export async function readStream(sending: Sending, answer: Response, options: Ex
   try {
     const [reader, decoder] = [new EventReader(), new TextDecoder()];
     for (;;) {
-      const { done, value } = await orBroken(sending, () => source.read());
+      const { done, value } = await orBroken(sending, () => unlessSilent(source.read()));
       if (done) break;
       for (const event of reader.push(decoder.decode(value, { stream: true }))) {
         const response = await hear(event, options);
@@ -27,6 +30,13 @@ export async function readStream(sending: Sending, answer: Response, options: Ex
     // After the last event there is nothing left to lose; before, this is what cancels.
     await source.cancel().catch(() => undefined);
   }
+}
+
+function unlessSilent<T>(reading: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`nothing came for ${SILENCE} ms`)), SILENCE);
+    reading.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }
 
 async function hear(event: ServerEvent, options: ExecuteOptions): Promise<ExecutionResponse | undefined> {

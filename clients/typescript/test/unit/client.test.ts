@@ -162,6 +162,17 @@ test("an execution that is not answered in its time and five seconds more is giv
   await late;
 });
 
+test("a stream that has gone silent is given up", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const headers = { "content-type": "text/event-stream" };
+  const silent = async () => new Response(new ReadableStream(), { headers });
+  const call = new MCPClient({ baseURL: "http://x", fetch: silent }).executeTool("a", {}, { onProgress: () => undefined });
+  const over = assert.rejects(call, (error) => error instanceof NetworkError && /nothing came/.test(error.message));
+  await new Promise((resolve) => setImmediate(resolve));
+  context.mock.timers.tick(60_000);
+  await over;
+});
+
 test("giving up while a request is under way or a pause is on is at once and with the caller's reason", () =>
   against(
     (response, _, number) => {
