@@ -118,7 +118,7 @@ pub(super) async fn recent(
 ) -> Result<Vec<PastCall>, Failure> {
     let Some(history) = rest.yard.history() else { return Ok(Vec::new()) };
     let Some(query) = filter.to_history(caller, in_memory.len() + 1) else { return Ok(Vec::new()) };
-    let mut calls = history.recent(query).await.map_err(unreadable)?;
+    let mut calls = history.recent(query).await.map_err(|error| unreadable(&error))?;
     calls.retain(|call| !in_memory.contains(&call.id));
     Ok(calls)
 }
@@ -127,7 +127,7 @@ pub(super) async fn recent(
 pub(super) async fn find(rest: &Rest, id: &str, caller: &Principal) -> Result<Option<PastCall>, Failure> {
     let id = id.strip_prefix("exec-").and_then(|id| id.parse().ok());
     let (Some(history), Some(id)) = (rest.yard.history(), id) else { return Ok(None) };
-    let found = history.find(id).await.map_err(unreadable)?;
+    let found = history.find(id).await.map_err(|error| unreadable(&error))?;
     let sees = |call: &PastCall| call.principal == caller.id() || may(caller, "observe");
     Ok(found.filter(|call| call.thing == Thing::Tool && sees(call)))
 }
@@ -170,7 +170,7 @@ pub(super) fn describe(call: &PastCall, caller: &Principal) -> Raw {
     to_raw(&members)
 }
 
-fn unreadable(error: HistoryError) -> Failure {
+fn unreadable(error: &HistoryError) -> Failure {
     tracing::error!(%error, "an execution was asked for");
     Failure::of_kind(Kind::Bug, "the history cannot be read")
 }
