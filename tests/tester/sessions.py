@@ -1,8 +1,11 @@
 """Every official client in turn: before connecting, server by server, after disconnecting. Started by `run`."""
 
 import json
+import shlex
+import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from pathlib import Path
 
@@ -11,7 +14,7 @@ from contract import definition_problems
 from direct import conversation
 from harness import processes
 from harness.official import Commands, Workplace
-from harness.talk import Lines
+from harness.talk import Http, Lines, Talk
 from harness.tally import Tally
 from visit import Answer, Visit, compare
 
@@ -25,6 +28,7 @@ CLIENTS = [
     ("python_v2", "modern", "http"),
 ]
 VERSIONS = {"legacy": "2025-11-25", "modern": "2026-07-28"}
+ROOTS_SECONDS = 5
 UNCONNECTED = [
     ("list_tools", {}),
     ("call_tool", {"name": "echo", "arguments": {}}),
@@ -34,6 +38,12 @@ UNCONNECTED = [
     ("get_prompt", {"name": "x"}),
     ("disconnect", {}),
 ]
+
+
+def below(pid):
+    """The children of a process."""
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    return listed.stdout.split()
 
 
 class Client:
@@ -62,7 +72,10 @@ class Sessions:
         self.binary = processes.binary()
         self.work = Workplace(home)
         self.answers = answers(self.work)
-        self.cases = cases(self.work, Commands(Path(servers), self.work))
+        commands = Commands(Path(servers), self.work)
+        self.cases = cases(self.work, commands)
+        self.rootless = commands.filesystem[:-1]
+        self.old = commands.everything["sse"]
         self.direct = {}
 
     def run(self, script, mode, transport):
@@ -88,6 +101,8 @@ class Sessions:
             if address := server.address():
                 variables.update(PEER_URL=f"{address[0]}/tester/mcp", PEER_TOKEN=address[1])
                 self.with_client(command, label, mode, variables)
+                if mode == "legacy":
+                    self.ended_session(label, server, *address)
         finally:
             server.stop()
 
@@ -98,11 +113,25 @@ class Sessions:
             self.unconnected(label, "before connecting", client)
             for case in self.cases:
                 self.visit(label, client, case)
+            self.roots(label, client)
+            self.old_transport(label, client)
             self.unconnected(label, "after disconnecting", client)
         finally:
             code, complaints = client.close()
             reason = f"exit code {code}, stderr {complaints!r}"
             self.tally.report(code == 0, f"{label}: the client ends in order", reason)
+
+    def ended_session(self, label, server, url, token):
+        """A session that is ended takes its connection along: nobody could use it any more."""
+        talk = Talk(Http(f"{url}/tester/mcp", token), "legacy")
+        talk.ask("tools/call", {"name": "connect_to_server", "arguments": {"url": shlex.join(self.rootless)}})
+        before = below(server.process.pid)
+        talk.close()
+        deadline = time.monotonic() + ROOTS_SECONDS
+        while (left := below(server.process.pid)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        reason = f"{len(left)} of {len(before)} processes still run after {ROOTS_SECONDS} s"
+        self.tally.report(before and not left, f"{label}: DELETE of a session ends the server that it tested", reason)
 
     def hello(self, label, mode, hello):
         name = (hello.get("server") or {}).get("name")
@@ -123,6 +152,38 @@ class Sessions:
         nothing = {"connected": False, "statistics": {"tools_called": 0, "resources_read": 0, "prompts_retrieved": 0}}
         good = not answer.problems and body == nothing
         self.tally.report(good, f"{label}: get_connection_status {when}", f"{answer.problems} {answer.text}")
+
+    def roots(self, label, client):
+        """A server may ask for the roots as soon as it is connected, between calls: server-filesystem does, and without
+        folders of its own it knows no others."""
+        client.ask("connect_to_server", {"url": shlex.join(self.rootless)})
+        deadline = time.monotonic() + ROOTS_SECONDS
+        said = ""
+        while str(self.work.files) not in said and time.monotonic() < deadline:
+            time.sleep(0.2)
+            said = client.ask("call_tool", {"name": "list_allowed_directories", "arguments": {}})["content"][0]["text"]
+        good = str(self.work.files) in said
+        self.tally.report(good, f"{label}: a server that asks for roots between calls gets them", said)
+        client.ask("disconnect", {})
+
+    def old_transport(self, label, client):
+        """A server that only speaks HTTP+SSE is connected to, and said to be one."""
+        port = processes.free_port()
+        server = subprocess.Popen(self.old, env=environment(self.home, PORT=str(port)), stderr=subprocess.DEVNULL)
+        try:
+            processes.wait_for(port)
+            ask = lambda tool, **arguments: Answer(tool, client.ask(tool, arguments)).body
+            answer = ask("connect_to_server", url=f"http://127.0.0.1:{port}/sse")
+            connection = answer.get("connection", {})
+            good = connection.get("transport") == "streaming-http" and "HTTP+SSE" in answer.get("message", "")
+            self.tally.report(good, f"{label}: a server of the old transport is connected to and said to be one", answer)
+            called = ask("call_tool", name="echo", arguments={"message": "hi"})
+            said = called.get("tool_call", {}).get("result", {}).get("content")
+            self.tally.report(said == [{"type": "text", "text": "Echo: hi"}], f"{label}: and called", called)
+            client.ask("disconnect", {})
+        finally:
+            server.kill()
+            server.wait()
 
     def visit(self, label, client, case):
         self.work.restore()

@@ -38,6 +38,8 @@ pub(crate) enum Verb {
     /// Tokens with which others may call.
     #[command(subcommand)]
     Token(TokenVerb),
+    /// Print the parameters and results of every tool as types for a client library.
+    Types(TypesArgs),
     /// Keeps the process of a server: this program starts itself like that, people do not.
     #[command(hide = true)]
     Keeper(KeeperArgs),
@@ -144,6 +146,38 @@ pub(crate) struct NewTokenArgs {
     /// Print everything as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What the client libraries are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    /// TypeScript, for `@toolyard/client`.
+    Ts,
+    /// Python, for `mcp_client`.
+    Python,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct TypesArgs {
+    /// The language of the types.
+    #[arg(long)]
+    pub(crate) lang: Language,
+
+    /// A configuration, as for `serve`; may be given several times. Its servers are started, asked and stopped.
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    pub(crate) config: Vec<PathBuf>,
+
+    /// The address of a yard that runs, to ask that one instead.
+    #[arg(long)]
+    pub(crate) url: Option<reqwest::Url>,
+
+    /// The token for that yard.
+    #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+
+    /// The file to write; standard output if none is said.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Parser)]

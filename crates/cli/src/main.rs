@@ -12,6 +12,7 @@ mod keeping;
 mod login;
 mod outside;
 mod serve;
+mod shapes;
 mod shared;
 mod signals;
 mod stdio;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Verb::Login(verb) => run(args.log.as_deref(), login::log_in(verb)),
         Verb::Logout(verb) => run(args.log.as_deref(), login::log_out(verb)),
         Verb::Token(TokenVerb::New(verb)) => run(args.log.as_deref(), async { token::run(verb) }),
+        Verb::Types(verb) => run(args.log.as_deref(), shapes::run(verb)),
         // There is one of these beside every server that we start, so it has neither log nor runtime.
         Verb::Keeper(verb) => keeper::run(verb),
     }

@@ -9,16 +9,22 @@ use toolyard_hub::json::to_raw;
 use toolyard_upstream::{AuthShared, Common, CredentialStore, Keeper};
 
 pub(crate) fn common() -> anyhow::Result<Common> {
-    let keeper = Keeper {
-        program: std::env::current_exe().context("cannot find out where this program is")?,
-        args: vec!["keeper".into()],
-        path: std::env::var_os("PATH"),
-    };
+    let keeper =
+        Keeper { program: this_program()?, args: vec!["keeper".into()], path: std::env::var_os("PATH") };
     let me = to_raw(&json!({"name": "toolyard", "title": "Toolyard", "version": env!("CARGO_PKG_VERSION")}));
     let common = Common::new(keeper, me).context("cannot set up HTTP")?;
     // Without a home, what is granted lives as long as this process.
     let store = credentials().map_or_else(CredentialStore::memory, CredentialStore::file);
     Ok(Common { auth: AuthShared { store, ..AuthShared::default() }, ..common })
+}
+
+/// This very program, also after its file was replaced by a newer one or is gone.
+fn this_program() -> anyhow::Result<PathBuf> {
+    let itself = PathBuf::from("/proc/self/exe");
+    if itself.exists() {
+        return Ok(itself);
+    }
+    std::env::current_exe().context("cannot find out where this program is")
 }
 
 /// Where people's programs keep what is not configuration.

@@ -7,6 +7,7 @@ mod cli {
     mod gateway;
     mod hooks;
     mod keeping;
+    mod load;
     mod rest;
     mod starting;
     mod stopping;

@@ -144,6 +144,8 @@ impl Priority {
 pub struct CallContext {
     pub session_id: Option<Arc<str>>,
     pub user_id: Option<Arc<str>>,
+    /// Cancelled when the session is over: what was set up for it can go.
+    pub session_ended: Option<CancellationToken>,
     /// Headers of the caller's request that the configuration lets through to sources, by lower-case name.
     pub headers: Vec<(String, String)>,
     /// Set where a front serves one source alone: names are then that source's raw names.

@@ -118,7 +118,8 @@ where
 fn read<P: DeserializeOwned>(arguments: &RawValue) -> Result<P, ToolError> {
     // `()` is a way to take nothing, but to serde it is `null`, which arguments never are.
     let nothing = || if is_empty(arguments) { serde_json::from_str("null").ok() } else { None };
-    serde_json::from_str(arguments.get()).or_else(|error| nothing().ok_or(error)).map_err(|error| {
+    let read = serde_json::from_str(arguments.get()).or_else(|error| nothing().ok_or(error));
+    read.or_else(|error| read_whole(arguments).ok_or(error)).map_err(|error| {
         let provided: Value = serde_json::from_str(arguments.get()).unwrap_or_default();
         let details = serde_json::json!({"field": "", "reason": error.to_string(), "provided": provided});
         Error::new(Kind::InvalidArguments, format!("input validation failed: {error}"))
@@ -127,6 +128,58 @@ fn read<P: DeserializeOwned>(arguments: &RawValue) -> Result<P, ToolError> {
     })
 }
 
+/// To a schema 2.0 is an integer, to serde it is none.
+fn read_whole<P: DeserializeOwned>(arguments: &RawValue) -> Option<P> {
+    let mut value: Value = serde_json::from_str(arguments.get()).ok()?;
+    make_whole(&mut value);
+    serde_json::from_value(value).ok()
+}
+
+fn make_whole(value: &mut Value) {
+    /// Up to here every whole number has a float of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0);
+            if let Some(float) = whole.filter(|float| float.abs() <= EXACT) {
+                #[expect(clippy::cast_possible_truncation, reason = "it is whole, and the range is checked")]
+                let integer = float as i64;
+                *value = integer.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(members) => members.values_mut().for_each(make_whole),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
 fn is_empty(arguments: &RawValue) -> bool {
     Object::parse(arguments).is_ok_and(|members| members.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+    use toolyard_hub::json::to_raw;
+
+    use super::read;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Params {
+        size: u16,
+        share: f64,
+    }
+
+    #[test]
+    fn a_whole_number_is_an_integer_however_it_is_written() {
+        let params: Params = read(&to_raw(&json!({"size": 201.0, "share": 2.0}))).unwrap();
+        assert_eq!(params, Params { size: 201, share: 2.0 });
+    }
+
+    #[test]
+    fn a_number_that_is_not_whole_is_no_integer() {
+        assert!(read::<Params>(&to_raw(&json!({"size": 201.5, "share": 2.0}))).is_err());
+        assert!(read::<Params>(&to_raw(&json!({"size": 1e300, "share": 2.0}))).is_err());
+    }
 }

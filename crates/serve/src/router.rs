@@ -9,7 +9,7 @@ use axum::http::{Request, Response, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::{any, get};
-use toolyard_hub::Principal;
+use toolyard_hub::{Principal, SourceName};
 use toolyard_wire::Endpoint;
 
 use crate::door::{Door, guard};
@@ -49,7 +49,10 @@ async fn mcp_of_source(
     Path(name): Path<String>,
     request: Request<Body>,
 ) -> Response<Body> {
-    match fronts.of_source(&name) {
+    // What a caller is not shown is not there for them.
+    let principal = request.extensions().get::<Principal>();
+    let known = principal.is_some_and(|principal| principal.knows_source(&SourceName::new(name.as_str())));
+    match fronts.of_source(&name).filter(|_| known) {
         Some(endpoint) => respond(&endpoint, request).await,
         None => {
             let body = r#"{"error":"there is no server of this name"}"#;

@@ -85,6 +85,14 @@ impl Seats {
         Ok(connection)
     }
 
+    /// Gives up this very connection, if the caller still has it.
+    pub(crate) fn leave_this(&self, caller: &Caller, connection: &Arc<Connection>) {
+        let mut taken = self.lock();
+        if matches!(taken.get(caller), Some(Seat::Taken(held)) if Arc::ptr_eq(held, connection)) {
+            taken.remove(caller);
+        }
+    }
+
     /// Those that nobody has used for too long; they are not connected any more.
     pub(crate) fn idle(&self) -> Vec<Arc<Connection>> {
         self.take_if(|connection| connection.idle_for() > IDLE)

@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use toolyard_hub::{BoxFuture, Call, Error, Kind, Offer, Outcome, Prefix, Source, SourceName};
 use toolyard_upstream::Common;
 
 use crate::answer::{Stopwatch, failure};
-use crate::caller::Sharing;
+use crate::caller::{Caller, Sharing};
 use crate::connection::Connection;
 use crate::definitions::offer;
 use crate::seats::Seats;
@@ -43,6 +45,8 @@ pub struct Tester {
     pub(crate) common: Common,
     pub(crate) servers: Servers,
     pub(crate) seats: Arc<Seats>,
+    /// Those that wait for the ends of sessions.
+    watchers: TaskTracker,
     sweeper: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -61,6 +65,7 @@ impl Tester {
             common,
             servers,
             seats,
+            watchers: TaskTracker::new(),
             sweeper: Mutex::new(Some(sweeper)),
         })
     }
@@ -71,6 +76,22 @@ impl Tester {
             sweeper.abort();
         }
         close_all(self.seats.all()).await;
+        self.watchers.close();
+        self.watchers.wait().await;
+    }
+
+    /// Ends a connection when the session is over that it was made in: nobody else can use it.
+    pub(crate) fn ends_with(&self, session: CancellationToken, caller: Caller, connection: Arc<Connection>) {
+        let seats = Arc::clone(&self.seats);
+        self.watchers.spawn(async move {
+            tokio::select! {
+                () = connection.closed.cancelled() => {}
+                () = session.cancelled() => {
+                    seats.leave_this(&caller, &connection);
+                    connection.close().await;
+                }
+            }
+        });
     }
 }
 

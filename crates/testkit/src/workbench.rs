@@ -18,7 +18,7 @@ pub fn source() -> Arc<dyn Source> {
         .description("Counts how often it was called under a name.");
     Native::new("workbench")
         .tools([analyze_code(), my_custom_tool(), advanced_tool(), sensitive_tool(), versioned_tool()])
-        .tools([count, say(), blocks(), refuse(), answer()])
+        .tools([count, say(), blocks(), refuse(), answer(), versioned_tool_of_before()])
         .into_source()
 }
 
@@ -123,6 +123,11 @@ fn versioned_tool() -> Tool {
         .version("2.1.0")
         .deprecates("1.0.0")
         .metadata("custom", json!({"pricing": "premium", "sla": "99.9%", "region": "us-east-1"}))
+}
+
+/// The same in an older version.
+fn versioned_tool_of_before() -> Tool {
+    Tool::new("versioned_tool", || async { Ok("1.0.0") }).description("Tool with version").version("1.0.0")
 }
 
 #[derive(Deserialize, JsonSchema)]

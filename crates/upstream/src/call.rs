@@ -19,6 +19,9 @@ use crate::settings::ServerSettings;
 /// How often a modern server may ask for more before it is taken to go round in circles.
 const MOST_ROUNDS: usize = 16;
 
+/// How long an answer is held back for questions that are still open.
+const LAST_QUESTIONS: Duration = Duration::from_secs(30);
+
 /// How a call to the server ended without an outcome.
 #[derive(Debug)]
 pub(crate) enum Ended {
@@ -71,6 +74,10 @@ impl Sending<'_> {
             let answer = patiently(answer, &in_flight.flight, self.settings.call_time).await;
             let answer = answer.ok_or(Stopped::Silent)?.map_err(Stopped::Failure)?;
             if !self.live.is_modern() {
+                // A question that came while nobody called is put to whoever called now: this call is their only way
+                // to hear of it, so it is not over before they have answered.
+                let answered = self.live.calls.adopted_answered(&in_flight.flight);
+                let _ = tokio::time::timeout(LAST_QUESTIONS, answered).await;
                 return Ok(Outcome { failed: says_failed(&answer), body: answer, modern: false });
             }
             let wrong = |why: String| {

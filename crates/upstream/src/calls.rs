@@ -11,6 +11,10 @@ use toolyard_hub::Client;
 pub(crate) struct Calls {
     next: AtomicU64,
     flights: Mutex<BTreeMap<u64, Arc<Flight>>>,
+    entered: Notify,
+    /// How many questions of the server came while nobody called, and wait for a call.
+    orphans: AtomicU64,
+    settled: Notify,
 }
 
 /// One call under way.
@@ -23,6 +27,8 @@ pub(crate) struct Flight {
     asked: AtomicU64,
     /// How many there have been.
     questions: AtomicU64,
+    /// How many questions that belong to no call are put to this caller.
+    adopted: AtomicU64,
 }
 
 impl Flight {
@@ -51,6 +57,33 @@ impl Drop for Asking<'_> {
     }
 }
 
+/// A question that belongs to no call in particular, until it is answered.
+pub(crate) struct Adopted<'a> {
+    calls: &'a Calls,
+    /// The call that it is put to the caller of; nothing while it waits for one.
+    flight: Option<Arc<Flight>>,
+}
+
+impl Adopted<'_> {
+    pub(crate) fn flight(&self) -> Option<&Arc<Flight>> {
+        self.flight.as_ref()
+    }
+
+    fn settle(&mut self) {
+        match self.flight.take() {
+            Some(flight) => flight.adopted.fetch_sub(1, Ordering::Relaxed),
+            None => self.calls.orphans.fetch_sub(1, Ordering::Relaxed),
+        };
+        self.calls.settled.notify_waiters();
+    }
+}
+
+impl Drop for Adopted<'_> {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
 impl Calls {
     pub(crate) fn enter(self: &Arc<Self>, client: Client) -> InFlight {
         let tag = self.next.fetch_add(1, Ordering::Relaxed) + 1;
@@ -59,8 +92,10 @@ impl Calls {
             heard: Notify::new(),
             asked: AtomicU64::new(0),
             questions: AtomicU64::new(0),
+            adopted: AtomicU64::new(0),
         });
         self.lock().insert(tag, Arc::clone(&flight));
+        self.entered.notify_waiters();
         InFlight { calls: Arc::clone(self), tag, flight }
     }
 
@@ -77,6 +112,37 @@ impl Calls {
     /// The call that began last.
     pub(crate) fn latest(&self) -> Option<Arc<Flight>> {
         self.lock().values().next_back().cloned()
+    }
+
+    /// A call for a question that came while there was none: the next one that begins.
+    pub(crate) async fn adopt(&self) -> Adopted<'_> {
+        let orphan = Adopted { calls: self, flight: None };
+        self.orphans.fetch_add(1, Ordering::Relaxed);
+        loop {
+            let entered = self.entered.notified();
+            match self.latest() {
+                Some(flight) => {
+                    flight.adopted.fetch_add(1, Ordering::Relaxed);
+                    let mut adopted = orphan;
+                    adopted.settle();
+                    adopted.flight = Some(flight);
+                    return adopted;
+                }
+                None => entered.await,
+            }
+        }
+    }
+
+    /// Waits until every question that this call has adopted, or could, is answered.
+    pub(crate) async fn adopted_answered(&self, flight: &Flight) {
+        loop {
+            let settled = self.settled.notified();
+            let open = self.orphans.load(Ordering::Relaxed) + flight.adopted.load(Ordering::Relaxed);
+            if open == 0 {
+                return;
+            }
+            settled.await;
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

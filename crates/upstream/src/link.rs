@@ -151,11 +151,11 @@ impl Link {
 
     /// Carries one call out, once. The time is that of the conversation alone.
     pub async fn call(&self, call: &Call) -> (Result<Outcome, Error>, Duration) {
-        self.live.authoriser.fresh().await;
+        Box::pin(self.live.authoriser.fresh()).await;
         let mirrored = self.mirrored.load();
         let sending = Sending { live: &self.live, settings: &self.settings, mirrored: &mirrored };
         let began = Instant::now();
-        let ended = sending.exchange(call).await;
+        let ended = Box::pin(sending.exchange(call)).await;
         let took = began.elapsed();
         let ended = match ended {
             Ok(outcome) => {

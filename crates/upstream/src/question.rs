@@ -2,6 +2,7 @@
 //! of its answer in the modern one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
@@ -12,6 +13,9 @@ use toolyard_hub::{Abilities, Error, Question, QuestionKind, Raw};
 use toolyard_wire::{Client, Request, RpcError, code};
 
 use crate::calls::Calls;
+
+/// How long a question waits for a call on which it can be put to somebody.
+const NEXT_CALL: Duration = Duration::from_secs(60);
 
 /// Who may be asked on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,10 +57,18 @@ async fn answer(calls: &Calls, whom: Whom, request: &Request, tag: Option<u64>) 
     }
     let params = request.params.clone().unwrap_or_else(|| to_raw(&json!({})));
     let kind = kind(&request.method, &params).ok_or_else(|| RpcError::method_not_found(&request.method))?;
+    let mut adopted = None;
     let flight = match whom {
         // Nobody has said on this connection that they can be asked.
         Whom::Nobody => None,
-        Whom::Caller => tag.and_then(|tag| calls.get(tag)).or_else(|| calls.latest()),
+        // Some servers ask between calls, such as for the roots as soon as they are met: whoever calls next is asked.
+        Whom::Caller => match tag.and_then(|tag| calls.get(tag)).or_else(|| calls.latest()) {
+            Some(flight) => Some(flight),
+            None => {
+                adopted = tokio::time::timeout(NEXT_CALL, calls.adopt()).await.ok();
+                adopted.as_ref().and_then(|adopted| adopted.flight().cloned())
+            }
+        },
     };
     let flight = flight.ok_or_else(|| RpcError::method_not_found(&request.method))?;
     let _asking = flight.asking();
@@ -64,6 +76,7 @@ async fn answer(calls: &Calls, whom: Whom, request: &Request, tag: Option<u64>) 
     let question = Question { key: flight.next_key(), kind, params };
     let answers = flight.client.ask(vec![question]).await.map_err(|error| refused(&error))?;
     let answer = answers.into_iter().next().map(|(_, answer)| answer);
+    drop(adopted);
     answer.ok_or_else(|| RpcError::new(code::INTERNAL, "the client gave no answer"))
 }
 

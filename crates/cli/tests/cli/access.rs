@@ -13,7 +13,7 @@ use toolyard_testkit::harness::{Client, Process, Scratch, Server, Version};
 use super::TOOLYARD;
 
 /// Makes a token with the real command; the secret, and the lines for the configuration.
-async fn make(arguments: &[&str]) -> (String, String) {
+pub(super) async fn make(arguments: &[&str]) -> (String, String) {
     let all: Vec<&str> = ["token", "new", "--json"].iter().chain(arguments).copied().collect();
     let (mut process, _stdin, mut stdout) = Process::start(TOOLYARD, &all);
     let mut said = String::new();
@@ -23,7 +23,7 @@ async fn make(arguments: &[&str]) -> (String, String) {
     (said["token"].as_str().unwrap().to_owned(), said["config"].as_str().unwrap().to_owned())
 }
 
-async fn serve(scratch: &Scratch, config: &str) -> Arc<Server> {
+pub(super) async fn serve(scratch: &Scratch, config: &str) -> Arc<Server> {
     let file = scratch.path("toolyard.toml");
     std::fs::write(&file, config).unwrap();
     let listen = ["serve", "--json", "--listen", "127.0.0.1:0", "--config"];

@@ -115,6 +115,21 @@ async fn killing_the_yard_leaves_no_server_behind() {
     soon("the server to end", gone).await;
 }
 
+#[tokio::test]
+async fn servers_are_started_also_after_our_own_file_is_gone() {
+    let scratch = Scratch::new();
+    let copy = scratch.path("toolyard-copy");
+    std::fs::copy(TOOLYARD, &copy).unwrap();
+    let config = scratch.file("toolyard.toml", "");
+    let arguments = [&SERVE[..], &["--config", &config]].concat();
+    let server = Server::start(copy.to_str().unwrap(), &arguments).await;
+    std::fs::remove_file(&copy).unwrap();
+    let demo = scratch.file("demo.toml", "demo = true\n");
+    scratch.file("toolyard.toml", &inner("late").replace("DEMO", &demo));
+    server.process().await.signal(Signal::HangUp);
+    until(&server, "the server", |names| names.len() == 8).await;
+}
+
 /// One client's half-way point: its tool has asked, and it has not answered yet.
 enum Asked {
     Legacy(Box<Call>, Value),

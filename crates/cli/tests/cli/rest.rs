@@ -1,7 +1,10 @@
 //! The REST front of the real binary: the demo yard, and another yard behind it.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use toolyard_testkit::harness::{Scratch, Server};
+use toolyard_testkit::odd::{Kind, nearby};
 
 use super::{SERVE, TOOLYARD};
 
@@ -67,4 +70,85 @@ async fn a_yard_behind_it_and_permissions_of_the_configuration() {
     assert_eq!(refused.refusal(), (403, "PERMISSION_ERROR".to_owned()));
     let servers = server.get("/mcp/servers").await.json();
     assert_eq!(servers["servers"].as_array().unwrap().len(), 2);
+}
+
+/// A yard with this configuration, open to everybody on this machine.
+async fn serve(scratch: &Scratch, config: &str) -> Arc<Server> {
+    let config = scratch.file("toolyard.toml", config);
+    Server::start(TOOLYARD, &[&SERVE[..], &["--auth", "none", "--config", &config]].concat()).await
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_rate_is_in_every_answer() {
+    let scratch = Scratch::new();
+    let rate = "demo = true\n[limits.rate]\nper_second = 0.01\nburst = 2.0\n";
+    let server = serve(&scratch, rate).await;
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let answer = server.execute("add", json!({"a": 1, "b": 2})).await;
+        let number = |name: &str| answer.header(name).map(|value| value.parse::<u64>().unwrap());
+        assert!(number("ratelimit-reset").is_some_and(|seconds| (1..=200).contains(&seconds)));
+        seen.push((answer.status, number("ratelimit-limit"), number("ratelimit-remaining")));
+        assert_eq!(answer.status == 429, number("retry-after").is_some());
+    }
+    assert_eq!(seen, [(200, Some(2), Some(1)), (200, Some(2), Some(0)), (429, Some(2), Some(0))]);
+}
+
+#[tokio::test]
+async fn results_that_break_their_promise_are_told_or_refused_as_configured() {
+    let scratch = Scratch::new();
+    let odd = nearby(Kind::WrongOutput).await.unwrap();
+    for (mode, status) in [("off", 200), ("warn", 200), ("enforce", 500)] {
+        let config = format!("check_results = \"{mode}\"\n[servers.odd]\nurl = \"{}\"\n", odd.url);
+        let answer = serve(&scratch, &config).await.execute("mcp__odd__wrong", json!({})).await;
+        assert_eq!(answer.status, status, "{mode}: {}", answer.text);
+        let told = answer.json()["metadata"]["resultViolations"].clone();
+        assert_eq!(told.is_array(), mode == "warn", "{mode}: {}", answer.text);
+        if status == 200 {
+            assert_eq!(answer.json()["result"], json!({"n": "one"}), "{mode}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_a_caller_is_not_shown_is_not_there_for_them() {
+    let scratch = Scratch::new();
+    let odd = nearby(Kind::Pages).await.unwrap();
+    let digest = |secret: &str| {
+        let digest = ring::digest::digest(&ring::digest::SHA256, secret.as_bytes());
+        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let config = scratch.file(
+        "toolyard.toml",
+        &format!(
+            "demo = true\n[servers.odd]\nurl = \"{}\"\n\
+             [[tokens]]\nname = \"some\"\nsha256 = \"{}\"\nservers = [\"demo\"]\n\
+             [[tokens]]\nname = \"all\"\nsha256 = \"{}\"\npermissions = [\"*\"]\n",
+            odd.url,
+            digest("some"),
+            digest("all")
+        ),
+    );
+    let server = Server::start(TOOLYARD, &[&SERVE[..], &["--config", &config]].concat()).await;
+    let as_who = async |who: &str, method: &str, path: &str| {
+        let token = format!("Bearer {who}");
+        let headers = [("authorization", token.as_str()), ("content-type", "application/json")];
+        server.request(method, path, &headers, b"{}").await.whole().await
+    };
+    // Until it has started, nobody knows what it offers.
+    while as_who("all", "GET", "/ready").await.status != 200 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let servers = async |who: &str| {
+        let listed = as_who(who, "GET", "/mcp/servers").await.json();
+        let names = listed["servers"].as_array().unwrap().iter().map(|server| server["name"].clone());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(servers("all").await, ["demo", "odd"]);
+    assert_eq!(servers("some").await, ["demo"]);
+    let execute = "/mcp/tools/mcp__odd__first/execute";
+    assert_eq!(as_who("all", "POST", execute).await.status, 200);
+    assert_eq!(as_who("some", "POST", execute).await.refusal(), (404, "TOOL_NOT_FOUND".to_owned()));
+    assert_eq!(as_who("some", "POST", "/servers/odd/mcp").await.status, 404);
+    assert_ne!(as_who("all", "POST", "/servers/odd/mcp").await.status, 404);
 }

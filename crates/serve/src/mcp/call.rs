@@ -147,7 +147,7 @@ impl Front {
             cancel: cancel.clone(),
             context: CallContext {
                 session_id: request.session.as_ref().map(|session| session.id().into()),
-                user_id: None,
+                session_ended: request.session.as_ref().map(|session| session.ended()),
                 headers: self.forwarded(&request.transport),
                 only_source: match &self.scope {
                     Scope::All => None,

@@ -260,6 +260,8 @@ pub(super) mod tests {
     use toolyard_hub::{Error, Kind, Outcome, Principal};
 
     use super::{About, Chunks, Execution, Executions, Keeping, State};
+    use toolyard_hub::ExecutionId;
+
     use crate::rest::answer::{Began, named};
 
     /// An execution of somebody's.

@@ -30,6 +30,7 @@ pub(super) async fn list(
             let offers = catalog.tools().iter().any(|tool| tool.source == name);
             // A server that has tools, none of them for this caller, is none of their business.
             let shown = observes || !offers || view.tools().next().is_some();
+            let shown = shown && principal.knows_source(&name);
             shown.then(|| describe(&name, &status, &view))
         })
         .collect();
@@ -47,6 +48,9 @@ fn describe(name: &SourceName, status: &Status, view: &View) -> Value {
     });
     if let Some(reason) = &status.reason {
         server["reason"] = reason.clone().into();
+    }
+    if !status.warnings.is_empty() {
+        server["warnings"] = json!(status.warnings);
     }
     if let Some(transport) = status.transport {
         server["transport"] = transport.into();

@@ -10,6 +10,7 @@ use toolyard_upstream::{Credentials, Link, ServerSettings};
 
 use super::Use;
 use crate::answer::{Answer, Metadata};
+use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::fault::Fault;
 use crate::source::close_all;
@@ -51,7 +52,10 @@ impl Use<'_> {
             .with("connection", connection.full())
             .with("message", to_raw(&message))
             .metadata(Metadata::default());
-        seat.take(connection);
+        seat.take(Arc::clone(&connection));
+        if let (Caller::Session { .. }, Some(ended)) = (&self.caller, &self.call.context.session_ended) {
+            self.tester.ends_with(ended.clone(), self.caller.clone(), connection);
+        }
         Ok(answer)
     }
 
@@ -59,7 +63,7 @@ impl Use<'_> {
     fn allowed(&self, target: &Target) -> Result<(), Error> {
         let needed = match target {
             Target::Address(_) => return Ok(()),
-            Target::Command(_) if self.caller == crate::caller::Caller::Process => return Ok(()),
+            Target::Command(_) if self.caller == Caller::Process => return Ok(()),
             Target::Command(_) => vec!["spawn".to_owned()],
             Target::Configured(settings) => {
                 let mut needed = needed_for(settings);

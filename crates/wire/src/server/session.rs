@@ -70,6 +70,11 @@ impl Session {
         &self.id
     }
 
+    /// Cancelled when the session is over.
+    pub fn ended(&self) -> CancellationToken {
+        self.closed.clone()
+    }
+
     pub fn version(&self) -> Version {
         self.version
     }

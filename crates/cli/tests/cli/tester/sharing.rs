@@ -119,21 +119,40 @@ async fn questions_of_the_server_reach_whoever_tests_it() {
 }
 
 #[tokio::test]
+async fn ending_a_session_ends_its_connection() {
+    let scratch = Scratch::new();
+    let server = serve(&scratch, QUICK).await;
+    let mut tester = Tester::join(&server, Version::V2025_11_25).await;
+    tester.connect(&demo(&scratch)).await;
+    let file = scratch.path("demo.toml").display().to_string();
+    assert_eq!(processes(&file), 2);
+    let headers = tester.client.own_headers("application/json");
+    assert_eq!(tester.client.send("DELETE", &headers, Vec::new()).await.status, 204);
+    until_gone(&file).await;
+}
+
+#[tokio::test]
 async fn ending_the_tester_ends_what_it_started() {
     let scratch = Scratch::new();
     let mut tester = Tester::start().await;
     let file = scratch.path("demo.toml").display().to_string();
     tester.connect(&demo(&scratch)).await;
-    let running = || {
-        let all = std::fs::read_dir("/proc").unwrap().flatten();
-        let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-        lines.filter(|line| String::from_utf8_lossy(line).contains(&file)).count()
-    };
-    assert_eq!(running(), 2);
+    assert_eq!(processes(&file), 2);
     let Tester { client, .. } = tester;
     close(client).await;
+    until_gone(&file).await;
+}
+
+/// How many processes name this file: the server and its keeper.
+fn processes(file: &str) -> usize {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(file)).count()
+}
+
+async fn until_gone(file: &str) {
     let gone = async {
-        while running() > 0 {
+        while processes(file) > 0 {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };

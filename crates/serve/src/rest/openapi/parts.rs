@@ -212,6 +212,7 @@ pub(super) fn schemas() -> Map<String, Value> {
                 "templates": {"type": "integer"},
                 "prompts": {"type": "integer"},
                 "reason": {"type": "string"},
+                "warnings": {"type": "array", "items": {"type": "string"}},
                 "transport": {"type": "string"},
                 "protocolVersion": {"type": "string"},
                 "retryInMs": {"type": "integer", "minimum": 0},

@@ -1,0 +1,67 @@
+"""Find and execute the tools of a Toolyard, over its REST protocol."""
+
+from .aio import AsyncExecutions, AsyncMCPClient
+from .client import Executions, MCPClient
+from .errors import (
+    AuthenticationError,
+    ExecutionCancelledError,
+    ExecutionError,
+    ExecutionTimeoutError,
+    InternalError,
+    MCPError,
+    MethodNotAllowedError,
+    NetworkError,
+    NotFoundError,
+    PayloadTooLargeError,
+    PermissionDeniedError,
+    RateLimitError,
+    ToolNotFoundError,
+    UnexpectedAnswerError,
+    UnsupportedMediaTypeError,
+    ValidationError,
+)
+from .protocol import (
+    Execution,
+    ExecutionMetadata,
+    ExecutionOutcome,
+    ExecutionResponse,
+    LogLine,
+    Progress,
+    Tool,
+    ToolDetails,
+    ToolMetadata,
+)
+from .retry import Retry
+
+__all__ = [
+    "AsyncExecutions",
+    "AsyncMCPClient",
+    "AuthenticationError",
+    "Execution",
+    "ExecutionCancelledError",
+    "ExecutionError",
+    "ExecutionMetadata",
+    "ExecutionOutcome",
+    "ExecutionResponse",
+    "ExecutionTimeoutError",
+    "Executions",
+    "InternalError",
+    "LogLine",
+    "MCPClient",
+    "MCPError",
+    "MethodNotAllowedError",
+    "NetworkError",
+    "NotFoundError",
+    "PayloadTooLargeError",
+    "PermissionDeniedError",
+    "Progress",
+    "RateLimitError",
+    "Retry",
+    "Tool",
+    "ToolDetails",
+    "ToolMetadata",
+    "ToolNotFoundError",
+    "UnexpectedAnswerError",
+    "UnsupportedMediaTypeError",
+    "ValidationError",
+]

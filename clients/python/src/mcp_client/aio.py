@@ -1,0 +1,278 @@
+"""The client for programs that do other things meanwhile: the same as client.py, as coroutines."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+import anyio
+import httpx
+
+from .errors import MCPError, NetworkError, UnexpectedAnswerError
+from .events import EventReader, ServerEvent
+from .exchange import (
+    CANCEL,
+    QueryPairs,
+    Sending,
+    Watch,
+    broken,
+    failure,
+    is_stream,
+    order,
+    plain,
+    read_base,
+    read_envelope,
+    read_event,
+    read_json,
+    read_token,
+    segment,
+    tool_query,
+)
+from .protocol import Content, Execution, ExecutionResponse, LogLine, Priority, Progress, State, Tool, ToolDetails
+from .retry import Retry
+
+T = TypeVar("T")
+
+
+class AsyncMCPClient:
+    """A yard's tools, over its REST protocol. Use it as a context manager, or close it."""
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str | None = None,
+        *,
+        retry: Retry | None = None,
+        request_timeout: float = 30.0,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._base = read_base(base_url)
+        self._retry = retry or Retry()
+        self._request_timeout = request_timeout
+        self._http = httpx.AsyncClient(headers=read_token(token), transport=transport)
+        self.executions = AsyncExecutions(self)
+
+    async def __aenter__(self) -> AsyncMCPClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes every connection."""
+        await self._http.aclose()
+
+    async def discover_tools(
+        self,
+        *,
+        server: str | None = None,
+        category: str | None = None,
+        tags: list[str] | None = None,
+        q: str | None = None,
+        page_size: int | None = None,
+    ) -> list[Tool]:
+        """Every tool that fits, as far as this caller may use it; `page_size` is how many are fetched at a time."""
+        query = tool_query(server, category, tags, q, page_size)
+        tools: list[Tool] = []
+        cursor: QueryPairs = []
+        while True:
+            page = await self.request("GET", "/mcp/tools", query=query + cursor)
+            if not isinstance(page, dict) or not isinstance(page.get("tools"), list):
+                raise UnexpectedAnswerError("the list of tools has no tools")
+            tools.extend(page["tools"])
+            if "nextCursor" not in page:
+                return tools
+            cursor = [("cursor", page["nextCursor"])]
+
+    async def get_tool(self, name: str) -> ToolDetails:
+        """Everything that is known of one tool."""
+        return cast(ToolDetails, await self.request("GET", f"/mcp/tools/{segment(name)}"))
+
+    async def execute_tool(
+        self,
+        name: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        timeout: float | None = None,
+        on_progress: Callable[[Progress], object] | None = None,
+        on_chunk: Callable[[Any], object] | None = None,
+        on_log: Callable[[LogLine], object] | None = None,
+        on_start: Callable[[str], object] | None = None,
+        version: str | None = None,
+        priority: Priority | None = None,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        idempotency_key: str | None = None,
+        idempotent: bool = False,
+        content: Content | None = None,
+    ) -> ExecutionResponse:
+        """Executes a tool and gives back the response of the protocol; raises an MCPError if that fails.
+
+        `timeout` is in seconds. `on_start` gets the id of the execution as soon as it is known. `idempotent` says that
+        running this tool twice does no harm, and makes retries safe, as an `idempotency_key` does.
+        """
+        hears: dict[str, Callable[[Any], object] | None] = {
+            "progress": on_progress,
+            "chunk": on_chunk,
+            "log": on_log,
+            "start": on_start,
+        }
+        sending = order(
+            name,
+            params,
+            heard=any(hears.values()),
+            timeout=timeout,
+            version=version,
+            priority=priority,
+            session_id=session_id,
+            user_id=user_id,
+            idempotency_key=idempotency_key,
+            idempotent=idempotent,
+            content=content,
+        )
+        return await self._again(sending, lambda: self._execute_once(sending, hears))
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: QueryPairs | None = None,
+        headers: dict[str, str] | None = None,
+        body: Any = None,
+    ) -> Any:
+        """Any other request of this API, with the same rules: JSON in, JSON out, GET and HEAD are made again."""
+        sending = plain(method, path, query or [], headers, body, self._request_timeout)
+        return await self._again(sending, lambda: self._request_once(sending))
+
+    async def _request_once(self, sending: Sending) -> Any:
+        try:
+            answer = await self._http.send(self._build(sending))
+        except httpx.HTTPError as error:
+            raise broken(sending, error) from error
+        if not answer.is_success:
+            raise failure(sending, answer)
+        return read_json(sending, answer)
+
+    async def _execute_once(
+        self, sending: Sending, hears: dict[str, Callable[[Any], object] | None]
+    ) -> ExecutionResponse:
+        execution: str | None = None
+        over = False
+        answer: httpx.Response | None = None
+        try:
+            answer = await self._http.send(self._build(sending), stream=True)
+            if not answer.is_success:
+                await answer.aread()
+                over = True
+                raise failure(sending, answer)
+            execution = answer.headers.get("x-execution-id")
+            if execution is not None:
+                await _hear(hears, "start", execution)
+            if is_stream(answer):
+                reader, watch = EventReader(), Watch(sending)
+                async for piece in answer.aiter_bytes():
+                    for event in reader.push(piece):
+                        over = event.event in ("result", "error")
+                        response = await _hear_event(hears, event)
+                        if response is not None:
+                            return response
+                    watch.check()
+                raise NetworkError("the stream ended before the execution did")
+            await answer.aread()
+            over = True
+            response = read_envelope(sending, answer)
+            for chunk in response.get("chunks", []):
+                await _hear(hears, "chunk", chunk)
+            return response
+        except httpx.HTTPError as error:
+            over = True
+            raise broken(sending, error) from error
+        except NetworkError:
+            over = True
+            raise
+        finally:
+            # This is what cancels, unless there is a key: then the server keeps the outcome for who comes again.
+            # A task that is cancelled would not even get to close.
+            with anyio.CancelScope(shield=True):
+                if answer is not None:
+                    await answer.aclose()
+                if sending.keyed and execution is not None and not over:
+                    await self._tell_to_stop(execution)
+
+    async def _tell_to_stop(self, execution: str) -> None:
+        sending = plain("DELETE", f"/mcp/executions/{segment(execution)}", [], None, None, CANCEL)
+        try:
+            await self._http.send(self._build(sending))
+        except httpx.HTTPError:
+            # Nobody waits for this any more; what matters to the caller is that they gave up.
+            pass
+
+    def _build(self, sending: Sending) -> httpx.Request:
+        timeout = sending.timeout
+        return self._http.build_request(
+            sending.method, self._base + sending.path, timeout=timeout, **sending.arguments()
+        )
+
+    async def _again(self, sending: Sending, attempt: Callable[[], Awaitable[T]]) -> T:
+        tried = 0
+        while True:
+            tried += 1
+            try:
+                return await attempt()
+            except MCPError as error:
+                pause = self._retry.pause(error, tried, sending.repeat)
+                if pause is None:
+                    raise
+            await anyio.sleep(pause)
+
+
+class AsyncExecutions:
+    """What is under way, and what is just over."""
+
+    def __init__(self, client: AsyncMCPClient) -> None:
+        self._client = client
+
+    async def list(
+        self, *, state: State | None = None, tool: str | None = None, limit: int | None = None
+    ) -> list[Execution]:
+        """Recent executions, the newest first; at most `limit` (up to 1000, 100 if not said)."""
+        pairs = [("state", state), ("tool", tool), ("limit", None if limit is None else str(limit))]
+        query = [(name, value) for name, value in pairs if value is not None]
+        answer = await self._client.request("GET", "/mcp/executions", query=query)
+        return cast("list[Execution]", answer["executions"])
+
+    async def get(self, execution_id: str) -> Execution:
+        """One of them, with its outcome once there is one."""
+        return cast(Execution, await self._client.request("GET", f"/mcp/executions/{segment(execution_id)}"))
+
+    async def cancel(self, execution_id: str) -> Execution:
+        """Asks the server to stop it. One that is over stays as it is."""
+        return cast(Execution, await self._client.request("DELETE", f"/mcp/executions/{segment(execution_id)}"))
+
+
+async def _hear(hears: dict[str, Callable[[Any], object] | None], what: str, said: Any) -> None:
+    callback = hears.get(what)
+    if callback is not None:
+        answer = callback(said)
+        if inspect.isawaitable(answer):
+            await answer
+
+
+async def _hear_event(
+    hears: dict[str, Callable[[Any], object] | None], event: ServerEvent
+) -> ExecutionResponse | None:
+    if event.event not in ("progress", "chunk", "log", "result", "error"):
+        return None
+    said = read_event(event)
+    if event.event != "result":
+        await _hear(hears, event.event, said)
+        return None
+    # What was over before it could be streamed has its pieces in the envelope.
+    for chunk in said.get("chunks", []):
+        await _hear(hears, "chunk", chunk)
+    return cast(ExecutionResponse, said)

@@ -1,0 +1,67 @@
+//! Names of types: made from whatever names there are, fit for both languages, and never the same twice.
+
+use std::collections::HashSet;
+
+pub(super) struct Names {
+    taken: HashSet<String>,
+}
+
+impl Names {
+    pub(super) fn new(reserved: &[&str]) -> Self {
+        Self { taken: reserved.iter().map(|name| (*name).to_owned()).collect() }
+    }
+
+    /// A name like `McpGitLogParams` for `mcp__git__log_params`.
+    pub(super) fn give(&mut self, from: &str) -> String {
+        let wanted = pascal(from);
+        let mut name = wanted.clone();
+        for number in 2.. {
+            if self.taken.insert(name.clone()) {
+                break;
+            }
+            name = format!("{wanted}{number}");
+        }
+        name
+    }
+}
+
+fn pascal(text: &str) -> String {
+    let mut name = String::new();
+    for word in text.split(|letter: char| !letter.is_ascii_alphanumeric()) {
+        let mut letters = word.chars();
+        name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        name.extend(letters);
+    }
+    if name.starts_with(|first: char| first.is_ascii_digit()) || name.is_empty() {
+        name.insert(0, 'T');
+    }
+    name
+}
+
+/// A description on its way into a comment or a docstring: words only, nothing that could end either.
+pub(super) fn prose(text: &str) -> String {
+    const LONGEST: usize = 400;
+    let harmless = |letter: &char| !matches!(letter, '\\' | '"' | '\u{2028}' | '\u{2029}');
+    let spaced = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let text: String = text.chars().filter(harmless).map(spaced).collect();
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(LONGEST).collect::<String>().replace("*/", "* /")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Names, prose};
+
+    #[test]
+    fn names_are_fit_and_differ() {
+        let mut names = Names::new(&["Tools"]);
+        let given = ["mcp__git__log_params", "mcp-git-log-params", "tools", "2d", "ä", ""]
+            .map(|text| names.give(text));
+        assert_eq!(given, ["McpGitLogParams", "McpGitLogParams2", "Tools2", "T2d", "T", "T2"]);
+    }
+
+    #[test]
+    fn a_description_cannot_leave_its_comment() {
+        assert_eq!(prose("a */ b\n\"\"\" import os\\"), "a * / b import os");
+    }
+}

@@ -1,0 +1,100 @@
+//! Shapes as Python, for `mcp_client`: `TypedDict`s in their functional form, which takes any text as a key.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::Typed;
+use super::naming::prose;
+use super::schema::{Body, Declared, Shape};
+
+pub(super) const RESERVED: &[&str] =
+    &["Any", "False", "Literal", "None", "NotRequired", "True", "TypeAlias", "TypedDict", "Union"];
+
+const HEAD: &str = r#""""Made by `toolyard types --lang python`; what is changed here is lost when it is made again."""
+
+import sys
+from typing import Any, Literal, TypedDict, Union
+
+if sys.version_info >= (3, 11):
+    from typing import NotRequired, TypeAlias
+else:
+    from typing_extensions import NotRequired, TypeAlias
+"#;
+
+pub(super) fn write(tools: &[Typed]) -> String {
+    let mut text = HEAD.to_owned();
+    for tool in tools {
+        put(&mut text, format_args!("\n# {}\n", prose(&tool.name)));
+        for declared in &tool.declared {
+            declare(&mut text, declared);
+        }
+    }
+    text
+}
+
+fn declare(text: &mut String, declared: &Declared) {
+    let description = prose(&declared.description);
+    if !description.is_empty() {
+        put(text, format_args!("# {description}\n"));
+    }
+    let name = &declared.name;
+    match &declared.body {
+        // In quotes, because a type may be named before it is there.
+        Body::Alias(shape) => put(text, format_args!("{name}: TypeAlias = {}\n", quoted(&say(shape)))),
+        Body::Record { fields, .. } => {
+            put(text, format_args!("{name} = TypedDict(\n    \"{name}\",\n    {{\n"));
+            for field in fields {
+                let description = prose(&field.description);
+                if !description.is_empty() {
+                    put(text, format_args!("        # {description}\n"));
+                }
+                let shape = quoted(&say(&field.shape));
+                let shape = if field.required { shape } else { format!("NotRequired[{shape}]") };
+                put(text, format_args!("        {}: {shape},\n", quoted(&field.key)));
+            }
+            text.push_str("    },\n)\n");
+        }
+    }
+}
+
+fn say(shape: &Shape) -> String {
+    match shape {
+        Shape::Unknown => "Any".to_owned(),
+        Shape::Null => "None".to_owned(),
+        Shape::Boolean => "bool".to_owned(),
+        Shape::Integer => "int".to_owned(),
+        Shape::Number => "float".to_owned(),
+        Shape::Text => "str".to_owned(),
+        Shape::Literal(values) => {
+            let values: Vec<String> = values.iter().map(literal).collect();
+            format!("Literal[{}]", values.join(", "))
+        }
+        Shape::List(item) => format!("list[{}]", say(item)),
+        Shape::Map(value) => format!("dict[str, {}]", say(value)),
+        Shape::Named(name) => name.clone(),
+        Shape::Union(parts) => {
+            format!("Union[{}]", parts.iter().map(say).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::String(text) => quoted(text),
+        other => other.to_string(),
+    }
+}
+
+/// A text as Python writes it: JSON's escapes are Python's too, but letters that JSON leaves alone may end a line.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string().replace('\u{7f}', "\\u007f").replace('\u{85}', "\\u0085")
+}
+
+fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
+    // Writing to a text cannot fail.
+    let _ = text.write_fmt(what);
+}

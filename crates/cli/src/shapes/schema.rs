@@ -1,0 +1,231 @@
+//! From a JSON Schema to shapes that both languages can say. What cannot be said becomes *unknown*, never wrong.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::naming::Names;
+
+type Members = Map<String, Value>;
+
+/// How deep schemas are followed.
+const DEEPEST: usize = 24;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Shape {
+    Unknown,
+    Null,
+    Boolean,
+    Integer,
+    Number,
+    Text,
+    /// One of these texts, whole numbers, truth values or nulls.
+    Literal(Vec<Value>),
+    List(Box<Shape>),
+    /// An object with any keys, and values of one shape.
+    Map(Box<Shape>),
+    Named(String),
+    Union(Vec<Shape>),
+}
+
+#[derive(Debug)]
+pub(super) struct Declared {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) body: Body,
+}
+
+#[derive(Debug)]
+pub(super) enum Body {
+    Record { fields: Vec<Field>, open: bool },
+    Alias(Shape),
+}
+
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) key: String,
+    pub(super) description: String,
+    pub(super) shape: Shape,
+    pub(super) required: bool,
+}
+
+pub(super) struct Reader<'a> {
+    root: &'a Value,
+    names: &'a mut Names,
+    declared: Vec<Declared>,
+    /// What references lead to, by their text. A name is given before it is declared, so that types may contain themselves.
+    known: HashMap<String, String>,
+    base: String,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(root: &'a Value, names: &'a mut Names) -> Self {
+        Self { root, names, declared: Vec::new(), known: HashMap::new(), base: String::new() }
+    }
+
+    /// The whole schema under a name.
+    pub(super) fn root(&mut self, base: &str, description: &str) -> Shape {
+        self.base = base.to_owned();
+        let name = self.names.give(base);
+        self.known.insert("#".to_owned(), name.clone());
+        let root = self.root;
+        self.declare(name, description.to_owned(), root, base, 0)
+    }
+
+    /// Everything that was declared on the way, what others need first.
+    pub(super) fn finish(self) -> Vec<Declared> {
+        self.declared
+    }
+
+    fn declare(
+        &mut self,
+        name: String,
+        description: String,
+        schema: &Value,
+        hint: &str,
+        depth: usize,
+    ) -> Shape {
+        let body = match record(schema) {
+            Some((object, properties)) => self.record(object, properties, hint, depth),
+            None => Body::Alias(self.shape(schema, hint, depth)),
+        };
+        self.declared.push(Declared { name: name.clone(), description, body });
+        Shape::Named(name)
+    }
+
+    fn record(&mut self, object: &Members, properties: &Members, hint: &str, depth: usize) -> Body {
+        let required: Vec<&str> = match object.get("required") {
+            Some(Value::Array(keys)) => keys.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let fields = properties.iter().map(|(key, schema)| Field {
+            key: key.clone(),
+            description: description(schema),
+            shape: self.shape(schema, &format!("{hint}_{key}"), depth + 1),
+            required: required.contains(&key.as_str()),
+        });
+        let fields = fields.collect();
+        // Most schemas say nothing about other keys, and mean none: slips of the pen are worth finding.
+        let open = matches!(object.get("additionalProperties"), Some(Value::Bool(true) | Value::Object(_)));
+        Body::Record { fields, open }
+    }
+
+    fn shape(&mut self, schema: &Value, hint: &str, depth: usize) -> Shape {
+        let Value::Object(object) = schema else { return Shape::Unknown };
+        if depth > DEEPEST {
+            return Shape::Unknown;
+        }
+        if let Some(Value::String(reference)) = object.get("$ref") {
+            return self.follow(reference, depth);
+        }
+        if let Some(value) = object.get("const") {
+            return literal(std::slice::from_ref(value));
+        }
+        if let Some(Value::Array(values)) = object.get("enum") {
+            return literal(values);
+        }
+        for key in ["anyOf", "oneOf"] {
+            if let Some(Value::Array(parts)) = object.get(key) {
+                let shapes = parts.iter().enumerate();
+                let shapes =
+                    shapes.map(|(at, part)| self.shape(part, &format!("{hint}_{}", at + 1), depth + 1));
+                return union(shapes.collect());
+            }
+        }
+        // Schemas that all have to hold are said by the first one only where it is the only one.
+        if let Some(Value::Array(parts)) = object.get("allOf") {
+            return match (parts.as_slice(), object.contains_key("properties")) {
+                ([only], false) => self.shape(only, hint, depth + 1),
+                _ => Shape::Unknown,
+            };
+        }
+        match object.get("type") {
+            Some(Value::Array(kinds)) => {
+                let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
+                union(kinds.into_iter().map(|kind| self.of_kind(kind, schema, object, hint, depth)).collect())
+            }
+            Some(Value::String(kind)) => self.of_kind(kind, schema, object, hint, depth),
+            _ if object.contains_key("properties") => self.of_kind("object", schema, object, hint, depth),
+            _ => Shape::Unknown,
+        }
+    }
+
+    fn of_kind(&mut self, kind: &str, schema: &Value, object: &Members, hint: &str, depth: usize) -> Shape {
+        match kind {
+            "null" => Shape::Null,
+            "boolean" => Shape::Boolean,
+            "integer" => Shape::Integer,
+            "number" => Shape::Number,
+            "string" => Shape::Text,
+            "array" => {
+                let items = object.get("items").unwrap_or(&Value::Null);
+                Shape::List(Box::new(self.shape(items, &format!("{hint}_item"), depth + 1)))
+            }
+            "object" if record(schema).is_some() => {
+                let name = self.names.give(hint);
+                self.declare(name, description(schema), schema, hint, depth)
+            }
+            "object" => {
+                let values = object.get("additionalProperties").unwrap_or(&Value::Null);
+                Shape::Map(Box::new(self.shape(values, &format!("{hint}_value"), depth + 1)))
+            }
+            _ => Shape::Unknown,
+        }
+    }
+
+    /// Only references within the document lead anywhere.
+    fn follow(&mut self, reference: &str, depth: usize) -> Shape {
+        if let Some(name) = self.known.get(reference) {
+            return Shape::Named(name.clone());
+        }
+        let Some(target) = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)) else {
+            return Shape::Unknown;
+        };
+        let last = reference.rsplit('/').next().unwrap_or_default();
+        let hint = format!("{}_{last}", self.base);
+        let name = self.names.give(&hint);
+        self.known.insert(reference.to_owned(), name.clone());
+        self.declare(name, description(target), target, &hint, depth + 1)
+    }
+}
+
+/// A schema of an object whose keys are named.
+fn record(schema: &Value) -> Option<(&Members, &Members)> {
+    let object = schema.as_object()?;
+    let plain =
+        ["$ref", "enum", "const", "anyOf", "oneOf", "allOf"].iter().all(|key| !object.contains_key(*key));
+    let kind = object.get("type").is_none_or(|kind| kind == "object");
+    let properties = object.get("properties")?.as_object()?;
+    (plain && kind && !properties.is_empty()).then_some((object, properties))
+}
+
+fn description(schema: &Value) -> String {
+    schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn literal(values: &[Value]) -> Shape {
+    let sayable = |value: &Value| match value {
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+        Value::Number(number) => number.is_i64(),
+        Value::Array(_) | Value::Object(_) => false,
+    };
+    if !values.is_empty() && values.iter().all(sayable) {
+        Shape::Literal(values.to_vec())
+    } else {
+        Shape::Unknown
+    }
+}
+
+fn union(shapes: Vec<Shape>) -> Shape {
+    let mut parts: Vec<Shape> = Vec::new();
+    for shape in shapes {
+        if !parts.contains(&shape) {
+            parts.push(shape);
+        }
+    }
+    match parts.len() {
+        1 => parts.remove(0),
+        _ if parts.is_empty() || parts.contains(&Shape::Unknown) => Shape::Unknown,
+        _ => Shape::Union(parts),
+    }
+}
