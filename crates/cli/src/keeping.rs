@@ -28,6 +28,11 @@ impl Keeping {
         Ok(Self { records: Arc::new(Records { audit, store }) })
     }
 
+    /// For who makes no calls.
+    pub(crate) fn nothing() -> Self {
+        Self { records: Arc::new(Records { audit: None, store: None }) }
+    }
+
     /// The settings of a yard whose calls are recorded.
     pub(crate) fn of(&self, settings: YardSettings) -> YardSettings {
         let recorder = (!self.records.is_empty()).then(|| Arc::clone(&self.records) as Arc<dyn Recorder>);

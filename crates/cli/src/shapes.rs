@@ -19,6 +19,7 @@ use toolyard_upstream::Common;
 
 use crate::args::{Language, TypesArgs};
 use crate::fleet::{Crew, Fleet, Manned};
+use crate::keeping::Keeping;
 use crate::outside::ConfiguredHooks;
 use crate::{Exit, config, outside, shared, yard};
 use naming::Names;
@@ -142,7 +143,8 @@ async fn ask(url: &Url, token: Option<String>) -> Result<Vec<Described>, (Exit, 
 /// was told.
 async fn collect(files: Vec<PathBuf>, common: Common) -> anyhow::Result<Option<Vec<Described>>> {
     let Some(config) = config::load_or_tell(&files) else { return Ok(None) };
-    let yard = yard::build(&config, ConfiguredHooks::new(outside::client()?, &config.hooks));
+    let hooks = ConfiguredHooks::new(outside::client()?, &config.hooks);
+    let yard = yard::build(&config, hooks, &Keeping::nothing());
     let crew = Crew { common, manned: Manned::Fully, directory: Servers::default() };
     let fleet = Fleet::start(Arc::clone(&yard), config, files, crew, |_| {})?;
     yard.settle(SETTLING).await;
