@@ -7,14 +7,15 @@ use std::time::Duration;
 use anyhow::Context;
 use reqwest::redirect::Policy;
 use toolyard_serve::FetchKeys;
+use toolyard_upstream::Common;
 
 mod hooks;
 
 pub(crate) use hooks::{ConfiguredHooks, HookSettings, Moment, OnFailure};
 
-/// What speaks to these addresses. Nobody is led elsewhere: what is sent is for the address that was named. The TLS
-/// provider must have been chosen.
-pub(crate) fn client() -> anyhow::Result<reqwest::Client> {
+/// What speaks to these addresses. Nobody is led elsewhere: what is sent is for the address that was named. Whoever has
+/// a `Common` has chosen the TLS provider, without which this would crash.
+pub(crate) fn client(_: &Common) -> anyhow::Result<reqwest::Client> {
     let client = reqwest::Client::builder().redirect(Policy::none()).connect_timeout(Duration::from_secs(5));
     client.build().context("cannot set up HTTP")
 }

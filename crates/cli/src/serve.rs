@@ -34,7 +34,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         None => Some(token::fresh()?),
     };
     let own: Vec<Token> = token.iter().map(|token| Token::new(token, owner.clone())).collect();
-    let http = outside::client()?;
+    let http = outside::client(&common)?;
     let hooks = ConfiguredHooks::new(http.clone(), &config.hooks);
     let keeping = Keeping::open(&config, Readers::Some)?;
     let yard = yard::build(&config, Arc::clone(&hooks), &keeping);

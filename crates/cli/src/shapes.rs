@@ -53,7 +53,7 @@ pub(crate) async fn run(args: TypesArgs) -> anyhow::Result<Exit> {
     // First of all: it says how TLS is done, for whatever connects.
     let common = shared::common()?;
     let tools = match args.url {
-        Some(url) => match ask(&url, args.token).await {
+        Some(url) => match ask(&url, args.token, &common).await {
             Ok(tools) => tools,
             Err((exit, problem)) => {
                 eprintln!("toolyard: {problem:#}");
@@ -106,13 +106,17 @@ fn read(tool: Described, names: &mut Names) -> Typed {
 }
 
 /// The tools of a yard that runs, as far as the token shows them.
-async fn ask(url: &Url, token: Option<String>) -> Result<Vec<Described>, (Exit, anyhow::Error)> {
+async fn ask(
+    url: &Url,
+    token: Option<String>,
+    common: &Common,
+) -> Result<Vec<Described>, (Exit, anyhow::Error)> {
     #[derive(Deserialize)]
     struct List {
         tools: Vec<Described>,
     }
     let address = format!("{}/mcp/tools", url.as_str().trim_end_matches('/'));
-    let client = outside::client().map_err(|error| (Exit::Failed, error))?;
+    let client = outside::client(common).map_err(|error| (Exit::Failed, error))?;
     let mut request = client.get(&address).timeout(ASKING);
     if let Some(token) = token {
         request = request.bearer_auth(token);
@@ -143,7 +147,7 @@ async fn ask(url: &Url, token: Option<String>) -> Result<Vec<Described>, (Exit, 
 /// was told.
 async fn collect(files: Vec<PathBuf>, common: Common) -> anyhow::Result<Option<Vec<Described>>> {
     let Some(config) = config::load_or_tell(&files) else { return Ok(None) };
-    let hooks = ConfiguredHooks::new(outside::client()?, &config.hooks);
+    let hooks = ConfiguredHooks::new(outside::client(&common)?, &config.hooks);
     let yard = yard::build(&config, hooks, &Keeping::nothing());
     let crew = Crew { common, manned: Manned::Fully, directory: Servers::default() };
     let fleet = Fleet::start(Arc::clone(&yard), config, files, crew, |_| {})?;

@@ -31,7 +31,7 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         ..StdioOptions::default()
     };
     let (common, directory) = (shared::common()?, Servers::default());
-    let hooks = ConfiguredHooks::new(outside::client()?, &config.hooks);
+    let hooks = ConfiguredHooks::new(outside::client(&common)?, &config.hooks);
     // Nobody reads past calls over standard input; the audit is for whoever runs us.
     let keeping = Keeping::open(&config, Readers::None)?;
     let exposed = |what| args.expose.contains(&what);

@@ -2,8 +2,9 @@
 //! caller's, a tool's) and how many there are is for others to say.
 //!
 //! The rule: a place that comes free goes to the highest priority that somebody waits with, and within one priority
-//! to whoever came first. A priority that was passed over [`PATIENCE`] times in a row is served next, whatever else
-//! waits; so of the calls at the head of their lines none waits for more than `PATIENCE + 2` others to begin.
+//! to whoever came first. A priority that was passed over as often as its [`PATIENCE`] says is served next, the higher
+//! one first; so of the calls at the head of their lines none waits for more than its patience and two others to begin,
+//! and a higher priority gets more places than a lower one whoever else waits.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +13,9 @@ use tokio::sync::oneshot;
 
 use crate::request::Priority;
 
-/// How often in a row the waiting calls of one priority are passed over in favour of a higher one.
-const PATIENCE: u32 = 8;
 const CLASSES: usize = 3;
+/// How often in a row the waiting calls of each priority, the lowest first, are passed over in favour of others.
+const PATIENCE: [u32; CLASSES] = [16, 8, 0];
 
 /// A number of places, and the line for them.
 #[derive(Debug)]
@@ -112,15 +113,19 @@ fn class(priority: Priority) -> usize {
 impl Line {
     /// Whoever is next leaves the line; if nobody waits, the place is free.
     fn next(&mut self) -> Option<oneshot::Sender<Place>> {
-        let waits = |class: &&mut Class| !class.waiting.is_empty();
-        let overdue = |class: &Class| !class.waiting.is_empty() && class.passed_over >= PATIENCE;
-        let chosen = self.classes.iter().position(overdue);
-        let chosen = chosen.or_else(|| self.classes.iter().rposition(|class| !class.waiting.is_empty()));
+        let waits = |at: &usize| !self.classes[*at].waiting.is_empty();
+        // The highest priority needs no patience: it is chosen wherever nobody else is overdue.
+        let overdue = |at: &usize| waits(at) && self.classes[*at].passed_over >= PATIENCE[*at];
+        let chosen = (0..CLASSES - 1).rev().find(overdue).or_else(|| (0..CLASSES).rev().find(waits));
         let Some(chosen) = chosen else {
             self.free += 1;
             return None;
         };
-        self.classes[..chosen].iter_mut().filter(waits).for_each(|class| class.passed_over += 1);
+        for (at, class) in self.classes.iter_mut().enumerate() {
+            if at != chosen && !class.waiting.is_empty() {
+                class.passed_over += 1;
+            }
+        }
         let class = &mut self.classes[chosen];
         class.passed_over = 0;
         class.waiting.pop_first().map(|(_, sender)| sender)

@@ -61,8 +61,26 @@ async fn nobody_starves_however_many_come_with_a_higher_priority() {
     all(waiting).await;
     let order = seen(&order);
     let at = |name: &str| order.iter().position(|one| one == name).unwrap();
-    let patience = PATIENCE as usize;
-    assert_eq!((at("low"), at("normal"), at("high 0")), (patience, patience + 1, 0));
+    let [low, normal, _] = PATIENCE.map(|times| times as usize);
+    assert_eq!((at("low"), at("normal"), at("high 0")), (low, normal, 0));
+}
+
+#[tokio::test]
+async fn a_higher_priority_gets_more_places_whoever_else_waits() {
+    let (places, order) = (Places::new(1), Order::default());
+    let held = places.take(Normal).await;
+    let mut waiting = Vec::new();
+    for (priority, name) in [(Low, "low"), (Normal, "normal"), (High, "high")] {
+        for _ in 0..200 {
+            waiting.push(queue(&places, &order, priority, name.to_owned()).await);
+        }
+    }
+    drop(held);
+    all(waiting).await;
+    let saturated = seen(&order).into_iter().take(200).collect::<Vec<_>>();
+    let count = |name: &str| saturated.iter().filter(|one| *one == name).count();
+    let (low, normal, high) = (count("low"), count("normal"), count("high"));
+    assert!(0 < low && low < normal && normal < high, "{low} low, {normal} normal, {high} high");
 }
 
 #[tokio::test]
