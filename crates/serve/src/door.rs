@@ -17,6 +17,7 @@ mod algorithm;
 mod jwks;
 mod jwt;
 mod keyring;
+mod pages;
 mod resource;
 mod turned;
 
@@ -130,8 +131,19 @@ impl Door {
         configured || is_loopback(name) || (!self.loopback && self.hosts.is_empty())
     }
 
+    /// The origin of the page that a request comes from, if it is one that the configuration names.
+    fn page(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let named = text(headers, header::ORIGIN).is_some_and(|origin| self.names_origin(origin));
+        let host = self.knows_host(text(headers, header::HOST).unwrap_or_default());
+        headers.get(header::ORIGIN).filter(|_| named && host).cloned()
+    }
+
+    fn names_origin(&self, origin: &str) -> bool {
+        self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
+    }
+
     fn knows_origin(&self, origin: &str) -> bool {
-        let configured = self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin));
+        let configured = self.names_origin(origin);
         let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         configured || name.is_some_and(|name| is_loopback(without_port(name)))
     }
@@ -160,6 +172,19 @@ pub(crate) async fn guard(
     mut request: Request<Body>,
     next: Next,
 ) -> Response<Body> {
+    let page = door.page(request.headers());
+    let mut response = match page.is_some() && pages::is_question(request.method(), request.headers()) {
+        true => pages::answer(request.headers()),
+        false => pass(&door, &mut request, next).await,
+    };
+    if let Some(origin) = page {
+        pages::open_to(&mut response, origin);
+    }
+    response
+}
+
+async fn pass(door: &Door, request: &mut Request<Body>, next: Next) -> Response<Body> {
+    let mut request = std::mem::take(request);
     let (headers, path) = (request.headers(), request.uri().path());
     match door.admit(headers, path).await {
         Ok(Some(principal)) => {

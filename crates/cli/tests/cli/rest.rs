@@ -152,3 +152,29 @@ async fn a_server_that_a_caller_is_not_shown_is_not_there_for_them() {
     assert_eq!(as_who("some", "POST", "/servers/odd/mcp").await.status, 404);
     assert_ne!(as_who("all", "POST", "/servers/odd/mcp").await.status, 404);
 }
+
+#[tokio::test]
+async fn pages_of_configured_origins_may_use_it_and_no_others() {
+    let scratch = Scratch::new();
+    let config = scratch.file("toolyard.toml", "demo = true\norigins = [\"https://app.example\"]\n");
+    let server = Server::start(TOOLYARD, &[&SERVE[..], &["--config", &config]].concat()).await;
+    let asks = async |method: &str, origin: &str| {
+        let headers = [
+            ("origin", origin),
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", "authorization,x-custom"),
+        ];
+        let answer = server.request(method, "/mcp/tools/add/execute", &headers, b"").await.whole().await;
+        let header = |name: &str| answer.header(name).map(ToOwned::to_owned);
+        (answer.status, header("access-control-allow-origin"), header("access-control-allow-headers"))
+    };
+    let app = Some("https://app.example".to_owned());
+    let headers = Some("authorization,x-custom".to_owned());
+    // A browser asks without a token, and is told what the page may do.
+    assert_eq!(asks("OPTIONS", "https://app.example").await, (204, app.clone(), headers));
+    // The page itself needs one, and may read that it does.
+    assert_eq!(asks("POST", "https://app.example").await, (401, app, None));
+    assert_eq!(asks("OPTIONS", "https://evil.example").await, (403, None, None));
+    // A page of this machine that nobody named is no stranger, but its browser is promised nothing.
+    assert_eq!(asks("OPTIONS", "http://localhost:3000").await, (401, None, None));
+}
