@@ -178,3 +178,68 @@ async fn pages_of_configured_origins_may_use_it_and_no_others() {
     // A page of this machine that nobody named is no stranger, but its browser is promised nothing.
     assert_eq!(asks("OPTIONS", "http://localhost:3000").await, (401, None, None));
 }
+
+/// The tools of the protocol's own examples, as a server that the shipped binary connects to.
+async fn examples() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
+    let settings = toolyard_serve::ServeSettings {
+        listen: ([127, 0, 0, 1], 0).into(),
+        door: toolyard_serve::DoorSettings {
+            auth: toolyard_serve::Auth::None(toolyard_hub::Principal::owner()),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+        },
+        mcp: toolyard_serve::McpSettings::default(),
+        endpoint: toolyard_serve::EndpointSettings::default(),
+        annexes: Vec::new(),
+        drain: std::time::Duration::from_secs(1),
+    };
+    let yard = toolyard_hub::Yard::of([toolyard_testkit::workbench::source()]);
+    let bound = toolyard_serve::bind(yard, settings).await.unwrap();
+    let url = format!("http://{}/mcp", bound.address());
+    let serving = tokio::spawn(bound.serve(tokio_util::sync::CancellationToken::new()));
+    (url, tokio_util::task::AbortOnDropHandle::new(serving))
+}
+
+#[tokio::test]
+async fn the_examples_of_the_protocol_are_answered_as_it_shows_them() {
+    let (url, _serving) = examples().await;
+    let scratch = Scratch::new();
+    let config = scratch.file("toolyard.toml", &format!("[servers.code]\nurl = \"{url}\"\n"));
+    let server = Server::start(TOOLYARD, &[&SERVE[..], &["--config", &config]].concat()).await;
+    let token = format!("Bearer {}", server.token.as_deref().unwrap());
+    let headers = [("authorization", token.as_str()), ("x-mcp-version", "1.0")];
+
+    let listed = server.request("GET", "/mcp/tools", &headers, b"").await.whole().await.json();
+    let tool =
+        listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "mcp__code__analyze_code");
+    let tool = tool.unwrap();
+    assert_eq!(listed["version"], "1.0");
+    assert_eq!(tool["description"], "Analyzes source code for quality and patterns");
+    assert_eq!(tool["inputSchema"]["required"], json!(["filePath"]));
+
+    let execute = async |body: serde_json::Value| {
+        server.post_with("/mcp/tools/analyze_code/execute", &headers, &body).await
+    };
+    let context = json!({"sessionId": "session-123", "timeout": 30000});
+    let done = execute(json!({"params": {"filePath": "/src/app.ts"}, "context": context})).await;
+    assert_eq!((done.status, &done.json()["success"]), (200, &json!(true)));
+    let analysis = json!({"analysis": {"complexity": 5.0, "lines": 150, "issues": []}});
+    assert_eq!(done.json()["result"], analysis);
+    let metadata = done.json()["metadata"].clone();
+    assert!(metadata["executionId"].as_str().unwrap().starts_with("exec-"), "{metadata}");
+    assert!(
+        metadata["duration"].is_u64() && metadata["timestamp"].as_str().unwrap().ends_with('Z'),
+        "{metadata}"
+    );
+
+    let missing = execute(json!({"params": {}})).await;
+    assert_eq!(missing.refusal(), (400, "VALIDATION_ERROR".to_owned()));
+    let details = missing.json()["error"]["details"].clone();
+    assert_eq!((&details["field"], &details["provided"]), (&json!("filePath"), &json!(null)));
+
+    let unknown = server.post_with("/mcp/tools/analyse/execute", &headers, &json!({"params": {}})).await;
+    assert_eq!(unknown.refusal(), (404, "TOOL_NOT_FOUND".to_owned()));
+    let other = [("authorization", token.as_str()), ("x-mcp-version", "2.0")];
+    assert_eq!(server.request("GET", "/mcp/tools", &other, b"").await.status, 400);
+    assert_eq!(server.get("/mcp/tools").await.refusal(), (401, "AUTHENTICATION_ERROR".to_owned()));
+}
