@@ -109,6 +109,13 @@ impl Error {
         Self { report: Box::new(report) }
     }
 
+    /// The same as one of another kind.
+    #[must_use]
+    pub fn with_kind(mut self, kind: Kind) -> Self {
+        self.report.kind = kind;
+        self
+    }
+
     #[must_use]
     pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
         self.report.suggestion = Some(suggestion.into());

@@ -44,12 +44,7 @@ impl Schema {
     pub fn violations(&self, value: &RawValue) -> Vec<Violation> {
         match serde_json::from_str(value.get()) {
             Ok(read) => self.compiled.violations(&self.text, &read, value.get().len()),
-            Err(error) => vec![Violation {
-                pointer: String::new(),
-                field: String::new(),
-                reason: format!("cannot be read: {error}"),
-                provided: Value::Null,
-            }],
+            Err(error) => vec![Violation::new("", format!("cannot be read: {error}"), Value::Null)],
         }
     }
 }
@@ -137,6 +132,12 @@ pub struct Violation {
 }
 
 impl Violation {
+    pub fn new(pointer: impl Into<String>, reason: impl Into<String>, provided: Value) -> Self {
+        let pointer = pointer.into();
+        let field = pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~");
+        Self { pointer, field, reason: reason.into(), provided }
+    }
+
     pub fn sentence(&self) -> String {
         if self.field.is_empty() { self.reason.clone() } else { format!("{}: {}", self.field, self.reason) }
     }
@@ -158,13 +159,12 @@ impl Violation {
             pointer.push('/');
             pointer.push_str(&property.replace('~', "~0").replace('/', "~1"));
         }
-        let field = pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~");
         let (reason, provided) = match (error.kind(), repeat) {
             (ValidationErrorKind::Required { .. }, _) => ("is required".to_owned(), Value::Null),
             (_, Repeat::Arguments) => (error.to_string(), error.instance().as_ref().clone()),
             (_, Repeat::Nothing) => (json::short(&error.masked().to_string()).into_owned(), Value::Null),
         };
-        Self { pointer, field, reason, provided }
+        Self::new(pointer, reason, provided)
     }
 }
 

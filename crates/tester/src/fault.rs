@@ -29,25 +29,16 @@ impl Fault {
         Self { error, connection: Some(Arc::clone(connection)), beside: Vec::new() }
     }
 
+    /// The same with an error of another kind.
+    pub(crate) fn with_kind(mut self, kind: Kind) -> Self {
+        self.error = self.error.with_kind(kind);
+        self
+    }
+
     pub(crate) fn beside(mut self, key: &'static str, value: Raw) -> Self {
         self.beside.push((key, value));
         self
     }
-}
-
-/// The same error as one of another kind.
-pub(crate) fn recast(error: &Error, kind: Kind) -> Error {
-    let mut cast = Error::new(kind, error.message());
-    if let Some(details) = error.details() {
-        cast = cast.with_details(details.clone());
-    }
-    if let Some(suggestion) = error.suggestion() {
-        cast = cast.suggest(suggestion);
-    }
-    if let Some(origin) = error.origin() {
-        cast = cast.from_source(origin.clone());
-    }
-    cast
 }
 
 /// The `error` member of an answer.

@@ -109,7 +109,7 @@ pub(crate) async fn list(link: &Link, list: Lists) -> Result<(Pages, Has), Error
             Ok((Pages::default(), Has::Nothing))
         }
         // An error of the server about a list is not about the caller's arguments.
-        Err(error) if error.origin().is_some() => Err(crate::fault::recast(&error, Kind::ToolFailed)),
+        Err(error) if error.origin().is_some() => Err(error.with_kind(Kind::ToolFailed)),
         Err(error) => Err(error),
     }
 }

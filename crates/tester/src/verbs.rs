@@ -20,7 +20,7 @@ use crate::answer::{Answer, Stopwatch, failure};
 use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::definitions::Verb;
-use crate::fault::{Fault, recast};
+use crate::fault::Fault;
 use crate::source::Tester;
 
 /// One use of one of the tools.
@@ -63,11 +63,11 @@ pub(crate) async fn perform(tester: &Tester, mut call: Call) -> Result<Outcome, 
 /// An error of the yard about one of these tools, with what helps to call it rightly.
 pub(crate) fn refused(tool: &str, error: &Error) -> Error {
     let Some(verb) = Verb::named(tool).filter(|_| error.kind() == Kind::InvalidArguments) else {
-        return recast(error, error.kind());
+        return error.clone();
     };
     let mut details = error.details().cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
     details["input_schema"] = serde_json::from_str(verb.input_schema().get()).unwrap_or_default();
-    let error = recast(error, error.kind()).with_details(details);
+    let error = error.clone().with_details(details);
     error.suggest(format!("give {tool} what its input schema asks for; it is in the details"))
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
 use reqwest::redirect::Policy;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use toolyard_hub::{Abilities, Raw};
 use toolyard_wire::{
@@ -17,11 +18,16 @@ use crate::calls::Calls;
 use crate::child::{Child, Fate, Keeper, SpawnError};
 use crate::hear::{Heard, listener};
 use crate::live::Live;
-use crate::question::capabilities;
-use crate::settings::{CommandSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings};
+use crate::question::{Whom, answer_all, capabilities};
+use crate::settings::{
+    AuthSettings, CommandSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
+};
 
 /// How often a server may want to know who we are before it is taken to go round in circles.
 const MOST_TRIES: usize = 3;
+
+/// How long a server may take to open its standing stream before we go on without it.
+const STREAM: Duration = Duration::from_secs(1);
 
 /// How often a request is sent on to another address.
 const MOST_REDIRECTS: usize = 5;
@@ -186,6 +192,56 @@ pub(crate) async fn connect(
     let live =
         Live { client: Arc::new(client), server, calls, me: common.me.clone(), authoriser, child, tasks };
     Ok((live, heard))
+}
+
+/// Whether a server that wants to know who we are is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credentials {
+    /// Only what the settings say; a server that asks for more is not connected to.
+    AsGiven,
+    /// What was granted to this yard when somebody logged in.
+    Granted,
+}
+
+/// What a connection is opened with that one client has for itself.
+pub(crate) struct Alone<'a> {
+    pub(crate) common: &'a Common,
+    pub(crate) settings: &'a ServerSettings,
+    pub(crate) authoriser: &'a Arc<Authoriser>,
+    pub(crate) abilities: &'a Abilities,
+    pub(crate) era: Option<Era>,
+    pub(crate) tape: &'a Arc<Tape>,
+    pub(crate) credentials: Credentials,
+}
+
+/// Connects for one client alone, who can be asked whatever the server wants to know. What is given back beside the
+/// connection says when its lists change.
+pub(crate) async fn connect_alone(alone: Alone<'_>) -> Result<(Live, Arc<Notify>), Refused> {
+    let Alone { common, settings, authoriser, abilities, era, tape, credentials } = alone;
+    let slow = || {
+        let seconds = settings.start_time.as_secs_f64();
+        Refused::new(format!("it did not answer within {seconds} s"))
+    };
+    let mut tries = 0;
+    let (mut live, heard) = loop {
+        let seen = authoriser.seen();
+        let opening = connect(common, settings, authoriser, abilities, era, tape);
+        let opened = tokio::time::timeout(settings.start_time, opening).await;
+        let refused = match opened.unwrap_or_else(|_| Err(slow())) {
+            Ok(opened) => break opened,
+            Err(refused) => refused,
+        };
+        if credentials == Credentials::AsGiven && settings.auth == AuthSettings::WhenAsked {
+            return Err(refused);
+        }
+        introduce(authoriser, settings, refused, seen, &mut tries).await?;
+    };
+    let answering =
+        answer_all(Arc::clone(&live.client), Arc::clone(&live.calls), Whom::Caller, heard.questions);
+    live.tasks.spawn(answering);
+    // Some servers ask on the standing stream, and what they ask before it is there is lost.
+    let _ = tokio::time::timeout(STREAM, live.listen(settings.name.as_str())).await;
+    Ok((live, heard.lists))
 }
 
 /// What happened to a process that did not become a server, with its own last words.

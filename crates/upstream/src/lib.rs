@@ -24,9 +24,9 @@ pub use auth::{
 };
 pub use broken::Broken;
 pub use child::{Child, Fate, Input, Keeper, SpawnError};
-pub use connect::Common;
+pub use connect::{Common, Credentials};
 pub use keeper::{KeepError, Kept, keep};
-pub use link::{Credentials, Link};
+pub use link::Link;
 pub use list::{Lists, Pages};
 pub use settings::{
     AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,

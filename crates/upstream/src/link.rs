@@ -15,14 +15,11 @@ use toolyard_wire::{Client, Failure, Tape, Version, code};
 use crate::auth::Authoriser;
 use crate::call::{Sending, Stopped};
 use crate::child::Child;
-use crate::connect::{Cause, Common, Refused, connect, introduce};
+use crate::connect::{Alone, Cause, Common, Credentials, Refused, connect_alone};
 use crate::list::{Lists, Pages, mirrored_by, pages};
 use crate::live::{Live, Mirrored};
-use crate::question::{Whom, answer_all};
-use crate::settings::{AuthSettings, ServerSettings};
+use crate::settings::ServerSettings;
 
-/// How long a server may take to open its standing stream before we go on without it.
-const STREAM: Duration = Duration::from_secs(1);
 /// How long the end of a process may take to be noticed after its streams broke.
 const EXIT: Duration = Duration::from_millis(500);
 /// How long a server may take to go by itself once it was told that it is over.
@@ -40,15 +37,6 @@ pub struct Link {
     gone: Mutex<Option<String>>,
 }
 
-/// Whether a server that wants to know who we are is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Credentials {
-    /// Only what the settings say; a server that asks for more is not connected to.
-    AsGiven,
-    /// What was granted to this yard when somebody logged in.
-    Granted,
-}
-
 impl Link {
     /// Connects for a client with these abilities, or says why not: the error is of the kind *cannot connect*, and its
     /// details have the facts.
@@ -60,37 +48,24 @@ impl Link {
     ) -> Result<Self, Error> {
         let tape = Arc::new(Tape::default());
         let authoriser = Authoriser::new(&settings, &common.auth);
-        let slow = || {
-            let seconds = settings.start_time.as_secs_f64();
-            Refused::new(format!("it did not answer within {seconds} s"))
+        let alone = Alone {
+            common,
+            settings: &settings,
+            authoriser: &authoriser,
+            abilities,
+            era: settings.era,
+            tape: &tape,
+            credentials,
         };
-        let mut tries = 0;
-        let (mut live, heard) = loop {
-            let seen = authoriser.seen();
-            let opening = connect(common, &settings, &authoriser, abilities, settings.era, &tape);
-            let opened = tokio::time::timeout(settings.start_time, opening).await;
-            let refused = match opened.unwrap_or_else(|_| Err(slow())) {
-                Ok(opened) => break opened,
-                Err(refused) => refused,
-            };
-            if credentials == Credentials::AsGiven && settings.auth == AuthSettings::WhenAsked {
-                return Err(cannot_connect(refused));
-            }
-            introduce(&authoriser, &settings, refused, seen, &mut tries).await.map_err(cannot_connect)?;
-        };
-        let answering =
-            answer_all(Arc::clone(&live.client), Arc::clone(&live.calls), Whom::Caller, heard.questions);
-        live.tasks.spawn(answering);
+        let (mut live, lists) = connect_alone(alone).await.map_err(cannot_connect)?;
         let changes = Arc::new(AtomicU64::new(0));
-        let (counted, lists) = (Arc::clone(&changes), heard.lists);
+        let counted = Arc::clone(&changes);
         live.tasks.spawn(async move {
             loop {
                 lists.notified().await;
                 counted.fetch_add(1, Ordering::Relaxed);
             }
         });
-        // Some servers ask on the standing stream, and what they ask before it is there is lost.
-        let _ = tokio::time::timeout(STREAM, live.listen(settings.name.as_str())).await;
         Ok(Self { live, settings, mirrored: ArcSwap::default(), changes, gone: Mutex::default() })
     }
 

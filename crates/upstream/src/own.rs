@@ -8,17 +8,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_hub::{Abilities, Call, Error, Kind};
 
-use crate::connect::{Refused, connect, introduce};
+use crate::connect::{Alone, Credentials, connect_alone};
 use crate::live::Live;
-use crate::question::{Whom, answer_all};
 use crate::upstream::Inner;
 
 /// How many sessions of clients' own one server has at once.
 const MOST: usize = 16;
 /// How long one is kept that nobody uses.
 const IDLE: Duration = Duration::from_secs(300);
-/// How long a server may take to open its standing stream before a call is sent without it.
-const STREAM: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(crate) struct OwnSessions {
@@ -96,31 +93,16 @@ impl OwnSessions {
             let message = format!("no session of this client's own with {}: {reason}", inner.settings.name);
             Error::new(Kind::CannotConnect, message)
         };
-        let era = Some(shared.server.version.era());
-        let mut tries = 0;
-        let (mut live, heard) = loop {
-            let seen = inner.authoriser.seen();
-            let opening = connect(
-                &inner.common,
-                &inner.settings,
-                &inner.authoriser,
-                &owner.abilities,
-                era,
-                &inner.tape,
-            );
-            let opened = tokio::time::timeout(inner.settings.start_time, opening).await;
-            match opened.unwrap_or_else(|_| Err(Refused::new("it did not answer in time"))) {
-                Ok(opened) => break opened,
-                Err(refused) => introduce(&inner.authoriser, &inner.settings, refused, seen, &mut tries)
-                    .await
-                    .map_err(|refused| cannot(&refused.reason))?,
-            }
+        let alone = Alone {
+            common: &inner.common,
+            settings: &inner.settings,
+            authoriser: &inner.authoriser,
+            abilities: &owner.abilities,
+            era: Some(shared.server.version.era()),
+            tape: &inner.tape,
+            credentials: Credentials::Granted,
         };
-        let answering =
-            answer_all(Arc::clone(&live.client), Arc::clone(&live.calls), Whom::Caller, heard.questions);
-        live.tasks.spawn(answering);
-        // Some servers ask on the standing stream, and what they ask before it is there is lost.
-        let _ = tokio::time::timeout(STREAM, live.listen(inner.settings.name.as_str())).await;
+        let (live, _) = connect_alone(alone).await.map_err(|refused| cannot(&refused.reason))?;
         let own = Arc::new(Own { owner, live, used: Mutex::new(Instant::now()) });
         self.lock().push(Arc::clone(&own));
         Ok(InUse { sessions: self, own })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Call, Client, Message, Scratch, Server, Signal, Version, soon};
 
-use super::{SERVE, TOOLYARD};
+use super::{SERVE, TOOLYARD, processes};
 
 /// A server that is Toolyard itself, with the demo tools.
 fn inner(name: &str) -> String {
@@ -99,16 +99,11 @@ async fn killing_the_yard_leaves_no_server_behind() {
     let demo = scratch.file("demo.toml", "demo = true\n");
     let server = serve(&scratch.file("toolyard.toml", &inner("one").replace("DEMO", &demo))).await;
     until(&server, "the server", |names| names.len() == 8).await;
-    let running = || {
-        let all = std::fs::read_dir("/proc").unwrap().flatten();
-        let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-        lines.filter(|line| String::from_utf8_lossy(line).contains(&demo)).count()
-    };
     // The server and its keeper.
-    assert_eq!(running(), 2);
+    assert_eq!(processes(&demo), 2);
     server.process().await.kill().await;
     let gone = async {
-        while running() > 0 {
+        while processes(&demo) > 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };

@@ -62,7 +62,8 @@ impl<'a> Around<'a> {
     /// on with, if they are not those that it came with.
     pub(super) async fn before(&mut self, largest: usize) -> Result<Option<Raw>, Error> {
         let mut changed = false;
-        for hooks in [self.yards.clone(), self.tools.clone()].concat() {
+        let all: Vec<_> = self.yards.iter().chain(&self.tools).cloned().collect();
+        for hooks in all {
             if let Before::Change(arguments) = hooks.before(self.call()).await? {
                 self.allow(&arguments, largest)?;
                 self.arguments = arguments;

@@ -64,7 +64,7 @@ impl<'a> Gates<'a> {
     }
 
     /// Whether the arguments are small enough and what the schema wants.
-    pub(super) fn check(&self, target: &Target, subject: &str) -> Result<(), Error> {
+    fn check(&self, target: &Target, subject: &str) -> Result<(), Error> {
         let (size, most) = (target.size(), self.payload());
         if size > most {
             let message = format!("{size} bytes of arguments for {subject}; {most} are allowed");

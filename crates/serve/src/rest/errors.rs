@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use toolyard_hub::json::{Object, from_text, to_raw};
-use toolyard_hub::{Error, Kind, Outcome, Raw};
+use toolyard_hub::{Error, Kind, Outcome, Raw, Violation};
 
 use super::result;
 
@@ -49,25 +49,6 @@ pub(super) struct Failure {
     pub(super) retry_after: Option<Duration>,
 }
 
-/// One thing that is wrong with a request: where (as a JSON pointer into the body, or the name of a parameter), why,
-/// and what was there.
-#[derive(Debug, Clone)]
-pub(super) struct Violation {
-    pub(super) pointer: String,
-    pub(super) reason: String,
-    pub(super) provided: Value,
-}
-
-impl Violation {
-    pub(super) fn new(pointer: impl Into<String>, reason: impl Into<String>, provided: Value) -> Self {
-        Self { pointer: pointer.into(), reason: reason.into(), provided }
-    }
-
-    fn field(&self) -> String {
-        self.pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~")
-    }
-}
-
 impl Failure {
     pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into(), details: None, retry_after: None }
@@ -85,28 +66,16 @@ impl Failure {
         self
     }
 
-    /// The request itself is wrong, in these ways.
+    /// The request itself is wrong, in these ways. What points into no body is the name of a parameter.
     pub(super) fn invalid(violations: &[Violation]) -> Self {
-        let told: Vec<String> =
-            violations.iter().map(|wrong| sentence(&wrong.field(), &wrong.reason)).collect();
+        let told: Vec<String> = violations.iter().map(Violation::sentence).collect();
         let first = violations.first();
-        let listed: Vec<Value> = violations
-            .iter()
-            .map(|wrong| {
-                json!({
-                    "pointer": wrong.pointer,
-                    "field": wrong.field(),
-                    "reason": wrong.reason,
-                    "provided": wrong.provided,
-                })
-            })
-            .collect();
         Self::of_kind(Kind::InvalidArguments, format!("invalid request: {}", told.join("; "))).with_details(
             &json!({
-                "field": first.map(Violation::field),
+                "field": first.map(|wrong| &wrong.field),
                 "reason": first.map(|wrong| &wrong.reason),
                 "provided": first.map(|wrong| &wrong.provided),
-                "violations": listed,
+                "violations": violations,
             }),
         )
     }
@@ -179,10 +148,6 @@ fn complete(details: &mut Map<String, Value>, message: &str) {
         }]);
         details.insert("violations".to_owned(), only);
     }
-}
-
-fn sentence(field: &str, reason: &str) -> String {
-    if field.is_empty() { reason.to_owned() } else { format!("{field}: {reason}") }
 }
 
 #[cfg(test)]

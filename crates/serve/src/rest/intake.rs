@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toolyard_hub::json::{Object, empty_object};
-use toolyard_hub::{Kind, Priority, Raw};
+use toolyard_hub::{Kind, Priority, Raw, Violation};
 
-use super::errors::{Failure, Violation};
+use super::errors::Failure;
 use super::query::Query;
 use super::{RestSettings, strict};
 

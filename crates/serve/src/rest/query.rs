@@ -2,8 +2,9 @@
 //! otherwise show everything.
 
 use serde_json::Value;
+use toolyard_hub::Violation;
 
-use super::errors::{Failure, Violation};
+use super::errors::Failure;
 
 /// The parameters of one request, each still to be taken.
 #[derive(Debug)]

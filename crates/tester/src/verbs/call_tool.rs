@@ -12,7 +12,7 @@ use super::arguments::refusal;
 use super::{Use, about};
 use crate::answer::{Answer, Metadata, moment};
 use crate::connection::{Connection, Counts};
-use crate::fault::{Fault, recast};
+use crate::fault::Fault;
 use crate::offered::{Reading, Tool, Tools};
 
 /// How many names an error repeats.
@@ -47,11 +47,11 @@ impl Use<'_> {
             Ok(outcome) => outcome,
             Err(fault) => {
                 // The tool is known, so only its arguments can be what the server does not accept.
-                let error = match fault.error.kind() {
-                    Kind::UnknownResource => recast(&fault.error, Kind::ToolFailed),
-                    kind => recast(&fault.error, kind),
+                let fault = match fault.error.kind() {
+                    Kind::UnknownResource => fault.with_kind(Kind::ToolFailed),
+                    _ => fault,
                 };
-                return Err(Fault { error, ..fault }.beside("tool_call", call(false, None)));
+                return Err(fault.beside("tool_call", call(false, None)));
             }
         };
         if outcome.failed {

@@ -12,7 +12,7 @@ use super::{Use, about, members};
 use crate::answer::{Answer, Metadata, now};
 use crate::connection::{Connection, Counts};
 use crate::definitions::{Verb, broken_promises};
-use crate::fault::{Fault, recast};
+use crate::fault::Fault;
 use crate::offered::list;
 
 /// What the contract says about the prompt in an answer.
@@ -46,7 +46,7 @@ impl Use<'_> {
         let call = self.onwards(Target::Prompt { name: name.clone(), arguments });
         let work = async { connection.link.call(&call).await.0 };
         let outcome = self.on(&connection, work).await.map_err(|fault| match fault.error.kind() {
-            Kind::UnknownResource => Fault { error: recast(&fault.error, Kind::ToolFailed), ..fault },
+            Kind::UnknownResource => fault.with_kind(Kind::ToolFailed),
             _ => fault,
         })?;
         let result = members("prompts/get", &outcome.body).map_err(|error| Fault::on(&connection, error))?;

@@ -15,7 +15,7 @@ use super::{Use, about, members};
 use crate::answer::{Answer, Metadata, now};
 use crate::connection::{Connection, Counts};
 use crate::definitions::{Verb, broken_promises};
-use crate::fault::{Fault, recast};
+use crate::fault::Fault;
 use crate::offered::list;
 
 /// What the contract says about the resource in an answer.
@@ -79,7 +79,7 @@ impl Use<'_> {
         match self.on(connection, known(connection)).await {
             Ok(known) if !known.has(uri) => Fault { error: unknown(&fault.error, uri, &known), ..fault },
             // It is there, or it cannot be known: then the server's error is about something else.
-            Ok(_) | Err(_) => Fault { error: recast(&fault.error, Kind::ToolFailed), ..fault },
+            Ok(_) | Err(_) => fault.with_kind(Kind::ToolFailed),
         }
     }
 }

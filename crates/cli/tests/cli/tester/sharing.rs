@@ -4,6 +4,7 @@ use serde_json::json;
 use toolyard_testkit::harness::{Client, Scratch, Server, Version, soon};
 
 use super::{QUICK, SERVE, TOOLYARD, Tester, demo};
+use crate::cli::processes;
 
 async fn serve(scratch: &Scratch, config: &str) -> std::sync::Arc<Server> {
     let config = scratch.file("toolyard.toml", config);
@@ -141,13 +142,6 @@ async fn ending_the_tester_ends_what_it_started() {
     let Tester { client, .. } = tester;
     close(client).await;
     until_gone(&file).await;
-}
-
-/// How many processes name this file: the server and its keeper.
-fn processes(file: &str) -> usize {
-    let all = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines.filter(|line| String::from_utf8_lossy(line).contains(file)).count()
 }
 
 async fn until_gone(file: &str) {
