@@ -1,0 +1,191 @@
+//! One operation of a document: the tool that it becomes, and the table from its arguments to the request. The schema
+//! that is shown and the request that is sent are both made from this table.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use toolyard_hub::Raw;
+
+/// One operation, ready to be offered and called.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// The tool's name within the document.
+    pub name: String,
+    /// The tool as MCP has it.
+    pub definition: Raw,
+    pub method: Method,
+    /// The path with its `{parameters}`, as the document has it.
+    pub path: String,
+    /// Where it is, the nearest list of the document: operation, path, document. Never empty: `/` stands for none.
+    pub servers: Vec<ServerUrl>,
+    pub arguments: Vec<Argument>,
+    pub body: Option<Body>,
+    /// Whether the answer's schema was no object and is therefore `{"result": …}`, in schema and answer alike.
+    pub wraps_answer: bool,
+    /// What the operation asks to be sent with `Accept`, best first.
+    pub produces: Vec<String>,
+    /// Any of these will do; none at all means that nothing is needed, and so does an empty one.
+    pub security: Vec<Vec<Requirement>>,
+    pub tags: Vec<String>,
+    pub operation_id: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    Get,
+    Head,
+    Options,
+    Trace,
+    Put,
+    Post,
+    Patch,
+    Delete,
+    /// New in 3.2.
+    Query,
+}
+
+/// An address that may have variables in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerUrl {
+    pub template: String,
+    pub variables: BTreeMap<String, Variable>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    pub default: String,
+    pub allowed: Vec<String>,
+}
+
+/// One argument of the tool, and where it goes.
+#[derive(Debug, Clone)]
+pub struct Argument {
+    /// The property of the input schema.
+    pub property: String,
+    pub place: Place,
+    pub wire_name: String,
+    pub style: Style,
+    pub explode: bool,
+    pub allow_reserved: bool,
+    pub required: bool,
+    /// The media type where the parameter is described by `content` instead of a style.
+    pub content: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    Path,
+    Query,
+    /// The whole query string (3.2).
+    QueryString,
+    Header,
+    Cookie,
+    /// The whole body.
+    Body,
+    /// One member of a body that is an object.
+    BodyField,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Style {
+    Form,
+    Simple,
+    Label,
+    Matrix,
+    SpaceDelimited,
+    PipeDelimited,
+    DeepObject,
+    /// Swagger's `tsv`.
+    TabDelimited,
+}
+
+/// The body that the arguments make up.
+#[derive(Debug, Clone)]
+pub struct Body {
+    pub media_type: String,
+    pub encoding: Encoding,
+    pub required: bool,
+    /// How single members of a form are written, by wire name.
+    pub fields: BTreeMap<String, FieldEncoding>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    Json,
+    Form,
+    Multipart,
+    /// The argument is a text that is sent as it is.
+    Text,
+    /// The argument is base64 or a data URI, and its bytes are sent.
+    Bytes,
+}
+
+/// How one member of a form or multipart body is written.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FieldEncoding {
+    pub content_type: Option<String>,
+    pub style: Option<Style>,
+    pub explode: Option<bool>,
+    pub allow_reserved: bool,
+    /// Whether it is a file: base64 or a data URI, or an object with `data`, `filename` and `content_type`.
+    pub file: bool,
+}
+
+/// A security scheme that an operation asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Requirement {
+    pub scheme: String,
+    pub scopes: Vec<String>,
+}
+
+/// A security scheme of the document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scheme {
+    pub name: String,
+    pub kind: SchemeKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum SchemeKind {
+    ApiKey {
+        place: Place,
+        wire_name: String,
+    },
+    Basic,
+    Bearer,
+    /// Another scheme of the `Authorization` header.
+    Http {
+        scheme: String,
+    },
+    ClientCredentials {
+        token_url: String,
+        scopes: Vec<String>,
+    },
+    /// Any other flow of OAuth 2, or OpenID Connect: the configuration has a token.
+    Token,
+    /// What cannot be done here, such as a client's certificate.
+    Other {
+        kind: String,
+    },
+}
+
+/// What was found out about a document while it was read, at its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnostic {
+    pub severity: Severity,
+    /// A JSON pointer into the document.
+    pub pointer: String,
+    /// A fixed word for this kind of finding.
+    pub code: &'static str,
+    pub message: String,
+    /// The operation that it is about, as `GET /pets`.
+    pub operation: Option<String>,
+    pub extra: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    Note,
+    Warning,
+    Error,
+}

@@ -1,0 +1,8 @@
+//! Programs over tools: `inspect_tool`, `search_tools` and `execute_program`. The engine runs sandboxed Python in
+//! processes of its own; the broker answers what programs ask, by the same corridor as any call.
+
+mod program;
+
+pub use program::{
+    Asked, Block, Data, Ending, Face, Failure, How, Limits, Printed, Program, Question, Reply, Unavailable,
+};

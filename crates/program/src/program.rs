@@ -1,0 +1,156 @@
+//! What the engine and the broker say to each other. The engine knows Python, processes and pipes; the broker knows
+//! tools, principals and limits; neither knows the other.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+use toolyard_hub::Raw;
+
+/// One program, ready to run.
+#[derive(Debug)]
+pub struct Program {
+    pub code: String,
+    /// The tools whose names the code mentions. Others are asked for when the program looks them up.
+    pub faces: Vec<Face>,
+    pub limits: Limits,
+}
+
+/// What a program sees of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Face {
+    /// The name by which it is called.
+    pub full_name: String,
+    /// The names under which the program has it as a function: the full name, and the bare one where it is unique. Each is
+    /// a word that Python can spell.
+    pub words: Vec<String>,
+    /// The parameters in the order in which they can be given without names: required ones first.
+    pub parameters: Vec<String>,
+    /// What `help` shows: signature and description.
+    pub about: String,
+}
+
+/// What one program may use up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The time that it may take, waiting for tools included.
+    pub time: Duration,
+    pub memory: u64,
+    /// How many bytes it may print; what is beyond that is counted and left out.
+    pub output: u64,
+}
+
+/// A question of a program, and where its answer goes. An answer that nobody waits for any more is not missed.
+#[derive(Debug)]
+pub struct Asked {
+    pub question: Question,
+    pub reply: oneshot::Sender<Reply>,
+}
+
+/// Everything in here was written by the program, and is worth as much.
+#[derive(Debug)]
+pub enum Question {
+    Call {
+        tool: String,
+        arguments: Raw,
+    },
+    /// What is there under this name?
+    Face {
+        tool: String,
+    },
+    Inspect {
+        tool: String,
+    },
+    Search {
+        query: String,
+        server: Option<String>,
+        limit: Option<u64>,
+    },
+    /// The program says how far it is.
+    Progress {
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    },
+}
+
+#[derive(Debug)]
+pub enum Reply {
+    Data(Data),
+    Face(Face),
+    Failed(Failure),
+}
+
+/// A result as a program wants it: data, not an envelope.
+#[derive(Debug)]
+pub enum Data {
+    Json(Raw),
+    Text(String),
+    /// Several pieces, or one that is neither JSON nor text.
+    Blocks(Vec<Block>),
+}
+
+#[derive(Debug)]
+pub enum Block {
+    Json(Raw),
+    Text(String),
+    /// An image, a sound or a file: an object with `mime_type` and `data` (bytes).
+    Media {
+        kind: &'static str,
+        mime_type: String,
+        base64: String,
+        uri: Option<String>,
+    },
+}
+
+/// What `ToolError` carries.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    pub message: String,
+    /// A word for the kind of the error, such as `invalid_arguments`.
+    pub kind: String,
+    pub tool: String,
+    pub details: Option<Value>,
+}
+
+/// How a program ended, and what it printed until then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    pub printed: Printed,
+    pub how: How,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Printed {
+    pub text: String,
+    /// How many bytes were left out at the end.
+    pub left_out: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum How {
+    Finished,
+    /// An exception that the program did not catch, in Python's words, with the program's own lines only.
+    Raised {
+        traceback: String,
+    },
+    TimedOut,
+    /// It used more memory than it may.
+    OutOfMemory,
+    /// It was stopped, or its process is gone: by a forbidden system call, a crash, or somebody from outside.
+    Died {
+        why: String,
+    },
+    /// It said what no honest program says.
+    Broke {
+        why: String,
+    },
+}
+
+/// Why no program can be run here at all, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unavailable {
+    pub reason: String,
+    pub suggestion: Option<String>,
+}
