@@ -17,6 +17,7 @@ mod history;
 mod hooks;
 pub mod json;
 mod limits;
+mod manage;
 mod name;
 mod nearest;
 mod notes;
@@ -47,6 +48,7 @@ pub use history::{History, HistoryError, HistoryQuery, Mark, NoMark, PastCall, S
 pub use hooks::{Before, HookCall, Hooks};
 pub use json::Raw;
 pub use limits::{Bounds, Limits, Rate};
+pub use manage::{Direction, MANAGE, ManageError, OBSERVE, Order, Said};
 pub use name::{FullName, Prefix, SourceName};
 pub use nearest::nearest;
 pub use notes::Notes;

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::events::Event;
 use crate::hooks::Hooks;
 use crate::json::Raw;
+use crate::manage::{ManageError, Order, Said};
 use crate::name::{Prefix, SourceName};
 use crate::outcome::Outcome;
 use crate::principal::Principal;
@@ -49,6 +50,16 @@ pub trait Source: Send + Sync {
 
     /// Somebody wants to hear when this resource is updated. The source tells its [`Feed`] from then on.
     fn watch(&self, _uri: &str) {}
+
+    /// Does something about its connection, in the background. A source without one has nothing to do.
+    fn manage(&self, _order: Order) -> Result<(), ManageError> {
+        Err(ManageError::Unmanaged)
+    }
+
+    /// What was said with it after the message of this number, oldest first, as far as it is kept.
+    fn transcript(&self, _after: Option<u64>) -> Vec<Said> {
+        Vec::new()
+    }
 
     /// The yard has refused, stopped or lost a call of this tool. A source whose users expect every answer in a form
     /// of its own gives that answer here; everybody else leaves it to the fronts.

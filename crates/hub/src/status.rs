@@ -41,6 +41,10 @@ pub struct Status {
     pub transport: Option<&'static str>,
     /// The version of the protocol that is spoken with it.
     pub version: Option<&'static str>,
+    /// The era of that version: `legacy` or `modern`.
+    pub era: Option<&'static str>,
+    /// How we stand with it where it wants to know who we are, such as `OAuth` or `not logged in`.
+    pub authorization: Option<&'static str>,
     /// Since when it is in this state.
     pub since: Instant,
     /// When it is tried again.
@@ -63,6 +67,8 @@ impl Status {
             warnings: Vec::new(),
             transport: None,
             version: None,
+            era: None,
+            authorization: None,
             since: Instant::now(),
             retry_at: None,
             settled,

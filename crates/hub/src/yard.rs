@@ -172,6 +172,14 @@ impl Yard {
         self.lock_sources().iter().any(|source| source.name() == name)
     }
 
+    pub(crate) fn source(&self, name: &SourceName) -> Option<Arc<dyn Source>> {
+        self.lock_sources().iter().find(|source| source.name() == name).cloned()
+    }
+
+    pub(crate) fn source_names(&self) -> Vec<SourceName> {
+        self.lock_sources().iter().map(|source| source.name().clone()).collect()
+    }
+
     /// How every source is doing, in the order of the yard.
     pub fn statuses(&self) -> Vec<(SourceName, Status)> {
         let catalog = self.catalog();

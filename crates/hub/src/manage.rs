@@ -1,0 +1,130 @@
+//! What a front may do with a source beside calling what it offers: tell it to come back or to stop, and read what was
+//! said with it. Each needs a permission of the yard's own.
+
+use std::time::SystemTime;
+
+use crate::name::SourceName;
+use crate::nearest::nearest;
+use crate::principal::Principal;
+use crate::source::Source;
+use crate::yard::Yard;
+
+/// Needed to tell sources what to do.
+pub const MANAGE: &str = "manage";
+/// Needed to read what was said with them.
+pub const OBSERVE: &str = "observe";
+
+/// What a source can be told to do. It does so in the background; its status says how that goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Connect anew, at once; one that is disabled is enabled by it.
+    Reconnect,
+    /// Connect, if that is not what it does anyway.
+    Enable,
+    /// Disconnect, and offer nothing until it is enabled again. The configuration stays as it is.
+    Disable,
+}
+
+/// Why a source was not told, or not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ManageError {
+    #[error("there is no source {name}")]
+    Unknown {
+        name: String,
+        /// The name that was perhaps meant.
+        nearest: Option<String>,
+    },
+    #[error("this needs the permission {0}")]
+    Forbidden(&'static str),
+    #[error("it has no connection that could be told to")]
+    Unmanaged,
+    #[error("it has not done yet what it was told before")]
+    Busy,
+}
+
+/// One message of a conversation with a source, as text, perhaps cut where it was long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Grows by one with each message of the source.
+    pub number: u64,
+    pub at: SystemTime,
+    pub direction: Direction,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    ToSource,
+    FromSource,
+}
+
+impl Yard {
+    /// Tells a source to do something about its connection.
+    pub fn manage(&self, principal: &Principal, name: &str, order: Order) -> Result<(), ManageError> {
+        may(principal, MANAGE)?;
+        self.with_source(principal, name, |source| source.manage(order))?
+    }
+
+    /// What was said with a source after the message of this number, oldest first. Nothing is kept until somebody
+    /// asks for the first time, and only the latest is.
+    pub fn transcript(
+        &self,
+        principal: &Principal,
+        name: &str,
+        after: Option<u64>,
+    ) -> Result<Vec<Said>, ManageError> {
+        may(principal, OBSERVE)?;
+        self.with_source(principal, name, |source| source.transcript(after))
+    }
+
+    fn with_source<T>(
+        &self,
+        principal: &Principal,
+        name: &str,
+        work: impl FnOnce(&dyn Source) -> T,
+    ) -> Result<T, ManageError> {
+        let known = SourceName::new(name);
+        let source = self.source(&known).filter(|_| principal.knows_source(&known));
+        let source = source.ok_or_else(|| {
+            let names = self.source_names();
+            let known = names.iter().filter(|name| principal.knows_source(name)).map(SourceName::as_str);
+            ManageError::Unknown { name: name.to_owned(), nearest: nearest(name, known).map(str::to_owned) }
+        })?;
+        Ok(work(&*source))
+    }
+}
+
+fn may(principal: &Principal, permission: &'static str) -> Result<(), ManageError> {
+    match principal.lacks(&[permission.to_owned()]) {
+        Some(_) => Err(ManageError::Forbidden(permission)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{ManageError, Order};
+    use crate::fake::Fake;
+    use crate::principal::{AllowList, Permissions, Principal};
+    use crate::source::Offer;
+    use crate::yard::Yard;
+
+    #[test]
+    fn a_source_is_managed_only_by_who_may_and_only_if_it_can_be() {
+        let yard = Yard::of([Fake::offering("notes", Offer::default()) as _]);
+        let owner = Principal::owner();
+        assert_eq!(yard.manage(&owner, "notes", Order::Reconnect), Err(ManageError::Unmanaged));
+        assert_eq!(yard.transcript(&owner, "notes", None), Ok(Vec::new()));
+        let nearest = Some("notes".to_owned());
+        let unknown = ManageError::Unknown { name: "note".to_owned(), nearest };
+        assert_eq!(yard.manage(&owner, "note", Order::Disable), Err(unknown));
+        let nobody = Principal::new("nobody", Permissions::Only(BTreeSet::new()));
+        assert_eq!(yard.manage(&nobody, "notes", Order::Enable), Err(ManageError::Forbidden("manage")));
+        assert_eq!(yard.transcript(&nobody, "notes", None), Err(ManageError::Forbidden("observe")));
+        let blind = Principal::owner().allowed(AllowList { sources: Some(Vec::new()), tools: None });
+        let hidden = ManageError::Unknown { name: "notes".to_owned(), nearest: None };
+        assert_eq!(yard.manage(&blind, "notes", Order::Disable), Err(hidden));
+    }
+}
