@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::Raw;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_upstream::{Era, Link};
+use toolyard_upstream::Link;
 
 use crate::answer::moment;
 use crate::offered::Offered;
@@ -99,7 +99,7 @@ impl Connection {
         all.set("server_info", info.map_or_else(|| to_raw(&json!({})), ToOwned::to_owned));
         let version = self.link.version();
         all.set("protocol_version", to_raw(version.as_str()));
-        let era = if version.era() == Era::Modern { "modern" } else { "legacy" };
+        let era = version.era().as_str();
         all.set("protocol_era", to_raw(era));
         all.set("wire_transport", to_raw(self.link.transport()));
         all.set("capabilities", self.link.capabilities().to_owned());

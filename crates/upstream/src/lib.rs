@@ -32,5 +32,5 @@ pub use settings::{
     AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
     UrlSettings,
 };
-pub use toolyard_wire::{Direction, Era, Taped, Version};
+pub use toolyard_wire::{Era, Version};
 pub use upstream::Upstream;

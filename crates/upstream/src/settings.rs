@@ -64,6 +64,17 @@ pub enum TransportSettings {
     Url(UrlSettings),
 }
 
+impl TransportSettings {
+    /// The transport as it is called before there is a connection.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Command(_) => "stdio",
+            Self::Url(UrlSettings { kind: UrlKind::Any, .. }) => "streamable-http",
+            Self::Url(UrlSettings { kind: UrlKind::OldSse, .. }) => "sse",
+        }
+    }
+}
+
 #[derive(Clone, PartialEq)]
 pub struct CommandSettings {
     pub program: String,

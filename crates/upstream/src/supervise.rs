@@ -29,6 +29,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
     Reconnect,
+    /// Disconnect, and wait until told otherwise.
+    Disable,
     Stop,
 }
 
@@ -43,12 +45,23 @@ enum Over {
 pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Command>) {
     let mut wait = FIRST_WAIT;
     let mut known = inner.settings.era;
+    let mut disabled = !inner.settings.enabled;
     loop {
+        if std::mem::take(&mut disabled) {
+            match idle(&inner, &mut commands).await {
+                Command::Stop => return stopped(&inner),
+                Command::Reconnect | Command::Disable => {}
+            }
+        }
         inner.set_status(Status::new(State::Starting, false));
         let began = tokio::select! {
             began = start(&inner, known) => began,
             told = commands.recv() => match told {
                 Some(Command::Reconnect) => continue,
+                Some(Command::Disable) => {
+                    disabled = true;
+                    continue;
+                }
                 Some(Command::Stop) | None => return stopped(&inner),
             },
         };
@@ -63,6 +76,10 @@ pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Co
                 end(live).await;
                 match over {
                     Over::Told(Command::Stop) => return stopped(&inner),
+                    Over::Told(Command::Disable) => {
+                        disabled = true;
+                        continue;
+                    }
                     Over::Told(Command::Reconnect) | Over::Forgotten => continue,
                     Over::Broken(why) => Refused { stderr, ..Refused::new(why) },
                 }
@@ -76,6 +93,8 @@ pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Co
             reason: Some(refused.reason),
             stderr: refused.stderr,
             retry_at: (!refused.needs_person).then_some(retry_at),
+            transport: Some(inner.settings.transport.word()),
+            authorization: inner.authorization(state).await,
             ..Status::new(state, true)
         });
         wait = (wait * 2).min(LONGEST_WAIT);
@@ -89,8 +108,22 @@ pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Co
                 tokio::time::timeout_at(retry_at, commands.recv()).await.unwrap_or(Some(Command::Reconnect))
             }
         };
-        if told != Some(Command::Reconnect) {
-            return stopped(&inner);
+        match told {
+            Some(Command::Reconnect) => {}
+            Some(Command::Disable) => disabled = true,
+            Some(Command::Stop) | None => return stopped(&inner),
+        }
+    }
+}
+
+/// Offers nothing until somebody wants it again.
+async fn idle(inner: &Inner, commands: &mut mpsc::Receiver<Command>) -> Command {
+    inner.set_offer(Offer::default(), Mirrored::new());
+    inner.set_status(Status::new(State::Disabled, true));
+    loop {
+        match commands.recv().await.unwrap_or(Command::Stop) {
+            Command::Disable => {}
+            told => return told,
         }
     }
 }
@@ -150,6 +183,8 @@ async fn begin(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), 
     inner.set_status(Status {
         transport: Some(live.client.transport()),
         version: Some(live.server.version.as_str()),
+        era: Some(live.server.version.era().as_str()),
+        authorization: inner.authorization(State::Ready).await,
         ..Status::new(State::Ready, true)
     });
     Ok((live, heard))

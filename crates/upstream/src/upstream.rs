@@ -4,10 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use toolyard_hub::{BoxFuture, Call, Error, Feed, Kind, Offer, Outcome, Source, SourceName, State, Status};
+use toolyard_hub::{
+    BoxFuture, Call, Direction, Error, Feed, Kind, ManageError, Offer, Order, Outcome, Said, Source,
+    SourceName, State, Status,
+};
 
 use crate::auth::{AuthError, AuthStatus, Authoriser, Challenge};
 use toolyard_wire::{Tape, Taped};
@@ -72,18 +76,12 @@ impl Upstream {
             settings,
         });
         let (commands, received) = mpsc::channel(COMMANDS);
-        let supervisor =
-            inner.settings.enabled.then(|| tokio::spawn(supervise(Arc::clone(&inner), received)));
-        Arc::new(Self { inner, commands, supervisor: Mutex::new(supervisor) })
+        let supervisor = tokio::spawn(supervise(Arc::clone(&inner), received));
+        Arc::new(Self { inner, commands, supervisor: Mutex::new(Some(supervisor)) })
     }
 
     pub fn settings(&self) -> &ServerSettings {
         &self.inner.settings
-    }
-
-    /// What was said on all its connections since somebody first asked for this, both directions, bounded.
-    pub fn transcript(&self) -> Vec<Taped> {
-        self.inner.tape.look()
     }
 
     /// Connects anew, at once.
@@ -91,11 +89,9 @@ impl Upstream {
         let _ = self.commands.try_send(Command::Reconnect);
     }
 
-    /// How we stand with this server. One that is connected to and never asked has nothing to log in to.
+    /// How we stand with this server.
     pub async fn auth_status(&self) -> Result<AuthStatus, AuthError> {
-        let status = self.inner.authoriser.status().await?;
-        let unasked = status == AuthStatus::NotLoggedIn && self.inner.status().state == State::Ready;
-        Ok(if unasked { AuthStatus::Unsupported } else { status })
+        self.inner.auth_status(self.inner.status().state).await
     }
 
     /// Ends the connection, and everything that was started for it.
@@ -111,6 +107,19 @@ impl Upstream {
 impl Inner {
     pub(crate) fn status(&self) -> Status {
         self.status.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How we stand with a server in this state. One that is connected to and never asked has nothing to log in to.
+    async fn auth_status(&self, state: State) -> Result<AuthStatus, AuthError> {
+        let status = self.authoriser.status().await?;
+        let unasked = status == AuthStatus::NotLoggedIn && state == State::Ready;
+        Ok(if unasked { AuthStatus::Unsupported } else { status })
+    }
+
+    /// The same in a word, where there is anything to say.
+    pub(crate) async fn authorization(&self, state: State) -> Option<&'static str> {
+        let status = self.auth_status(state).await.ok()?;
+        (status != AuthStatus::Unsupported).then(|| status.as_str())
     }
 
     /// Changes the status and tells whoever watches.
@@ -275,7 +284,33 @@ impl Source for Upstream {
         }
     }
 
+    fn manage(&self, order: Order) -> Result<(), ManageError> {
+        let command = match order {
+            Order::Reconnect => Command::Reconnect,
+            Order::Disable => Command::Disable,
+            // Whoever is connected already need not be torn away.
+            Order::Enable if self.inner.status().state != State::Disabled => return Ok(()),
+            Order::Enable => Command::Reconnect,
+        };
+        self.commands.try_send(command).map_err(|error| match error {
+            TrySendError::Full(_) => ManageError::Busy,
+            TrySendError::Closed(_) => ManageError::Unmanaged,
+        })
+    }
+
+    fn transcript(&self, after: Option<u64>) -> Vec<Said> {
+        self.inner.tape.look_after(after.unwrap_or_default()).into_iter().map(said).collect()
+    }
+
     fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
         Box::pin(self.inner.call(call))
     }
+}
+
+fn said(taped: Taped) -> Said {
+    let direction = match taped.direction {
+        toolyard_wire::Direction::ToServer => Direction::ToSource,
+        toolyard_wire::Direction::FromServer => Direction::FromSource,
+    };
+    Said { number: taped.number, at: taped.at, direction, text: taped.text }
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Abilities, Kind, SourceName, State, Status, What, Yard};
+use toolyard_hub::{
+    Abilities, Direction, Kind, Order, Principal, Source, SourceName, State, Status, What, Yard,
+};
 use toolyard_sdk::testing::{Caller, Report};
 use toolyard_testkit::harness::soon;
-use toolyard_upstream::{Common, Direction, ServerSettings, TransportSettings, Upstream};
+use toolyard_upstream::{Common, ServerSettings, TransportSettings, Upstream};
 
 use super::ODD;
 use super::tree::{command, keeper, mark, marked, until_gone};
@@ -180,19 +182,56 @@ async fn what_is_said_is_written_down_once_somebody_looks() {
         servers.add("server", kind, &mark);
         servers.until("server", State::Ready).await;
         let upstream = &servers.running[0];
-        assert_eq!(upstream.transcript(), []);
+        assert_eq!(upstream.transcript(None), []);
         servers.call("echo", json!({"text": "on the tape"})).await;
         // What is said about subscriptions may come before or after anybody looks.
         let about_the_call = |text: &String| !text.contains("subscriptions/");
-        let said = upstream.transcript().into_iter().map(|taped| (taped.direction, taped.text));
+        let said = upstream.transcript(None).into_iter().map(|taped| (taped.direction, taped.text));
         let said: Vec<_> = said.filter(|(_, text)| about_the_call(text)).collect();
-        let [(Direction::ToServer, to), (Direction::FromServer, from)] = said.as_slice() else {
+        let [(Direction::ToSource, to), (Direction::FromSource, from)] = said.as_slice() else {
             panic!("{said:?}");
         };
         assert!(to.contains("tools/call") && to.contains("on the tape"), "{to}");
         assert!(from.contains("result") && from.contains("on the tape"), "{from}");
         servers.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_server_is_disabled_enabled_and_reconnected_from_a_front() {
+    let mark = mark();
+    let mut servers = Servers::new();
+    servers.add("server", "modern-only", &mark);
+    servers.until("server", State::Ready).await;
+    let owner = Principal::owner();
+    let status = servers.status("server");
+    assert_eq!((status.transport, status.era, status.authorization), (Some("stdio"), Some("modern"), None));
+
+    servers.yard.manage(&owner, "server", Order::Disable).unwrap();
+    servers.until("server", State::Disabled).await;
+    assert_eq!(names(&servers.yard), Vec::<String>::new());
+    until_gone(&mark).await;
+    // Twice is once.
+    servers.yard.manage(&owner, "server", Order::Disable).unwrap();
+
+    servers.yard.manage(&owner, "server", Order::Enable).unwrap();
+    servers.until("server", State::Ready).await;
+    assert!(names(&servers.yard).contains(&"mcp__server__echo".to_owned()));
+    let before = marked(&mark);
+    // It is connected: enabling it changes nothing, reconnecting starts it anew.
+    servers.yard.manage(&owner, "server", Order::Enable).unwrap();
+    assert_eq!(servers.call("echo", json!({"text": "still there"})).await.error_kind(), None);
+    assert_eq!(marked(&mark), before);
+    servers.yard.manage(&owner, "server", Order::Reconnect).unwrap();
+    soon("another process", async {
+        while marked(&mark).iter().all(|pid| before.contains(pid)) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    servers.until("server", State::Ready).await;
+    servers.stop().await;
+    until_gone(&mark).await;
 }
 
 fn is_shell(pid: u32) -> bool {

@@ -25,6 +25,8 @@ pub struct Tape {
 #[derive(Debug, Default)]
 struct Reel {
     messages: VecDeque<Taped>,
+    /// How many were ever written down.
+    written: u64,
     bytes: usize,
     looked: Option<Instant>,
 }
@@ -32,6 +34,8 @@ struct Reel {
 /// One message, cut where it was too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taped {
+    /// Counts the messages of this tape, from one.
+    pub number: u64,
     pub at: SystemTime,
     pub direction: Direction,
     pub text: String,
@@ -46,10 +50,16 @@ pub enum Direction {
 impl Tape {
     /// What was said since the first look. The first look finds nothing, and switches the tape on.
     pub fn look(&self) -> Vec<Taped> {
+        self.look_after(0)
+    }
+
+    /// The same, of what came after the message of this number.
+    pub fn look_after(&self, number: u64) -> Vec<Taped> {
         let mut reel = self.lock();
         reel.looked = Some(Instant::now());
         self.running.store(true, Ordering::Relaxed);
-        reel.messages.iter().cloned().collect()
+        let first = reel.messages.partition_point(|taped| taped.number <= number);
+        reel.messages.range(first..).cloned().collect()
     }
 
     pub(crate) fn write(&self, direction: Direction, text: impl AsRef<[u8]>) {
@@ -61,12 +71,14 @@ impl Tape {
         let mut reel = self.lock();
         if reel.looked.is_none_or(|looked| looked.elapsed() > INTEREST) {
             self.running.store(false, Ordering::Relaxed);
-            *reel = Reel::default();
+            *reel = Reel { written: reel.written, ..Reel::default() };
             return;
         }
         let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         reel.bytes += end;
-        reel.messages.push_back(Taped { at: SystemTime::now(), direction, text: text[..end].to_owned() });
+        reel.written += 1;
+        let (number, text) = (reel.written, text[..end].to_owned());
+        reel.messages.push_back(Taped { number, at: SystemTime::now(), direction, text });
         while reel.messages.len() > MOST || reel.bytes > MOST_BYTES {
             match reel.messages.pop_front() {
                 Some(oldest) => reel.bytes -= oldest.text.len(),
@@ -96,6 +108,9 @@ mod tests {
         tape.write(Direction::ToServer, "one");
         tape.write(Direction::FromServer, "two");
         assert_eq!(texts(&tape), ["one", "two"]);
+        let after: Vec<(u64, String)> =
+            tape.look_after(1).into_iter().map(|taped| (taped.number, taped.text)).collect();
+        assert_eq!(after, [(2, "two".to_owned())]);
         tokio::time::advance(INTEREST + INTEREST).await;
         tape.write(Direction::ToServer, "much later");
         assert_eq!(texts(&tape), Vec::<String>::new());
