@@ -1,8 +1,10 @@
 //! Programs over tools: `inspect_tool`, `search_tools` and `execute_program`. The engine runs sandboxed Python in
 //! processes of its own; the broker answers what programs ask, by the same corridor as any call.
 
+mod engine;
 mod program;
 
+pub use engine::{About, AttackOutcome, Attacked, Engine, EngineSettings, Layer};
 pub use program::{
     Asked, Block, Data, Ending, Face, Failure, How, Limits, Printed, Program, Question, Reply, Unavailable,
 };

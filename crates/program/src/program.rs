@@ -26,6 +26,8 @@ pub struct Face {
     pub words: Vec<String>,
     /// The parameters in the order in which they can be given without names: required ones first.
     pub parameters: Vec<String>,
+    /// How many of them are required. `None` for one of the others means that it is not given.
+    pub required: usize,
     /// What `help` shows: signature and description.
     pub about: String,
 }
