@@ -30,7 +30,7 @@ pub struct Operation {
     pub operation_id: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Method {
     Get,
     Head,
@@ -42,6 +42,26 @@ pub enum Method {
     Delete,
     /// New in 3.2.
     Query,
+    /// One of 3.2's `additionalOperations`, as it is sent.
+    Other(String),
+}
+
+impl Method {
+    /// As it is sent.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Options => "OPTIONS",
+            Self::Trace => "TRACE",
+            Self::Put => "PUT",
+            Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::Query => "QUERY",
+            Self::Other(name) => name,
+        }
+    }
 }
 
 /// An address that may have variables in it.
@@ -170,7 +190,7 @@ pub enum SchemeKind {
 }
 
 /// What was found out about a document while it was read, at its place.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Diagnostic {
     pub severity: Severity,
     /// A JSON pointer into the document.
@@ -179,11 +199,14 @@ pub struct Diagnostic {
     pub code: &'static str,
     pub message: String,
     /// The operation that it is about, as `GET /pets`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub extra: Option<Value>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     Note,
     Warning,

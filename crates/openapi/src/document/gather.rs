@@ -1,0 +1,217 @@
+//! Fetches the document and, breadth first, the other files that it names: below its own folder, or from the network if
+//! that is switched on. What cannot be had is remembered with the reason, for whoever meets a reference to it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use url::Url;
+
+use super::locate::{Addresses, Link, collect};
+use super::text::{self, Reading, Refusal};
+use super::{LoadError, LoadSettings, Location, Part};
+use crate::operation::Diagnostic;
+
+pub(super) struct Gathered {
+    pub(super) parts: Vec<Part>,
+    pub(super) addresses: Addresses,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// Where one part is, to resolve what it names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Address {
+    File(PathBuf),
+    Url(Url),
+    Nowhere,
+}
+
+pub(super) fn all(location: &Location, settings: &LoadSettings) -> Result<Gathered, LoadError> {
+    let mut gatherer = Gatherer::open(location, settings)?;
+    let mut at = 0;
+    while at < gatherer.parts.len() {
+        gatherer.follow(at);
+        at += 1;
+    }
+    Ok(Gathered {
+        parts: gatherer.parts,
+        addresses: gatherer.found,
+        diagnostics: gatherer.reading.diagnostics,
+    })
+}
+
+struct Gatherer<'a> {
+    settings: &'a LoadSettings,
+    /// Other files must be below this.
+    folder: Option<PathBuf>,
+    parts: Vec<Part>,
+    places: Vec<Address>,
+    known: HashMap<Address, Result<usize, String>>,
+    found: Addresses,
+    reading: Reading,
+    bytes_left: usize,
+}
+
+impl<'a> Gatherer<'a> {
+    fn open(location: &Location, settings: &'a LoadSettings) -> Result<Self, LoadError> {
+        let limits = settings.limits;
+        let unreadable = |name: &str, reason: String| LoadError::Unreadable { name: name.to_owned(), reason };
+        let (name, bytes, address, folder) = match location {
+            Location::Text { text, folder } => {
+                let folder = folder.as_deref().and_then(|folder| folder.canonicalize().ok());
+                let address = match &folder {
+                    Some(folder) => Address::File(folder.join("document")),
+                    None => Address::Nowhere,
+                };
+                ("the document".to_owned(), text.clone().into_bytes(), address, folder)
+            }
+            Location::File(path) => {
+                let name = path.display().to_string();
+                let bytes = read_file(path, limits.bytes).map_err(|error| match error {
+                    Trouble::TooLarge => LoadError::TooLarge { name: name.clone(), limit: limits.bytes },
+                    Trouble::Other(reason) => unreadable(&name, reason),
+                })?;
+                let path = path.canonicalize().map_err(|error| unreadable(&name, error.to_string()))?;
+                let folder = path.parent().map(Path::to_path_buf);
+                (name, bytes, Address::File(path), folder)
+            }
+            Location::Url(url) => {
+                let parsed = Url::parse(url).map_err(|error| unreadable(url, error.to_string()))?;
+                let no_network = || unreadable(url, "nothing is fetched from the network here".to_owned());
+                let fetch = settings.fetch.as_ref().ok_or_else(no_network)?;
+                let bytes = fetch(url).map_err(|reason| unreadable(url, reason))?;
+                (url.clone(), bytes, Address::Url(parsed), None)
+            }
+        };
+        if bytes.len() > limits.bytes {
+            return Err(LoadError::TooLarge { name, limit: limits.bytes });
+        }
+        let mut reading = Reading { depth: limits.depth, left: limits.values, diagnostics: Vec::new() };
+        let value = text::read(&bytes, &mut reading).map_err(|refusal| match refusal {
+            Refusal::TooManyValues => LoadError::TooManyValues { name: name.clone(), limit: limits.values },
+            Refusal::Syntax(reason) => LoadError::NotReadAsJsonOrYaml { name: name.clone(), reason },
+        })?;
+        text::check(&name, &value, &mut reading)?;
+        let known = HashMap::from([(address.clone(), Ok(0))]);
+        Ok(Self {
+            settings,
+            folder,
+            parts: vec![Part { name: String::new(), value }],
+            places: vec![address],
+            known,
+            found: Addresses::default(),
+            reading,
+            bytes_left: limits.bytes - bytes.len(),
+        })
+    }
+
+    /// Looks for what one part names, and reads it.
+    fn follow(&mut self, at: usize) {
+        let Some(part) = self.parts.get(at) else { return };
+        let names = collect(at, &part.value, &mut self.found);
+        for name in names {
+            if self.found.is_id(&name) {
+                continue;
+            }
+            let link = match self.reach(at, &name) {
+                Ok(part) => Link::Part(part),
+                Err(reason) => Link::Missing(reason),
+            };
+            self.found.link(at, name, link);
+        }
+    }
+
+    fn reach(&mut self, from: usize, name: &str) -> Result<usize, String> {
+        let address = self.address(from, name)?;
+        if let Some(known) = self.known.get(&address) {
+            return known.clone();
+        }
+        let read = self.read(&address);
+        self.known.insert(address, read.clone());
+        read
+    }
+
+    fn address(&self, from: usize, name: &str) -> Result<Address, String> {
+        let base = self.places.get(from).unwrap_or(&Address::Nowhere);
+        if let Ok(url) = Url::parse(name)
+            && ["http", "https"].contains(&url.scheme())
+        {
+            return Ok(Address::Url(url));
+        }
+        match base {
+            Address::Url(base) => match base.join(name) {
+                Ok(url) if ["http", "https"].contains(&url.scheme()) => Ok(Address::Url(url)),
+                Ok(url) => Err(format!("{}: is no address on the network", url.scheme())),
+                Err(error) => Err(error.to_string()),
+            },
+            Address::File(base) => {
+                let folder = self.folder.as_deref().ok_or("other files are not read here")?;
+                let decoded = super::locate::percent_decoded(name);
+                let path = base.parent().unwrap_or(folder).join(decoded);
+                // What links lead to is what counts: a link out of the folder is out of the folder.
+                let path = path.canonicalize().map_err(|error| error.to_string())?;
+                if !path.starts_with(folder) {
+                    return Err("it is not below the document's folder".to_owned());
+                }
+                Ok(Address::File(path))
+            }
+            Address::Nowhere => Err("the document is in no folder, so no other files are read".to_owned()),
+        }
+    }
+
+    fn read(&mut self, address: &Address) -> Result<usize, String> {
+        if self.parts.len() >= self.settings.limits.files {
+            return Err(format!("more than {} files", self.settings.limits.files));
+        }
+        let (name, bytes) = match address {
+            Address::File(path) => {
+                let bytes = read_file(path, self.bytes_left).map_err(|error| match error {
+                    Trouble::TooLarge => "all files together are too large".to_owned(),
+                    Trouble::Other(reason) => reason,
+                })?;
+                let shown = self.folder.as_deref().and_then(|folder| path.strip_prefix(folder).ok());
+                (shown.unwrap_or(path).display().to_string(), bytes)
+            }
+            Address::Url(url) if self.settings.follow_network_references => {
+                let fetch = self.settings.fetch.as_ref().ok_or("nothing is fetched from the network here")?;
+                (url.to_string(), fetch(url.as_str())?)
+            }
+            Address::Url(_) => return Err("references to the network are switched off".to_owned()),
+            Address::Nowhere => return Err("it is nowhere".to_owned()),
+        };
+        self.bytes_left =
+            self.bytes_left.checked_sub(bytes.len()).ok_or("all files together are too large")?;
+        let found = self.reading.diagnostics.len();
+        let value = text::read(&bytes, &mut self.reading).map_err(|refusal| match refusal {
+            Refusal::TooManyValues => "all files together have too many values".to_owned(),
+            Refusal::Syntax(reason) => reason,
+        })?;
+        for diagnostic in self.reading.diagnostics.iter_mut().skip(found) {
+            diagnostic.pointer = format!("{name}#{}", diagnostic.pointer);
+        }
+        self.parts.push(Part { name, value });
+        self.places.push(address.clone());
+        Ok(self.parts.len() - 1)
+    }
+}
+
+enum Trouble {
+    TooLarge,
+    Other(String),
+}
+
+/// A regular file: a pipe or a device could last for ever.
+fn read_file(path: &Path, limit: usize) -> Result<Vec<u8>, Trouble> {
+    use std::io::Read;
+    let other = |error: std::io::Error| Trouble::Other(error.to_string());
+    let file = std::fs::File::open(path).map_err(other)?;
+    let about = file.metadata().map_err(other)?;
+    if about.is_dir() {
+        return Err(Trouble::Other("it is a folder".to_owned()));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(about.len()).unwrap_or(0).min(limit));
+    file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(other)?;
+    if bytes.len() > limit {
+        return Err(Trouble::TooLarge);
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,132 @@
+//! JSON text to a value, by serde_json, with three things of our own: a depth below which parts are left out instead of
+//! the whole document being refused, a count of values, and duplicate keys reported.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer as _, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use super::locate::push_segment;
+use super::text::{Reading, Refusal};
+
+const TOO_MANY: &str = "more values than are allowed";
+
+pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Value, Refusal> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    // The depth is ours to watch; what is deeper is skipped without recursion.
+    deserializer.disable_recursion_limit();
+    let depth = reading.depth;
+    let value = Node { reading, depth }.deserialize(&mut deserializer);
+    let whole = value.and_then(|value| deserializer.end().map(|()| value));
+    whole.map_err(|error| {
+        if error.to_string().starts_with(TOO_MANY) {
+            Refusal::TooManyValues
+        } else {
+            Refusal::Syntax(error.to_string())
+        }
+    })
+}
+
+struct Node<'a> {
+    reading: &'a mut Reading,
+    depth: usize,
+}
+
+impl Node<'_> {
+    fn child(&mut self) -> Node<'_> {
+        Node { reading: self.reading, depth: self.depth.saturating_sub(1) }
+    }
+
+    /// Puts the way from here before the pointers of what was found below.
+    fn blame(&mut self, from: usize, segment: &str) {
+        for found in self.reading.diagnostics.iter_mut().skip(from) {
+            let mut pointer = String::new();
+            push_segment(&mut pointer, segment);
+            pointer.push_str(&found.pointer);
+            found.pointer = pointer;
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.reading.count(1).is_err() {
+            return Err(D::Error::custom(TOO_MANY));
+        }
+        if self.depth == 0 {
+            deserializer.deserialize_ignored_any(IgnoredAny)?;
+            let message = "this is nested too deeply; what is here was left out".to_owned();
+            self.reading.warn(String::new(), "too-deep", message);
+            return Ok(Value::Null);
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        loop {
+            let found = self.reading.diagnostics.len();
+            let Some(value) = access.next_element_seed(self.child())? else { break };
+            if self.reading.diagnostics.len() > found {
+                self.blame(found, &values.len().to_string());
+            }
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let found = self.reading.diagnostics.len();
+            let value = access.next_value_seed(self.child())?;
+            if members.contains_key(&key) {
+                let message = format!("the key `{key}` is there twice; the last one counts");
+                self.reading.warn(String::new(), "duplicate-key", message);
+            }
+            if self.reading.diagnostics.len() > found {
+                self.blame(found, &key);
+            }
+            members.insert(key, value);
+        }
+        Ok(Value::Object(members))
+    }
+}

@@ -1,0 +1,271 @@
+//! YAML text to a value, from the events of saphyr's parser. Nothing here recurses, and an alias costs what it stands for.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
+use serde_json::{Map, Value};
+
+use super::locate::push_segment;
+use super::scalar;
+use super::text::{Reading, Refusal};
+
+/// The first document of a stream; more of them are reported.
+pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Value, Refusal> {
+    let mut builder = Builder { reading, open: Vec::new(), anchors: HashMap::new(), root: None, skipping: 0 };
+    let mut documents = 0;
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|error| {
+            let at = error.marker();
+            Refusal::Syntax(format!("{} at line {} column {}", error.info(), at.line(), at.col() + 1))
+        })?;
+        match event {
+            Event::DocumentStart(_) => {
+                documents += 1;
+                if documents > 1 {
+                    let line = span.start.line();
+                    let message = format!("a second YAML document begins at line {line}; it is not read");
+                    builder.reading.warn(String::new(), "second-document", message);
+                    break;
+                }
+            }
+            event => builder.take(event)?,
+        }
+    }
+    builder.root.ok_or_else(|| Refusal::Syntax("it has no content".to_owned()))
+}
+
+struct Builder<'r> {
+    reading: &'r mut Reading,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Known>,
+    root: Option<Value>,
+    /// How many collections are open below the deepest that is kept.
+    skipping: usize,
+}
+
+/// A value that an alias may repeat.
+struct Known {
+    value: Value,
+    size: usize,
+    height: usize,
+}
+
+/// A collection that is not complete yet.
+struct Open {
+    anchor: usize,
+    size: usize,
+    height: usize,
+    content: Content,
+}
+
+enum Content {
+    List(Vec<Value>),
+    Map { members: Map<String, Value>, merged: Vec<Value>, key: Option<Key> },
+}
+
+enum Key {
+    Name(String),
+    Merge,
+    /// A key that no JSON object can have.
+    Odd,
+}
+
+/// A value that is complete, on its way to the collection around it.
+struct Done {
+    value: Value,
+    size: usize,
+    height: usize,
+    /// The text of a scalar, for keys, and whether it was plain.
+    text: Option<(String, bool)>,
+}
+
+impl Builder<'_> {
+    fn take(&mut self, event: Event<'_>) -> Result<(), Refusal> {
+        match event {
+            Event::SequenceStart(anchor, _) => self.begin(anchor, Content::List(Vec::new())),
+            Event::MappingStart(anchor, _) => {
+                let content = Content::Map { members: Map::new(), merged: Vec::new(), key: None };
+                self.begin(anchor, content)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(),
+            Event::Scalar(text, style, anchor, tag) if self.skipping == 0 => {
+                self.reading.count(1)?;
+                let value = resolve(&text, style, tag.as_deref());
+                let text = Some((text.into_owned(), style == ScalarStyle::Plain));
+                let done = Done { value, size: 1, height: 1, text };
+                self.remember(anchor, &done)?;
+                self.place(done);
+                Ok(())
+            }
+            Event::Alias(anchor) if self.skipping == 0 => self.repeat(anchor),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, anchor: usize, content: Content) -> Result<(), Refusal> {
+        if self.skipping > 0 || self.open.len() >= self.reading.depth {
+            self.skipping += 1;
+            return Ok(());
+        }
+        self.reading.count(1)?;
+        self.open.push(Open { anchor, size: 1, height: 1, content });
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Refusal> {
+        if self.skipping > 0 {
+            self.skipping -= 1;
+            if self.skipping == 0 {
+                let message = "this is nested too deeply; what is here was left out".to_owned();
+                self.reading.warn(self.pointer(), "too-deep", message);
+                self.place(Done { value: Value::Null, size: 1, height: 1, text: None });
+            }
+            return Ok(());
+        }
+        let Some(open) = self.open.pop() else { return Ok(()) };
+        let value = match open.content {
+            Content::List(values) => Value::Array(values),
+            Content::Map { mut members, merged, .. } => {
+                for source in merged {
+                    self.merge(&mut members, source)?;
+                }
+                Value::Object(members)
+            }
+        };
+        let done = Done { value, size: open.size, height: open.height, text: None };
+        self.remember(open.anchor, &done)?;
+        self.place(done);
+        Ok(())
+    }
+
+    fn repeat(&mut self, anchor: usize) -> Result<(), Refusal> {
+        let Some(known) = self.anchors.get(&anchor) else {
+            let message = "an alias stands inside what it repeats; it was left out".to_owned();
+            self.reading.warn(self.pointer(), "alias-cycle", message);
+            self.place(Done { value: Value::Null, size: 1, height: 1, text: None });
+            return Ok(());
+        };
+        self.reading.count(known.size)?;
+        if self.open.len() + known.height > self.reading.depth {
+            let message = "an alias makes this nested too deeply; it was left out".to_owned();
+            self.reading.warn(self.pointer(), "too-deep", message);
+            self.place(Done { value: Value::Null, size: 1, height: 1, text: None });
+            return Ok(());
+        }
+        let text = known.value.as_str().map(|text| (text.to_owned(), false));
+        let done = Done { value: known.value.clone(), size: known.size, height: known.height, text };
+        self.place(done);
+        Ok(())
+    }
+
+    /// Keeps a value that has an anchor. The copy counts like any other value.
+    fn remember(&mut self, anchor: usize, done: &Done) -> Result<(), Refusal> {
+        if anchor > 0 {
+            self.reading.count(done.size)?;
+            let known = Known { value: done.value.clone(), size: done.size, height: done.height };
+            self.anchors.insert(anchor, known);
+        }
+        Ok(())
+    }
+
+    /// The keys of a merged map that are not there already.
+    fn merge(&mut self, members: &mut Map<String, Value>, source: Value) -> Result<(), Refusal> {
+        match source {
+            Value::Object(source) => {
+                for (key, value) in source {
+                    members.entry(key).or_insert(value);
+                }
+            }
+            Value::Array(sources) => {
+                for source in sources {
+                    match source {
+                        Value::Object(_) => self.merge(members, source)?,
+                        _ => self.not_a_map(),
+                    }
+                }
+            }
+            _ => self.not_a_map(),
+        }
+        Ok(())
+    }
+
+    fn not_a_map(&mut self) {
+        let message = "`<<` needs a map or a list of maps; it was left out".to_owned();
+        self.reading.warn(self.pointer(), "odd-merge", message);
+    }
+
+    /// Puts a complete value where it belongs: the root, a list, a key, or the value of a key.
+    fn place(&mut self, done: Done) {
+        let Some(open) = self.open.last_mut() else {
+            self.root.get_or_insert(done.value);
+            return;
+        };
+        open.size += done.size;
+        open.height = open.height.max(done.height + 1);
+        let mut twice = None;
+        let mut odd = false;
+        match &mut open.content {
+            Content::List(values) => values.push(done.value),
+            Content::Map { members, merged, key } => match key.take() {
+                None => {
+                    let name = match (done.text, &done.value) {
+                        (Some((text, true)), _) if text == "<<" => Key::Merge,
+                        (Some((text, _)), _) => Key::Name(text),
+                        (None, Value::Array(_) | Value::Object(_)) => Key::Odd,
+                        (None, other) => Key::Name(other.to_string()),
+                    };
+                    *key = Some(name);
+                }
+                Some(Key::Merge) => merged.push(done.value),
+                Some(Key::Odd) => odd = true,
+                Some(Key::Name(name)) => {
+                    if members.contains_key(&name) {
+                        twice = Some(name.clone());
+                    }
+                    members.insert(name, done.value);
+                }
+            },
+        }
+        if let Some(name) = twice {
+            let mut pointer = self.pointer();
+            push_segment(&mut pointer, &name);
+            let message = format!("the key `{name}` is there twice; the last one counts");
+            self.reading.warn(pointer, "duplicate-key", message);
+        }
+        if odd {
+            let message =
+                "a list or a map is a key here; JSON has no such thing, so it was left out".to_owned();
+            self.reading.warn(self.pointer(), "odd-key", message);
+        }
+    }
+
+    /// Where the reader is.
+    fn pointer(&self) -> String {
+        let mut pointer = String::new();
+        for open in &self.open {
+            match &open.content {
+                Content::List(values) => push_segment(&mut pointer, &values.len().to_string()),
+                Content::Map { key: Some(Key::Name(name)), .. } => push_segment(&mut pointer, name),
+                Content::Map { key: Some(Key::Merge), .. } => push_segment(&mut pointer, "<<"),
+                Content::Map { .. } => {}
+            }
+        }
+        pointer
+    }
+}
+
+/// A scalar's value: by its tag, else a string if it has quotes, else by its looks.
+fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
+    if let Some(tag) = tag.filter(|tag| tag.is_yaml_core_schema()) {
+        match tag.suffix.as_str() {
+            "str" | "binary" => return Value::String(text.to_owned()),
+            "int" | "float" | "bool" | "null" => return scalar::plain(text),
+            _ => {}
+        }
+    }
+    match style {
+        ScalarStyle::Plain => scalar::plain(text),
+        _ => Value::String(text.to_owned()),
+    }
+}
