@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use toolyard_hub::{Error, Kind, SourceName, nearest};
-use toolyard_upstream::{CommandSettings, Secret, ServerSettings, TransportSettings, UrlKind, UrlSettings};
+use toolyard_hub::{Error, Kind, Secret, SourceName, nearest};
+use toolyard_upstream::{CommandSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings};
 
 /// The configured servers by name; whoever reads the configuration again puts the new ones here.
 pub type Servers = Arc<ArcSwap<BTreeMap<String, Known>>>;

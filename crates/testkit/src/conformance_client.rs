@@ -4,7 +4,8 @@ mod browser;
 mod connection;
 
 use serde_json::{Map, Value, json};
-use toolyard_upstream::{AuthSettings, OAuthSettings, Secret};
+use toolyard_hub::Secret;
+use toolyard_upstream::{AuthSettings, OAuthSettings};
 
 use connection::{Connection, members};
 

@@ -29,8 +29,7 @@ pub use keeper::{KeepError, Kept, keep};
 pub use link::Link;
 pub use list::{Lists, Pages};
 pub use settings::{
-    AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
-    UrlSettings,
+    AuthSettings, CommandSettings, OAuthSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
 };
 pub use toolyard_wire::{Era, Version};
 pub use upstream::Upstream;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use toolyard_hub::SourceName;
+use toolyard_hub::{Secret, SourceName};
 use toolyard_wire::Era;
 
 /// One server.
@@ -134,25 +134,4 @@ pub struct OAuthSettings {
     pub callback_port: Option<u16>,
     /// No person is asked: the client's own credentials are enough.
     pub client_credentials: bool,
-}
-
-/// Text that must not be shown.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Secret(String);
-
-impl Secret {
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself, for the one place that needs it.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
-    }
 }

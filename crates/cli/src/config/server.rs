@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use toolyard_hub::SourceName;
+use toolyard_hub::{Secret, SourceName};
 use toolyard_upstream::{
-    AuthSettings, CommandSettings, Era, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
+    AuthSettings, CommandSettings, Era, OAuthSettings, ServerSettings, TransportSettings, UrlKind,
     UrlSettings,
 };
 

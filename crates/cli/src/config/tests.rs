@@ -117,6 +117,6 @@ fn address(settings: &ServerSettings) -> &UrlSettings {
 }
 
 /// A table with its secrets in the open.
-fn open(table: &std::collections::BTreeMap<String, toolyard_upstream::Secret>) -> Vec<(&str, &str)> {
+fn open(table: &std::collections::BTreeMap<String, toolyard_hub::Secret>) -> Vec<(&str, &str)> {
     table.iter().map(|(name, value)| (name.as_str(), value.reveal())).collect()
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use toolyard_hub::Secret;
 use toolyard_testkit::harness::{Scratch, soon};
-use toolyard_upstream::{Child, CommandSettings, Secret};
+use toolyard_upstream::{Child, CommandSettings};
 
 use super::KEPT;
 use super::tree::{command, keeper, line, start};

@@ -1,9 +1,10 @@
 //! How we prove who we are to one server, as its settings have it.
 
 use reqwest::Url;
+use toolyard_hub::Secret;
 
 use super::store::Key;
-use crate::settings::{AuthSettings, OAuthSettings, Secret, ServerSettings, TransportSettings};
+use crate::settings::{AuthSettings, OAuthSettings, ServerSettings, TransportSettings};
 
 #[derive(Debug)]
 pub(super) enum Way {

@@ -75,7 +75,9 @@ mod tests {
     use std::path::PathBuf;
 
     use super::check;
-    use crate::settings::{CommandSettings, Secret};
+    use toolyard_hub::Secret;
+
+    use crate::settings::CommandSettings;
 
     fn settings(program: &str) -> CommandSettings {
         CommandSettings { program: program.to_owned(), args: Vec::new(), env: BTreeMap::new(), cwd: None }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use toolyard_upstream::{AuthSettings, OAuthSettings, Secret, UrlKind};
+use toolyard_hub::Secret;
+use toolyard_upstream::{AuthSettings, OAuthSettings, UrlKind};
 
 use super::{Place, address, broken, command, entry, open, settings};
 

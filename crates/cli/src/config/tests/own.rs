@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use toolyard_hub::{Bounds, Limits, Rate, ResultCheck, ResultChecks, SourceName};
+use toolyard_hub::{Bounds, Limits, Rate, ResultCheck, ResultChecks, Secret, SourceName};
 use toolyard_upstream::{
-    AuthSettings, CommandSettings, OAuthSettings, Secret, ServerSettings, TransportSettings, UrlKind,
-    UrlSettings,
+    AuthSettings, CommandSettings, OAuthSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
 };
 
 use super::{Place, only, settings};
