@@ -4,6 +4,7 @@
 mod convert;
 mod document;
 mod operation;
+mod request;
 
 pub use convert::{Budgets, Conversion, ConvertSettings, Filters, OutputSchemas, convert};
 pub use document::{Document, Fetch, Limits, LoadError, LoadSettings, Location, load};

@@ -1,0 +1,233 @@
+//! From the arguments of a call to the HTTP request that the document describes. Nothing is sent here, and nothing of
+//! the configuration's secrets is known here.
+
+mod body;
+mod escape;
+mod file;
+mod given;
+mod multipart;
+mod path;
+mod styles;
+
+use http::header::{ACCEPT, COOKIE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::Url;
+use serde_json::value::RawValue;
+use toolyard_hub::json::Object;
+use toolyard_hub::{Error, Kind};
+
+pub(crate) use body::Payload;
+pub(crate) use escape::{Allow, escaped};
+
+use crate::operation::{Argument, Operation, Place};
+use given::plain;
+use styles::Writing;
+
+/// What the protocol itself writes, and what the specification says is no parameter. An argument cannot set these.
+const NOT_ARGUMENTS: [&str; 14] = [
+    "accept",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// A request as the document describes it, before anybody has proved who they are.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Order {
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    /// Pairs for the `Cookie` header, encoded.
+    pub(crate) cookies: Vec<String>,
+    pub(crate) payload: Option<Payload>,
+}
+
+/// Why no request could be made.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Refusal {
+    /// The property, and what is wrong with its value.
+    Argument(String, String),
+    /// The document describes something that cannot be sent.
+    Document(String),
+    Machine(String),
+}
+
+impl Refusal {
+    pub(crate) fn into_error(self, operation: &Operation) -> Error {
+        let place = format!("{} {}", operation.method.as_str(), operation.path);
+        match self {
+            Self::Argument(property, why) => Error::new(
+                Kind::InvalidArguments,
+                format!("the argument {property} of {} {why}", operation.name),
+            ),
+            Self::Document(why) => Error::new(Kind::ToolFailed, format!("{place} cannot be sent: {why}"))
+                .suggest("the document is at fault"),
+            Self::Machine(why) => Error::new(Kind::Bug, why),
+        }
+    }
+}
+
+/// Puts every argument where the document has it.
+pub(crate) fn order(operation: &Operation, base: &Url, arguments: &RawValue) -> Result<Order, Refusal> {
+    let given = Object::parse(arguments)
+        .map_err(|_| Refusal::Argument("(all)".to_owned(), "must be an object".to_owned()))?;
+    let url = address(operation, base, &given)?;
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, accept(operation));
+    let mut cookies = Vec::new();
+    for argument in &operation.arguments {
+        let Some(raw) = given.get(&argument.property) else { continue };
+        match argument.place {
+            Place::Header => {
+                if let Some((name, value)) = header(argument, raw)? {
+                    headers.append(name, value);
+                }
+            }
+            Place::Cookie => cookies.extend(pairs(argument, raw)),
+            Place::Path | Place::Query | Place::QueryString | Place::Body | Place::BodyField => {}
+        }
+    }
+    let payload = body::body(operation, &given)?;
+    Ok(Order { url, headers, cookies, payload })
+}
+
+impl Order {
+    /// Writes the cookies down, once all of them are known.
+    pub(crate) fn seal_cookies(&mut self) -> Result<(), Refusal> {
+        if self.cookies.is_empty() {
+            return Ok(());
+        }
+        let value = HeaderValue::from_str(&self.cookies.join("; "))
+            .map_err(|_| Refusal::Document("a cookie holds what cannot be sent".to_owned()))?;
+        self.headers.insert(COOKIE, value);
+        Ok(())
+    }
+
+    /// Adds a pair to the query.
+    pub(crate) fn add_to_query(&mut self, name: &str, value: &str) {
+        let pair = format!("{}={}", escaped(name, Allow::Unreserved), escaped(value, Allow::Unreserved));
+        let query = match self.url.query().filter(|query| !query.is_empty()) {
+            Some(query) => format!("{query}&{pair}"),
+            None => pair,
+        };
+        self.url.set_query(Some(&query));
+    }
+}
+
+fn address(operation: &Operation, base: &Url, given: &Object) -> Result<Url, Refusal> {
+    let expanded = path::expand(operation, given)?;
+    let mut query: Vec<String> =
+        base.query().into_iter().chain(expanded.query.as_deref()).map(str::to_owned).collect();
+    for argument in &operation.arguments {
+        let Some(raw) = given.get(&argument.property) else { continue };
+        match argument.place {
+            Place::Query => query.extend(pairs(argument, raw)),
+            Place::QueryString => query.extend(whole_query(argument, raw)),
+            _ => {}
+        }
+    }
+    query.retain(|part| !part.is_empty());
+    let root = base.path().trim_end_matches('/');
+    let path = format!("{root}/{}", expanded.path.strip_prefix('/').unwrap_or(&expanded.path));
+    let mut url = base.clone();
+    url.set_path(&path);
+    url.set_fragment(None);
+    url.set_query((!query.is_empty()).then(|| query.join("&")).as_deref());
+    // The one who reads addresses has the last word on what a path means: `..`, however it was encoded, would have been
+    // followed by now.
+    if url.path() != path || url.origin() != base.origin() {
+        let why = "would lead to another path than the one that the document describes";
+        let path_arguments = operation.arguments.iter().filter(|argument| argument.place == Place::Path);
+        let name = path_arguments.map(|argument| argument.property.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(match name.is_empty() {
+            true => Refusal::Document("its path leads elsewhere".to_owned()),
+            false => Refusal::Argument(name, why.to_owned()),
+        });
+    }
+    Ok(url)
+}
+
+fn pairs(argument: &Argument, raw: &RawValue) -> Vec<String> {
+    let (name, allow) = (argument.wire_name.as_str(), Allow::in_query(argument.allow_reserved));
+    let pairs = match &argument.content {
+        Some(media_type) => content(media_type, raw)
+            .map(|text| (escaped(name, Allow::Unreserved), escaped(&text, allow)))
+            .into_iter()
+            .collect(),
+        None => Writing { name, style: argument.style, explode: argument.explode, allow }.pairs(raw),
+    };
+    pairs.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+}
+
+/// The whole query: a form where the document says so, and else the text of the value.
+fn whole_query(argument: &Argument, raw: &RawValue) -> Option<String> {
+    let media_type = argument.content.as_deref().unwrap_or_default();
+    let is_form = media_type.starts_with("application/x-www-form-urlencoded") && raw.get().starts_with('{');
+    if is_form {
+        let writing = Writing {
+            name: "",
+            style: crate::operation::Style::Form,
+            explode: true,
+            allow: Allow::Unreserved,
+        };
+        let pairs = writing.pairs(raw).into_iter().map(|(name, value)| format!("{name}={value}"));
+        return Some(pairs.collect::<Vec<_>>().join("&"));
+    }
+    let allow = if is_json(media_type) { Allow::Unreserved } else { Allow::Literal };
+    content(media_type, raw).map(|text| escaped(&text, allow))
+}
+
+/// A parameter that is described by a media type: JSON where that says so, and else its text.
+fn content(media_type: &str, raw: &RawValue) -> Option<String> {
+    if is_json(media_type) { Some(raw.get().to_owned()) } else { plain(raw) }
+}
+
+fn header(argument: &Argument, raw: &RawValue) -> Result<Option<(HeaderName, HeaderValue)>, Refusal> {
+    let name = argument.wire_name.as_str();
+    if NOT_ARGUMENTS.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+        return Ok(None);
+    }
+    let value = match &argument.content {
+        Some(media_type) => content(media_type, raw),
+        None => {
+            let (style, explode) = (argument.style, argument.explode);
+            Writing { name, style, explode, allow: Allow::Everything }.piece(raw)
+        }
+    };
+    let Some(value) = value else { return Ok(None) };
+    let name = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| Refusal::Document(format!("{name:?} is no name of a header")))?;
+    let wrong = || {
+        Refusal::Argument(
+            argument.property.clone(),
+            "holds what a header cannot, such as a line break".to_owned(),
+        )
+    };
+    let value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| wrong())?;
+    Ok(Some((name, value)))
+}
+
+fn accept(operation: &Operation) -> HeaderValue {
+    let usual = HeaderValue::from_static("application/json, */*;q=0.5");
+    if operation.produces.is_empty() {
+        return usual;
+    }
+    HeaderValue::from_str(&operation.produces.join(", ")).unwrap_or(usual)
+}
+
+/// Whether a media type is JSON, its relatives included.
+pub(crate) fn is_json(media_type: &str) -> bool {
+    let kind = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
+}
+
+#[cfg(test)]
+mod tests;

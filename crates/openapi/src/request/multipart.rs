@@ -1,0 +1,137 @@
+//! Bodies of several parts. Nothing of what a caller gives can end a part, begin another, or add a header to one.
+
+use serde_json::value::RawValue;
+
+use super::body::{Payload, Said, concrete};
+use super::file::File;
+use super::given::{Given, plain};
+use super::{Refusal, is_json};
+use crate::operation::{Body, FieldEncoding, Style};
+
+pub(super) fn write(body: &Body, said: &Said<'_>) -> Result<Payload, Refusal> {
+    let mut parts = Parts { boundary: boundary()?, bytes: Vec::new() };
+    let usual = FieldEncoding::default();
+    let how = |name: &str| body.fields.get(name).unwrap_or(&usual);
+    match said {
+        Said::Members(members) => {
+            for member in members {
+                let wrong = |why| Refusal::Argument(member.property.to_owned(), why);
+                parts.field(member.name, member.value, how(member.name)).map_err(wrong)?;
+            }
+        }
+        Said::Whole { property, value } => {
+            let Given::Object(members) = Given::read(value) else {
+                return Err(Refusal::Argument((*property).to_owned(), "must be an object".to_owned()));
+            };
+            for (name, value) in &members {
+                let wrong = |why: String| {
+                    Refusal::Argument((*property).to_owned(), format!("has {name}, which {why}"))
+                };
+                parts.field(name, value, how(name)).map_err(wrong)?;
+            }
+        }
+    }
+    let kind = body.media_type.split(';').next().and_then(concrete).unwrap_or("multipart/form-data");
+    let content_type = format!("{}; boundary={}", kind.trim(), parts.boundary);
+    Ok(Payload { content_type, bytes: parts.end().into() })
+}
+
+/// Not to be guessed, so that no file can hold it.
+fn boundary() -> Result<String, Refusal> {
+    let mut random = [0_u8; 16];
+    getrandom::fill(&mut random)
+        .map_err(|error| Refusal::Machine(format!("there is no randomness: {error}")))?;
+    Ok(random.iter().fold("toolyard-".to_owned(), |name, byte| format!("{name}{byte:02x}")))
+}
+
+struct Parts {
+    boundary: String,
+    bytes: Vec<u8>,
+}
+
+impl Parts {
+    /// A list is one part for each of its items, unless the document says how to write it as one.
+    fn field(&mut self, name: &str, value: &RawValue, how: &FieldEncoding) -> Result<(), String> {
+        let as_json = how.content_type.as_deref().is_some_and(is_json);
+        if let Given::List(items) = Given::read(value)
+            && !as_json
+        {
+            let delimiter = match (how.style, how.explode) {
+                _ if how.file => None,
+                (Some(Style::SpaceDelimited), _) => Some(" "),
+                (Some(Style::PipeDelimited), _) => Some("|"),
+                (Some(Style::TabDelimited), _) => Some("\t"),
+                (_, Some(false)) => Some(","),
+                _ => None,
+            };
+            if let Some(delimiter) = delimiter {
+                let items: Vec<String> = items.into_iter().filter_map(plain).collect();
+                self.part(name, None, None, items.join(delimiter).as_bytes());
+                return Ok(());
+            }
+            return items.into_iter().try_for_each(|item| self.one(name, item, how));
+        }
+        self.one(name, value, how)
+    }
+
+    fn one(&mut self, name: &str, value: &RawValue, how: &FieldEncoding) -> Result<(), String> {
+        let said = how.content_type.as_deref().and_then(first);
+        if how.file {
+            if value.get() == "null" {
+                return Ok(());
+            }
+            let file = File::read(value)?;
+            let content_type = file.content_type.or(said.map(str::to_owned));
+            let content_type = content_type.as_deref().unwrap_or("application/octet-stream");
+            if !content_type.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
+                return Err("has a content type that cannot be sent".to_owned());
+            }
+            let filename = file.filename.unwrap_or_else(|| name.to_owned());
+            self.part(name, Some(&filename), Some(content_type), &file.bytes);
+            return Ok(());
+        }
+        let is_object = value.get().starts_with(['{', '[']);
+        match said {
+            Some(kind) if is_json(kind) => self.part(name, None, Some(kind), value.get().as_bytes()),
+            None if is_object => self.part(name, None, Some("application/json"), value.get().as_bytes()),
+            kind => {
+                if let Some(text) = plain(value) {
+                    self.part(name, None, kind, text.as_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, name: &str, filename: Option<&str>, content_type: Option<&str>, bytes: &[u8]) {
+        let mut head =
+            format!("--{}\r\ncontent-disposition: form-data; name=\"{}\"", self.boundary, quoted(name));
+        if let Some(filename) = filename {
+            head.push_str(&format!("; filename=\"{}\"", quoted(filename)));
+        }
+        if let Some(content_type) = content_type {
+            head.push_str("\r\ncontent-type: ");
+            head.push_str(content_type);
+        }
+        head.push_str("\r\n\r\n");
+        self.bytes.extend_from_slice(head.as_bytes());
+        self.bytes.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.bytes.extend_from_slice(format!("--{}--\r\n", self.boundary).as_bytes());
+        self.bytes
+    }
+}
+
+/// As browsers write names: what would end the name, or the line, is encoded.
+fn quoted(text: &str) -> String {
+    text.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A").replace('\0', "%00")
+}
+
+/// The first media type of a list that can be sent, if it holds nothing that a header cannot.
+fn first(list: &str) -> Option<&str> {
+    let fine = |kind: &&str| kind.bytes().all(|byte| (b' '..0x7f).contains(&byte));
+    list.split(',').map(str::trim).filter(fine).find_map(concrete)
+}
