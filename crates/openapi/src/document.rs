@@ -86,6 +86,7 @@ pub struct Document {
     pub(crate) index: Index,
     pub(crate) diagnostics: Vec<Diagnostic>,
     origin: Option<String>,
+    files: Vec<PathBuf>,
 }
 
 /// One file.
@@ -100,6 +101,12 @@ impl Document {
     /// The address that it came from, if it came from one.
     pub fn origin(&self) -> Option<&str> {
         self.origin.as_deref()
+    }
+
+    /// The files that it was read from, those included that it names and that could not be read: a change of any of them
+    /// changes the document.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// The document as JSON.
@@ -134,7 +141,8 @@ pub fn load(location: &Location, settings: &LoadSettings) -> Result<Document, Lo
         Location::Url(url) => Some(url.clone()),
         Location::File(_) | Location::Text { .. } => None,
     };
-    Ok(Document { parts: gathered.parts, index, diagnostics: gathered.diagnostics, origin })
+    let (diagnostics, files) = (gathered.diagnostics, gathered.files);
+    Ok(Document { parts: gathered.parts, index, diagnostics, origin, files })
 }
 
 #[cfg(test)]

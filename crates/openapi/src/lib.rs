@@ -1,14 +1,31 @@
 //! OpenAPI documents as sources of tools: a document becomes operations, and an operation a tool and the HTTP request
 //! behind it.
 
+mod address;
+mod answer;
+mod auth;
+mod clients;
 mod convert;
 mod document;
+mod exchange;
+#[cfg(test)]
+mod fake;
+mod follow;
 mod operation;
 mod request;
+mod server;
+mod settings;
+mod source;
 
+pub use clients::Http;
 pub use convert::{Budgets, Conversion, ConvertSettings, Filters, OutputSchemas, convert};
 pub use document::{Document, Fetch, Limits, LoadError, LoadSettings, Location, load};
 pub use operation::{
     Argument, Body, Diagnostic, Encoding, FieldEncoding, Method, Operation, Place, Requirement, Scheme,
     SchemeKind, ServerUrl, Severity, Style, Variable,
 };
+pub use settings::{
+    AuthSettings, ClientSending, ClientSettings, Credential, DocumentSettings, Listing, MissingAuth,
+    References,
+};
+pub use source::OpenApi;

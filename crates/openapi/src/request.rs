@@ -5,6 +5,8 @@ mod body;
 mod escape;
 mod file;
 mod given;
+#[cfg(test)]
+pub(crate) mod made;
 mod multipart;
 mod path;
 mod styles;

@@ -15,6 +15,7 @@ pub(super) struct Gathered {
     pub(super) parts: Vec<Part>,
     pub(super) addresses: Addresses,
     pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) files: Vec<PathBuf>,
 }
 
 /// Where one part is, to resolve what it names.
@@ -32,7 +33,14 @@ pub(super) fn all(location: &Location, settings: &LoadSettings) -> Result<Gather
         gatherer.follow(at);
         at += 1;
     }
+    let mut files: Vec<PathBuf> = gatherer
+        .known
+        .into_keys()
+        .filter_map(|address| if let Address::File(path) = address { Some(path) } else { None })
+        .collect();
+    files.sort();
     Ok(Gathered {
+        files,
         parts: gatherer.parts,
         addresses: gatherer.found,
         diagnostics: gatherer.reading.diagnostics,

@@ -1,0 +1,268 @@
+//! From an HTTP answer to the result of a tool: text and structured content where it is JSON, text, pictures and sounds
+//! as what they are, anything else as a blob. A status of 400 or more is the tool saying that it failed.
+
+mod charset;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::header::{CONTENT_TYPE, HeaderMap};
+use http::{Method, StatusCode};
+use reqwest::Url;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use toolyard_hub::Outcome;
+use toolyard_hub::json::{Object, to_raw};
+
+use crate::request::is_json;
+
+/// An answer that was read, whole or up to a limit.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) method: Method,
+    /// Where it came from in the end.
+    pub(crate) url: Url,
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) cut: Option<Cut>,
+    /// What a person should know about how it came.
+    pub(crate) note: Option<String>,
+}
+
+/// Why the rest of an answer was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Size,
+    Time,
+}
+
+/// Headers that help whoever reads about a failure. Others may be private, or only noise.
+const OF_INTEREST: [&str; 18] = [
+    "allow",
+    "content-length",
+    "content-location",
+    "content-type",
+    "deprecation",
+    "etag",
+    "last-modified",
+    "link",
+    "location",
+    "ratelimit-limit",
+    "ratelimit-remaining",
+    "ratelimit-reset",
+    "request-id",
+    "retry-after",
+    "sunset",
+    "warning",
+    "www-authenticate",
+    "x-request-id",
+];
+/// Longer values are cut.
+const LONGEST: usize = 500;
+
+impl Answer {
+    /// The result of the tool. `wraps` says whether structured content is `{"result": …}`.
+    pub(crate) fn into_outcome(self, wraps: bool) -> Outcome {
+        let failed = !self.status.is_success();
+        let mut content = Vec::new();
+        let body = self.body();
+        if failed || (body.is_empty() && self.bytes.is_empty()) {
+            content.push(text(self.head(&body)));
+        } else {
+            content.extend(body.text.iter().map(text));
+        }
+        content.extend(body.block.clone());
+        content.extend(self.remark().map(text));
+        let mut result = Object::default();
+        result.set("content", to_raw(&content));
+        if !failed && let Some(structured) = structured(&body, wraps) {
+            result.set("structuredContent", structured);
+        }
+        if failed {
+            result.set("isError", to_raw(&true));
+        }
+        let headers = self.of_interest();
+        let headers: Map<String, Value> =
+            headers.into_iter().map(|(name, value)| (name, value.into())).collect();
+        let http = json!({"dev.toolyard/http": {"status": self.status.as_u16(), "headers": headers}});
+        result.set("_meta", to_raw(&http));
+        let body = result.to_raw();
+        if failed { Outcome::failure(body) } else { Outcome::success(body) }
+    }
+
+    fn body(&self) -> Body {
+        let said = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let kind = essence(said);
+        if self.bytes.is_empty() {
+            return Body::default();
+        }
+        if is_json(&kind) || kind.is_empty() {
+            // Whoever does not say what it is often means JSON.
+            let raw = self.json();
+            if raw.is_some() {
+                return Body { text: raw.as_ref().map(|raw| raw.get().to_owned()), json: raw, block: None };
+            }
+        }
+        let is_text = is_text(&kind) || is_json(&kind);
+        if is_text || (kind.is_empty() && std::str::from_utf8(&self.bytes).is_ok()) {
+            return Body { text: Some(charset::decoded(&self.bytes, said)), ..Body::default() };
+        }
+        let data = BASE64_STANDARD.encode(&self.bytes);
+        let block = if kind.starts_with("image/") {
+            json!({"type": "image", "data": data, "mimeType": kind})
+        } else if kind.starts_with("audio/") {
+            json!({"type": "audio", "data": data, "mimeType": kind})
+        } else {
+            let kind = if kind.is_empty() { "application/octet-stream".to_owned() } else { kind };
+            json!({"type": "resource", "resource": {"uri": self.place(), "mimeType": kind, "blob": data}})
+        };
+        Body { block: Some(block), ..Body::default() }
+    }
+
+    /// The body as the JSON that it is, if all of it came.
+    fn json(&self) -> Option<Box<RawValue>> {
+        if self.cut.is_some() {
+            return None;
+        }
+        let bytes = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.bytes);
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// The status, the headers of interest, and what the server said about it.
+    fn head(&self, body: &Body) -> String {
+        let mut text = format!("HTTP {}", self.status.as_u16());
+        if let Some(reason) = self.status.canonical_reason() {
+            text.push(' ');
+            text.push_str(reason);
+        }
+        for (name, value) in self.of_interest() {
+            text.push_str(&format!("\n{name}: {value}"));
+        }
+        if let Some(body) = &body.text {
+            text.push_str("\n\n");
+            text.push_str(body);
+        }
+        text
+    }
+
+    fn of_interest(&self) -> Vec<(String, String)> {
+        let wanted = |name: &str| {
+            OF_INTEREST.contains(&name)
+                || name.starts_with("x-ratelimit-")
+                || name.starts_with("x-rate-limit-")
+        };
+        let head_only = self.method == Method::HEAD;
+        let boring = |name: &str| matches!(name, "content-length" | "content-type") && !head_only;
+        let shown = self.headers.iter().filter(|(name, _)| wanted(name.as_str()) && !boring(name.as_str()));
+        shown
+            .filter_map(|(name, value)| {
+                let value = String::from_utf8_lossy(value.as_bytes());
+                let value: String =
+                    value.chars().filter(|letter| !letter.is_control()).take(LONGEST).collect();
+                Some((name.as_str().to_owned(), value)).filter(|(_, value)| !value.is_empty())
+            })
+            .collect()
+    }
+
+    fn remark(&self) -> Option<String> {
+        let cut = self.cut.map(|cut| match cut {
+            Cut::Size => format!("[cut off: only the first {} bytes were read]", self.bytes.len()),
+            Cut::Time => format!("[cut off: {} bytes came in the time that there was]", self.bytes.len()),
+        });
+        match (cut, &self.note) {
+            (Some(cut), Some(note)) => Some(format!("{cut}\n{note}")),
+            (cut, note) => cut.or_else(|| note.clone()),
+        }
+    }
+
+    /// The address without what may be secret in it.
+    fn place(&self) -> String {
+        let mut url = self.url.clone();
+        url.set_query(None);
+        // An address with a host can be without a name and a password.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.to_string()
+    }
+}
+
+/// What an answer holds.
+#[derive(Default)]
+struct Body {
+    text: Option<String>,
+    json: Option<Box<RawValue>>,
+    block: Option<Value>,
+}
+
+impl Body {
+    fn is_empty(&self) -> bool {
+        self.text.is_none() && self.block.is_none()
+    }
+}
+
+fn text(text: impl AsRef<str>) -> Value {
+    json!({"type": "text", "text": text.as_ref()})
+}
+
+fn structured(body: &Body, wraps: bool) -> Option<Box<RawValue>> {
+    if !wraps {
+        return body.json.clone().filter(|raw| raw.get().starts_with('{'));
+    }
+    let mut wrapped = Object::default();
+    let inner = match (&body.json, &body.text) {
+        (Some(raw), _) => raw.clone(),
+        (None, Some(text)) => to_raw(text),
+        (None, None) => to_raw(&Value::Null),
+    };
+    wrapped.set("result", inner);
+    Some(wrapped.to_raw())
+}
+
+/// Whether people read this.
+pub(crate) fn is_text(content_type: &str) -> bool {
+    let kind = essence(content_type);
+    let kind = kind.as_str();
+    kind.starts_with("text/")
+        || kind.ends_with("+xml")
+        || kind.ends_with("+yaml")
+        || kind.ends_with("+json-seq")
+        || matches!(
+            kind,
+            "application/xml"
+                | "application/yaml"
+                | "application/x-yaml"
+                | "application/javascript"
+                | "application/ecmascript"
+                | "application/x-www-form-urlencoded"
+                | "application/x-ndjson"
+                | "application/ndjson"
+                | "application/jsonl"
+                | "application/x-jsonlines"
+                | "application/json-seq"
+                | "application/graphql"
+                | "application/sql"
+                | "application/toml"
+        )
+}
+
+/// A media type without its parameters.
+fn essence(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Whether an answer of this kind may never end: what came of it is worth having.
+pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
+    let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    matches!(
+        essence(said).as_str(),
+        "text/event-stream"
+            | "application/x-ndjson"
+            | "application/ndjson"
+            | "application/jsonl"
+            | "application/x-jsonlines"
+            | "application/json-seq"
+    )
+}
+
+#[cfg(test)]
+mod tests;

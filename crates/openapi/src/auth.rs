@@ -1,0 +1,240 @@
+//! How a request proves who we are: which of the alternatives that an operation offers the configuration can meet, and
+//! what is added to the request for it. Nothing of this is ever an argument of a tool, or comes from a caller unless
+//! the configuration names the header.
+
+mod tokens;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use toolyard_hub::{Error, Kind};
+
+use crate::operation::{Operation, Place, Requirement, Scheme, SchemeKind};
+use crate::request::{Allow, Order, escaped};
+use crate::settings::{AuthSettings, ClientSettings, Credential, MissingAuth};
+pub(crate) use tokens::{Ask, Tokens};
+
+/// What is done for one request.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Plan<'a> {
+    steps: Vec<Step<'a>>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Step<'a> {
+    /// A header, a pair of the query or a cookie.
+    Key {
+        place: Place,
+        wire_name: &'a str,
+        value: &'a str,
+    },
+    Basic {
+        username: &'a str,
+        password: &'a str,
+    },
+    /// `Authorization: SCHEME value`.
+    Authorize {
+        scheme: &'a str,
+        value: &'a str,
+    },
+    Fetched {
+        client: &'a ClientSettings,
+        token_url: &'a str,
+        scopes: Vec<String>,
+    },
+}
+
+/// The first alternative that can be met. `present` are headers that are sent anyway: what they say need not be said
+/// again.
+pub(crate) fn plan<'a>(
+    operation: &'a Operation,
+    schemes: &'a [Scheme],
+    settings: &'a AuthSettings,
+    present: &HeaderMap,
+) -> Result<Plan<'a>, Error> {
+    let asking = operation.security.iter().filter(|all| !all.is_empty());
+    let mut lacking = None;
+    for all in asking {
+        match all.iter().map(|one| step(one, schemes, settings, present)).collect::<Result<Vec<_>, _>>() {
+            Ok(steps) => return Ok(Plan { steps: steps.into_iter().flatten().collect() }),
+            Err(lack) => {
+                lacking.get_or_insert(lack);
+            }
+        }
+    }
+    let optional = operation.security.iter().any(Vec::is_empty);
+    match lacking {
+        Some(lack) if !optional && settings.missing == MissingAuth::Refuse => Err(lack.into_error(operation)),
+        _ => Ok(Plan::default()),
+    }
+}
+
+/// What an alternative lacks.
+#[derive(Debug, PartialEq)]
+struct Lack {
+    scheme: String,
+    why: &'static str,
+    /// Nothing that could be configured would help.
+    unheard: bool,
+}
+
+impl Lack {
+    fn into_error(self, operation: &Operation) -> Error {
+        let Self { scheme, why, .. } = &self;
+        let message = format!(
+            "{} needs {scheme}, {why}: {} {}",
+            operation.name,
+            operation.method.as_str(),
+            operation.path
+        );
+        let error = Error::new(Kind::CannotConnect, message);
+        if self.unheard {
+            return error.suggest("say missing_auth = \"send\" if the server knows us in another way");
+        }
+        error.suggest(format!(
+            "add auth.{scheme} to this server in the configuration, or say missing_auth = \"send\" if it needs none"
+        ))
+    }
+}
+
+fn step<'a>(
+    requirement: &'a Requirement,
+    schemes: &'a [Scheme],
+    settings: &'a AuthSettings,
+    present: &HeaderMap,
+) -> Result<Option<Step<'a>>, Lack> {
+    let name = requirement.scheme.as_str();
+    let lack = |why| Lack { scheme: name.to_owned(), why, unheard: false };
+    let Some(scheme) = schemes.iter().find(|scheme| scheme.name == name) else {
+        let lack = lack("which the document does not describe");
+        return Err(Lack { unheard: true, ..lack });
+    };
+    let credential = settings.schemes.get(name);
+    let bearer = settings.bearer.as_ref();
+    let token = match credential {
+        Some(Credential::Token(token)) => Some(token.reveal()),
+        _ => None,
+    };
+    let client = match credential {
+        Some(Credential::Client(client)) => Some(client),
+        _ => None,
+    };
+    let fetched = |token_url: Option<&'a str>| {
+        let client = client?;
+        let token_url = client.token_url.as_deref().or(token_url).filter(|url| !url.is_empty())?;
+        let mut scopes: Vec<String> = requirement.scopes.iter().chain(&client.scopes).cloned().collect();
+        scopes.sort();
+        scopes.dedup();
+        Some(Step::Fetched { client, token_url, scopes })
+    };
+    let authorize = |scheme| {
+        let value = token.or(bearer.filter(|_| credential.is_none()).map(|bearer| bearer.reveal()))?;
+        Some(Step::Authorize { scheme, value })
+    };
+    let (made, header, wanted) = match &scheme.kind {
+        SchemeKind::ApiKey { place, wire_name } => (
+            token.map(|value| Step::Key { place: *place, wire_name, value }),
+            (*place == Place::Header).then_some(wire_name.as_str()),
+            "which needs a `token`",
+        ),
+        SchemeKind::Basic => (
+            match credential {
+                Some(Credential::Basic { username, password }) => {
+                    Some(Step::Basic { username: username.reveal(), password: password.reveal() })
+                }
+                _ => None,
+            },
+            Some("authorization"),
+            "which needs a `username` and a `password`",
+        ),
+        SchemeKind::Bearer | SchemeKind::Token => (
+            authorize("Bearer").or_else(|| fetched(None)),
+            Some("authorization"),
+            "which needs a `token`, or a `client_id`, a `client_secret` and a `token_url`",
+        ),
+        SchemeKind::Http { scheme } => {
+            (authorize(scheme).filter(|_| token.is_some()), Some("authorization"), "which needs a `token`")
+        }
+        SchemeKind::ClientCredentials { token_url, .. } => (
+            fetched(Some(token_url)).or_else(|| authorize("Bearer")),
+            Some("authorization"),
+            "which needs a `client_id` and a `client_secret`, or a `token`",
+        ),
+        SchemeKind::Other { .. } => (None, None, "which is a kind that cannot be used here"),
+    };
+    match made {
+        Some(step) => Ok(Some(step)),
+        // The configuration sends that header itself, or lets the caller's through.
+        None if header.is_some_and(|header| present.contains_key(header)) => Ok(None),
+        None if credential.is_none() && !matches!(scheme.kind, SchemeKind::Other { .. }) => {
+            Err(lack("for which nothing is configured"))
+        }
+        None => {
+            let unheard = matches!(scheme.kind, SchemeKind::Other { .. });
+            Err(Lack { unheard, ..lack(wanted) })
+        }
+    }
+}
+
+impl Plan<'_> {
+    /// Adds what the plan says, and gives back the tokens that were fetched for it: they may turn out to be stale.
+    pub(crate) async fn carry_out(
+        &self,
+        order: &mut Order,
+        tokens: &Tokens,
+        ask: &Ask<'_>,
+    ) -> Result<Vec<Used>, Error> {
+        let mut used = Vec::new();
+        for step in &self.steps {
+            match step {
+                Step::Key { place: Place::Query, wire_name, value } => order.add_to_query(wire_name, value),
+                Step::Key { place: Place::Cookie, wire_name, value } => order.cookies.push(format!(
+                    "{}={}",
+                    escaped(wire_name, Allow::Unreserved),
+                    escaped(value, Allow::Unreserved)
+                )),
+                Step::Key { wire_name, value, .. } => {
+                    let name =
+                        HeaderName::from_bytes(wire_name.as_bytes()).map_err(|_| unusable(wire_name))?;
+                    order.headers.insert(name, secret(value, wire_name)?);
+                }
+                Step::Basic { username, password } => {
+                    let pair = BASE64_STANDARD.encode(format!("{username}:{password}"));
+                    authorize(order, "Basic", &pair)?;
+                }
+                Step::Authorize { scheme, value } => authorize(order, scheme, value)?,
+                Step::Fetched { client, token_url, scopes } => {
+                    let (token, fetched) = tokens.get(client, token_url, scopes, ask).await?;
+                    authorize(order, "Bearer", token.reveal())?;
+                    used.push(fetched);
+                }
+            }
+        }
+        Ok(used)
+    }
+}
+
+/// A token that a request was sent with, by where it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Used {
+    key: tokens::Key,
+    serial: u64,
+}
+
+fn authorize(order: &mut Order, scheme: &str, value: &str) -> Result<(), Error> {
+    order.headers.insert(AUTHORIZATION, secret(&format!("{scheme} {value}"), "Authorization")?);
+    Ok(())
+}
+
+fn secret(value: &str, name: &str) -> Result<HeaderValue, Error> {
+    let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| unusable(name))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn unusable(name: &str) -> Error {
+    Error::new(Kind::CannotConnect, format!("what is configured for the header {name} cannot be sent in one"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Tokens that the client's own credentials bring: fetched once however many calls wait for one, kept until shortly
+//! before they run out, and fetched anew when a server says that one is no good.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use reqwest::Url;
+use serde::Deserialize;
+use tokio::time::Instant;
+use toolyard_hub::{Error, Kind, Secret};
+
+use super::Used;
+use crate::address::{Named, shown};
+use crate::clients::{Http, reason};
+use crate::request::{Allow, escaped};
+use crate::settings::{ClientSending, ClientSettings};
+
+/// A token is renewed this long before it runs out, or a tenth of its life where that is shorter.
+const EARLY: Duration = Duration::from_secs(60);
+/// How long whoever gives out tokens may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// More than that is no token.
+const LARGEST: usize = 1024 * 1024;
+/// More sets of scopes than any document has. What is beyond is fetched and not kept.
+const MOST: usize = 1024;
+
+/// What tells one token from another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    url: String,
+    client: String,
+    scopes: String,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    kept: Mutex<HashMap<Key, Arc<Place>>>,
+    fetched: AtomicU64,
+}
+
+/// Where one token is kept. Whoever fetches it holds the lock, so that the others wait for that one.
+#[derive(Debug, Default)]
+struct Place(tokio::sync::Mutex<Option<Token>>);
+
+#[derive(Debug)]
+struct Token {
+    text: Secret,
+    serial: u64,
+    stale_at: Option<Instant>,
+}
+
+/// What a token is fetched with.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) http: &'a Http,
+    pub(crate) named: &'a Named,
+    /// Where the request is going: a token's address may be relative to it.
+    pub(crate) base: &'a Url,
+}
+
+impl Tokens {
+    pub(crate) async fn get(
+        &self,
+        client: &ClientSettings,
+        token_url: &str,
+        scopes: &[String],
+        ask: &Ask<'_>,
+    ) -> Result<(Secret, Used), Error> {
+        let url = ask.base.join(token_url).map_err(|_| {
+            Error::new(Kind::CannotConnect, "the address that gives out tokens is none")
+                .suggest("say token_url in the configuration")
+        })?;
+        let scopes = scopes.join(" ");
+        let key = Key { url: url.to_string(), client: client.id.reveal().to_owned(), scopes };
+        let place = self.place(&key);
+        let mut token = place.0.lock().await;
+        let fresh = |token: &Token| token.stale_at.is_none_or(|at| Instant::now() < at);
+        if let Some(token) = token.as_ref().filter(|token| fresh(token)) {
+            return Ok((token.text.clone(), Used { key, serial: token.serial }));
+        }
+        let serial = self.fetched.fetch_add(1, Ordering::Relaxed);
+        // What is there is no good any more, also if nothing better can be had.
+        *token = None;
+        let fetched = tokio::time::timeout(PATIENCE, fetch(client, &url, &key.scopes, ask)).await;
+        let granted = fetched.unwrap_or_else(|_| Err(format!("it did not answer within {PATIENCE:?}")));
+        let granted = granted.map_err(|why| {
+            Error::new(Kind::CannotConnect, format!("{} gave no token: {why}", shown(&url)))
+        })?;
+        let stale_at = granted.expires_in.map(|seconds| {
+            let life = Duration::from_secs(seconds.min(365 * 24 * 3600));
+            Instant::now() + life.saturating_sub(EARLY.min(life / 10))
+        });
+        let text = Secret::new(granted.access_token);
+        *token = Some(Token { text: text.clone(), serial, stale_at });
+        Ok((text, Used { key, serial }))
+    }
+
+    /// A server would not take this token. Somebody may have fetched a newer one by now, which is left alone.
+    pub(crate) async fn drop_stale(&self, used: &Used) {
+        let place = self.place(&used.key);
+        let mut token = place.0.lock().await;
+        if let Some(kept) = token.as_mut().filter(|kept| kept.serial == used.serial) {
+            kept.stale_at = Some(Instant::now());
+        }
+    }
+
+    fn place(&self, key: &Key) -> Arc<Place> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = kept.get(key) {
+            return Arc::clone(place);
+        }
+        let place = Arc::new(Place::default());
+        if kept.len() < MOST {
+            kept.insert(key.clone(), Arc::clone(&place));
+        }
+        place
+    }
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    access_token: String,
+    #[serde(default, deserialize_with = "seconds")]
+    expires_in: Option<u64>,
+}
+
+/// Some write the number as a text.
+fn seconds<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(value
+        .as_u64()
+        .or_else(|| value.as_f64().map(|seconds| seconds.max(0.0) as u64))
+        .or_else(|| value.as_str()?.parse().ok()))
+}
+
+async fn fetch(client: &ClientSettings, url: &Url, scopes: &str, ask: &Ask<'_>) -> Result<Granted, String> {
+    let reach = ask.named.reach(url).map_err(|error| error.to_string())?;
+    let field = |text: &str| escaped(text, Allow::Unreserved);
+    let mut form = "grant_type=client_credentials".to_owned();
+    if !scopes.is_empty() {
+        form.push_str(&format!("&scope={}", field(scopes)));
+    }
+    let (id, secret) = (field(client.id.reveal()), field(client.secret.reveal()));
+    let mut request = ask.http.client(reach).post(url.clone()).header("accept", "application/json");
+    match client.sending {
+        ClientSending::Header => {
+            let pair = BASE64_STANDARD.encode(format!("{id}:{secret}"));
+            request = request.header("authorization", format!("Basic {pair}"));
+        }
+        ClientSending::Body => form.push_str(&format!("&client_id={id}&client_secret={secret}")),
+    }
+    let request = request.header("content-type", "application/x-www-form-urlencoded").body(form);
+    let mut answer = request.send().await.map_err(|error| reason(&error))?;
+    let status = answer.status();
+    let mut bytes = Vec::new();
+    while let Some(piece) = answer.chunk().await.map_err(|error| reason(&error))? {
+        if bytes.len() + piece.len() > LARGEST {
+            return Err("it answered more than a token".to_owned());
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    if !status.is_success() {
+        return Err(match error_code(&bytes) {
+            Some(code) => format!("it answered {} ({code})", status.as_u16()),
+            None => format!("it answered {}", status.as_u16()),
+        });
+    }
+    // What is wrong with the text is not said: it may hold a token.
+    let granted: Granted = serde_json::from_slice(&bytes).map_err(|_| "its answer is no token".to_owned())?;
+    if granted.access_token.is_empty() {
+        return Err("its answer is no token".to_owned());
+    }
+    Ok(granted)
+}
+
+/// The protocol's own word for what is wrong, and only if it looks like one.
+fn error_code(bytes: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Refused {
+        error: String,
+    }
+    let refused: Refused = serde_json::from_slice(bytes).ok()?;
+    let word = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    (refused.error.len() < 40 && refused.error.bytes().all(word)).then_some(refused.error)
+}

@@ -1,0 +1,70 @@
+//! The two clients that every source shares: one for addresses that a person has named, and one that looks at where a
+//! name leads before it connects. Neither follows a redirect by itself.
+
+use std::time::Duration;
+
+use reqwest::Client;
+use reqwest::redirect::Policy;
+
+use crate::address::{OnlyPrivate, PublicOnly, Reach};
+
+/// What speaks HTTP, with its pools of connections.
+#[derive(Debug, Clone)]
+pub struct Http {
+    named: Client,
+    guarded: Client,
+}
+
+impl Http {
+    /// The TLS provider of the process is chosen here, unless somebody has chosen one already.
+    pub fn new() -> Result<Self, reqwest::Error> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = || {
+            Client::builder()
+                .redirect(Policy::none())
+                .connect_timeout(Duration::from_secs(10))
+                .pool_max_idle_per_host(64)
+                .tcp_nodelay(true)
+                .user_agent(concat!("toolyard/", env!("CARGO_PKG_VERSION")))
+        };
+        // A proxy would look the name up by itself, where nobody can see what it leads to.
+        let guarded = client().no_proxy().dns_resolver(PublicOnly).build()?;
+        Ok(Self { named: client().build()?, guarded })
+    }
+
+    pub(crate) fn client(&self, reach: Reach) -> &Client {
+        match reach {
+            Reach::Named => &self.named,
+            Reach::Guarded => &self.guarded,
+        }
+    }
+}
+
+/// What went wrong with a request, without its address: that may hold a key.
+pub(crate) fn reason(error: &reqwest::Error) -> String {
+    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
+    let mut deepest = None;
+    while let Some(next) = cause {
+        if next.downcast_ref::<OnlyPrivate>().is_some() {
+            return OnlyPrivate.to_string();
+        }
+        deepest = Some(next.to_string());
+        cause = next.source();
+    }
+    match deepest {
+        Some(deepest) => deepest,
+        None => "the request failed".to_owned(),
+    }
+}
+
+/// Whether the reason is that the name leads where nothing may be sent.
+pub(crate) fn leads_inside(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
+    while let Some(next) = cause {
+        if next.downcast_ref::<OnlyPrivate>().is_some() {
+            return true;
+        }
+        cause = next.source();
+    }
+    false
+}

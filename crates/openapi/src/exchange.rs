@@ -1,0 +1,239 @@
+//! One call on the network: sends the request, proves who we are, follows redirects within the same origin, waits where
+//! the server says so, and reads the answer up to a limit. Dropping it hangs up.
+
+mod retry;
+
+use std::time::Duration;
+
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use reqwest::{Response, Url};
+use tokio::time::{Instant, sleep, timeout_at};
+use toolyard_hub::{Call, Error, Kind, Outcome};
+
+use crate::address::{Named, Unreachable, shown};
+use crate::answer::{Answer, Cut, is_stream};
+use crate::auth::{Ask, Tokens, plan};
+use crate::clients::{Http, leads_inside, reason};
+use crate::operation::{Operation, Scheme};
+use crate::request::{Order, Payload, Refusal, order};
+use crate::server::base;
+use crate::settings::DocumentSettings;
+
+/// How often a request is sent on to another path.
+const MOST_REDIRECTS: usize = 5;
+/// How often a request is sent again because the server asked for it.
+const MOST_RETRIES: usize = 3;
+/// What is left of the time when a stream that does not end is cut, so that the answer still arrives.
+const LAST: Duration = Duration::from_millis(250);
+
+/// More than any call may take, and short enough for sums of times.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// What a call is sent with.
+pub(crate) struct Exchange<'a> {
+    pub(crate) http: &'a Http,
+    pub(crate) settings: &'a DocumentSettings,
+    pub(crate) named: &'a Named,
+    pub(crate) tokens: &'a Tokens,
+    pub(crate) schemes: &'a [Scheme],
+    /// The address that the document came from.
+    pub(crate) document: Option<&'a Url>,
+    pub(crate) operation: &'a Operation,
+}
+
+/// What is sent, redirects included.
+struct Sent {
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    payload: Option<Payload>,
+}
+
+impl Exchange<'_> {
+    pub(crate) async fn run(
+        &self,
+        call: &Call,
+        arguments: &serde_json::value::RawValue,
+    ) -> Result<Outcome, Error> {
+        let operation = self.operation;
+        let refuse = |refusal: Refusal| refusal.into_error(operation);
+        let base = base(operation, self.settings, self.document).map_err(|nowhere| {
+            Error::new(Kind::CannotConnect, format!("{} cannot be called: {nowhere}", operation.name))
+                .suggest("say base_url for this server, or --base-url")
+        })?;
+        self.named.reach(&base).map_err(|error| self.unreachable(&error))?;
+        let ends = Instant::now() + self.settings.call_time.min(call.deadline.remaining()).min(LONGEST);
+        let mut order = order(operation, &base, arguments).map_err(refuse)?;
+        self.add_headers(call, &mut order)?;
+        let auth = plan(operation, self.schemes, &self.settings.auth, &order.headers)?;
+        let ask = Ask { http: self.http, named: self.named, base: &base };
+        let (mut retries, mut refreshed) = (0, false);
+        loop {
+            let mut dressed = order.clone();
+            let proving = auth.carry_out(&mut dressed, self.tokens, &ask);
+            let used = timeout_at(ends, proving).await.map_err(|_| self.too_slow())??;
+            dressed.seal_cookies().map_err(refuse)?;
+            let (response, sent, note) = self.send(dressed, ends).await?;
+            let status = response.status();
+            if status == StatusCode::UNAUTHORIZED && !used.is_empty() && !refreshed {
+                refreshed = true;
+                for used in &used {
+                    self.tokens.drop_stale(used).await;
+                }
+                continue;
+            }
+            if retries < MOST_RETRIES
+                && retry::is_idempotent(&sent.method)
+                && let Some(wait) = retry::wanted(status, response.headers())
+                && Instant::now().checked_add(wait).is_some_and(|then| then < ends)
+            {
+                retries += 1;
+                drop(response);
+                sleep(wait).await;
+                continue;
+            }
+            let answer = self.read(response, sent, note, ends).await?;
+            return Ok(answer.into_outcome(operation.wraps_answer));
+        }
+    }
+
+    /// What the configuration adds, and what it lets through of the caller's own headers.
+    fn add_headers(&self, call: &Call, order: &mut Order) -> Result<(), Error> {
+        let odd =
+            |name: &str| Error::new(Kind::InvalidArguments, format!("the header {name} cannot be handed on"));
+        let forwarded = self.settings.forward_headers.iter().flat_map(|wanted| {
+            let fits = move |(name, _): &&(String, String)| name.eq_ignore_ascii_case(wanted);
+            call.context.headers.iter().filter(fits)
+        });
+        for (name, value) in forwarded {
+            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| odd(name))?;
+            let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| odd(name))?;
+            value.set_sensitive(true);
+            order.headers.insert(key, value);
+        }
+        for (name, value) in &self.settings.headers {
+            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| odd(name))?;
+            let mut value = HeaderValue::from_bytes(value.reveal().as_bytes()).map_err(|_| odd(name))?;
+            value.set_sensitive(true);
+            order.headers.insert(key, value);
+        }
+        Ok(())
+    }
+
+    /// Sends it, and follows where the server leads within its own origin.
+    async fn send(&self, order: Order, ends: Instant) -> Result<(Response, Sent, Option<String>), Error> {
+        let method = Method::from_bytes(self.operation.method.as_str().as_bytes()).map_err(|_| {
+            Refusal::Document("its method cannot be sent".to_owned()).into_error(self.operation)
+        })?;
+        let Order { url, mut headers, payload, .. } = order;
+        if let Some(payload) = &payload {
+            let value = HeaderValue::from_str(&payload.content_type).map_err(|_| {
+                Refusal::Document("its media type cannot be sent".to_owned()).into_error(self.operation)
+            })?;
+            headers.insert(CONTENT_TYPE, value);
+        }
+        let mut sent = Sent { method, url, headers, payload };
+        for _ in 0..=MOST_REDIRECTS {
+            let reach = self.named.reach(&sent.url).map_err(|error| self.unreachable(&error))?;
+            let client = self.http.client(reach);
+            let mut request =
+                client.request(sent.method.clone(), sent.url.clone()).headers(sent.headers.clone());
+            if let Some(payload) = &sent.payload {
+                request = request.body(payload.bytes.clone());
+            }
+            let response = timeout_at(ends, request.send()).await.map_err(|_| self.too_slow())?;
+            let response = response.map_err(|error| self.failed(&error, &sent.url))?;
+            match retry::redirected(&response, &sent.method, &sent.url) {
+                retry::Redirect::No => return Ok((response, sent, None)),
+                retry::Redirect::Refused(why) => return Ok((response, sent, Some(format!("[{why}]")))),
+                retry::Redirect::Same(url) => sent.url = url,
+                retry::Redirect::AsGet(url) => {
+                    sent.url = url;
+                    sent.payload = None;
+                    sent.headers.remove(CONTENT_TYPE);
+                    if sent.method != Method::HEAD {
+                        sent.method = Method::GET;
+                    }
+                }
+            }
+        }
+        let message = format!("{} redirected the request more than {MOST_REDIRECTS} times", shown(&sent.url));
+        Err(Error::new(Kind::ToolFailed, message))
+    }
+
+    async fn read(
+        &self,
+        mut response: Response,
+        sent: Sent,
+        note: Option<String>,
+        ends: Instant,
+    ) -> Result<Answer, Error> {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes().to_ascii_lowercase());
+        if encoding.is_some_and(|encoding| encoding != b"identity") {
+            let message =
+                format!("{} answered in a compressed form that was not asked for", shown(&sent.url));
+            return Err(Error::new(Kind::ToolFailed, message));
+        }
+        let most = self.settings.largest_answer;
+        let streams = is_stream(&headers);
+        let patience = if streams { ends.checked_sub(LAST).unwrap_or(ends) } else { ends };
+        let mut bytes = Vec::new();
+        let mut cut = None;
+        loop {
+            let piece = match timeout_at(patience, response.chunk()).await {
+                Ok(piece) => piece.map_err(|error| self.failed(&error, &sent.url))?,
+                Err(_) if streams => {
+                    cut = Some(Cut::Time);
+                    break;
+                }
+                Err(_) => return Err(self.too_slow()),
+            };
+            let Some(piece) = piece else { break };
+            let room = most.saturating_sub(bytes.len());
+            if piece.len() > room {
+                // What is text can be read as far as it came; of anything else a part is of no use.
+                let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+                if !streams && !crate::answer::is_text(kind) {
+                    return Err(self.too_large(&sent.url, most));
+                }
+                bytes.extend_from_slice(&piece[..room]);
+                cut = Some(Cut::Size);
+                break;
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        let Sent { method, url, .. } = sent;
+        Ok(Answer { method, url, status, headers, bytes, cut, note })
+    }
+
+    fn failed(&self, error: &reqwest::Error, url: &Url) -> Error {
+        if leads_inside(error) {
+            return self.unreachable(&Unreachable::Private(shown(url)));
+        }
+        let kind = if error.is_connect() { Kind::CannotConnect } else { Kind::ConnectionLost };
+        Error::new(kind, format!("{} at {}: {}", self.operation.name, shown(url), reason(error)))
+    }
+
+    fn unreachable(&self, error: &Unreachable) -> Error {
+        let told = Error::new(Kind::CannotConnect, format!("{} is not called: {error}", self.operation.name));
+        told.suggest(
+            "if that is meant, name the host in allow_hosts or base_url of this server, or say --base-url",
+        )
+    }
+
+    fn too_slow(&self) -> Error {
+        let seconds = self.settings.call_time.as_secs_f64();
+        Error::new(Kind::TimedOut, format!("{} did not answer within {seconds} s", self.operation.name))
+            .suggest("raise call_timeout of this server if it needs longer")
+    }
+
+    fn too_large(&self, url: &Url, most: usize) -> Error {
+        Error::new(Kind::ToolFailed, format!("{} answered more than {most} bytes", shown(url)))
+            .suggest("ask for less, or raise max_answer_bytes of this server")
+    }
+}
+
+#[cfg(test)]
+mod tests;

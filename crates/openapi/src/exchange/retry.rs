@@ -1,0 +1,125 @@
+//! When a request is sent again: where the server leads elsewhere, and where it asks for patience.
+
+use std::time::{Duration, SystemTime};
+
+use http::header::{LOCATION, RETRY_AFTER};
+use http::{HeaderMap, Method, StatusCode};
+use reqwest::{Response, Url};
+
+/// Where an answer leads.
+#[derive(Debug, PartialEq)]
+pub(super) enum Redirect {
+    No,
+    /// The same request there.
+    Same(Url),
+    /// A look at what is there.
+    AsGet(Url),
+    /// It is not followed, and this is why.
+    Refused(&'static str),
+}
+
+/// Whether doing it twice is doing it once.
+pub(super) fn is_idempotent(method: &Method) -> bool {
+    matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE" | "QUERY")
+}
+
+pub(super) fn redirected(response: &Response, method: &Method, from: &Url) -> Redirect {
+    decide(response.status(), response.headers(), method, from)
+}
+
+fn decide(status: StatusCode, headers: &HeaderMap, method: &Method, from: &Url) -> Redirect {
+    if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Redirect::No;
+    }
+    let Some(location) = headers.get(LOCATION) else { return Redirect::No };
+    let target = location.to_str().ok().and_then(|location| from.join(location).ok());
+    let Some(target) = target else { return Redirect::Refused("its redirect leads to no address") };
+    if target.origin() != from.origin() || !target.username().is_empty() {
+        return Redirect::Refused("redirects to another origin are not followed");
+    }
+    let looks = matches!(*method, Method::GET | Method::HEAD);
+    match status.as_u16() {
+        307 | 308 => Redirect::Same(target),
+        303 => Redirect::AsGet(target),
+        _ if looks => Redirect::Same(target),
+        _ => Redirect::Refused("this redirect is not followed: it would turn the request into another one"),
+    }
+}
+
+/// How long the server wants us to wait before we try again, if it does.
+pub(super) fn wanted(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    let asks = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    if !asks {
+        return None;
+    }
+    let said = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = said.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = chrono::DateTime::parse_from_rfc2822(said).ok()?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let at = Duration::from_secs(u64::try_from(at.timestamp()).ok()?);
+    Some(at.saturating_sub(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::header::{LOCATION, RETRY_AFTER};
+    use http::{HeaderMap, HeaderValue, Method, StatusCode};
+    use reqwest::Url;
+
+    use super::{Redirect, decide, wanted};
+
+    fn led(status: u16, method: Method, to: &str) -> Redirect {
+        let from = Url::parse("https://api.example.com/v1/a?x=1").unwrap();
+        let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_str(to).unwrap())]);
+        decide(StatusCode::from_u16(status).unwrap(), &headers, &method, &from)
+    }
+
+    #[test]
+    fn redirects_stay_at_home_and_keep_what_they_are() {
+        let url = |text| Url::parse(text).unwrap();
+        assert_eq!(led(302, Method::GET, "/b"), Redirect::Same(url("https://api.example.com/b")));
+        assert_eq!(led(308, Method::POST, "b"), Redirect::Same(url("https://api.example.com/v1/b")));
+        assert_eq!(
+            led(307, Method::PUT, "https://api.example.com:443/c"),
+            Redirect::Same(url("https://api.example.com/c"))
+        );
+        assert_eq!(led(303, Method::POST, "/d"), Redirect::AsGet(url("https://api.example.com/d")));
+        assert!(matches!(led(301, Method::POST, "/b"), Redirect::Refused(_)));
+        for elsewhere in [
+            "https://evil.example/",
+            "http://api.example.com/",
+            "https://api.example.com:8443/",
+            "//evil.example",
+            "https://api.example.com@evil.example/",
+            "https://u@api.example.com/",
+            "file:///etc/passwd",
+            "http://[",
+        ] {
+            assert!(matches!(led(307, Method::GET, elsewhere), Redirect::Refused(_)), "{elsewhere}");
+        }
+        assert_eq!(led(304, Method::GET, "/b"), Redirect::No);
+        assert_eq!(led(200, Method::GET, "/b"), Redirect::No);
+    }
+
+    #[test]
+    fn patience_is_read_in_both_of_its_forms() {
+        let asked = |status, value: &str| {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_str(value).unwrap())]);
+            wanted(status, &headers)
+        };
+        let busy = StatusCode::TOO_MANY_REQUESTS;
+        assert_eq!(asked(busy, " 7 "), Some(Duration::from_secs(7)));
+        assert_eq!(asked(StatusCode::SERVICE_UNAVAILABLE, "0"), Some(Duration::ZERO));
+        assert_eq!(asked(StatusCode::OK, "7"), None);
+        assert_eq!(asked(busy, "soon"), None);
+        assert_eq!(asked(busy, "-1"), None);
+        assert_eq!(asked(busy, "Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
+        let far = asked(busy, "Tue, 31 Dec 2199 23:59:59 GMT").unwrap();
+        assert!(far > Duration::from_secs(3_600 * 24 * 365));
+        assert_eq!(wanted(busy, &HeaderMap::new()), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! Calls over real connections.
+
+mod limits;
+mod proving;
+mod reach;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Url;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::json::from_text;
+use toolyard_hub::{Call, CallContext, Client, Deadline, Error, Outcome, Principal, SourceName, Target};
+
+use super::Exchange;
+use crate::address::Named;
+use crate::auth::Tokens;
+use crate::clients::Http;
+use crate::document::Location;
+use crate::fake::Fake;
+use crate::operation::{Method, Operation, Scheme, ServerUrl};
+use crate::request::made::operation;
+use crate::settings::DocumentSettings;
+
+/// Everything that a call needs, around one operation.
+struct Stage {
+    http: Http,
+    settings: DocumentSettings,
+    named: Named,
+    tokens: Arc<Tokens>,
+    schemes: Vec<Scheme>,
+    operation: Operation,
+}
+
+impl Stage {
+    /// A stage whose operation is at this address, because a person said so.
+    fn at(url: &str, operation: Operation) -> Self {
+        let mut settings = DocumentSettings::new(SourceName::new("made"), Location::File("made.yaml".into()));
+        settings.base_url = Some(url.to_owned());
+        let named = Named::new([&Url::parse(url).unwrap()], &[]);
+        Self {
+            http: Http::new().unwrap(),
+            settings,
+            named,
+            tokens: Arc::default(),
+            schemes: Vec::new(),
+            operation,
+        }
+    }
+
+    fn of(fake: &Fake, method: Method) -> Self {
+        Self::at(&fake.url(), operation(method, "/a"))
+    }
+
+    /// A stage whose operation is where only its document says.
+    fn as_documented(url: &str) -> Self {
+        let server = ServerUrl { template: url.to_owned(), variables: Default::default() };
+        let mut stage = Self::at("http://unused.example", operation(Method::Get, "/a"));
+        stage.settings.base_url = None;
+        stage.operation.servers = vec![server];
+        stage.named = Named::default();
+        stage
+    }
+
+    async fn call(&self, arguments: &str) -> Result<Outcome, Error> {
+        self.call_with(arguments, &[]).await
+    }
+
+    async fn call_with(&self, arguments: &str, headers: &[(&str, &str)]) -> Result<Outcome, Error> {
+        let arguments = from_text(arguments.to_owned());
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let call = Call {
+            target: Target::Tool { name: "made".to_owned(), arguments: arguments.clone() },
+            principal: Principal::owner(),
+            context: CallContext { headers, ..CallContext::default() },
+            deadline: Deadline::after(Duration::from_secs(60)),
+            cancel: CancellationToken::new(),
+            meta: None,
+            client: Client::silent(),
+        };
+        let exchange = Exchange {
+            http: &self.http,
+            settings: &self.settings,
+            named: &self.named,
+            tokens: &self.tokens,
+            schemes: &self.schemes,
+            document: None,
+            operation: &self.operation,
+        };
+        exchange.run(&call, &arguments).await
+    }
+}
+
+/// The text of the first block of a result.
+fn text(outcome: &Outcome) -> String {
+    let result: Value = serde_json::from_str(outcome.body.get()).unwrap();
+    result["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+}

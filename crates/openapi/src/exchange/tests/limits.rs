@@ -1,0 +1,119 @@
+//! Answers that are slow, large, odd, or that ask for patience.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use toolyard_hub::Kind;
+
+use super::{Stage, text};
+use crate::fake::{Fake, Reply, answer, json};
+use crate::operation::Method;
+
+#[tokio::test]
+async fn a_server_that_asks_for_patience_is_asked_again_where_that_does_no_harm() {
+    let busy = |before: usize| match before {
+        0 => answer("429 Too Many Requests", "retry-after: 0\r\n", "slow down"),
+        1 => answer("503 Service Unavailable", "retry-after: 1\r\n", ""),
+        _ => json(r#"{"ok":true}"#),
+    };
+    let fake = Fake::start(move |before, _| busy(before)).await;
+    let began = Instant::now();
+    let outcome = Stage::of(&fake, Method::Put).call("{}").await.unwrap();
+    assert_eq!(text(&outcome), r#"{"ok":true}"#);
+    assert!(began.elapsed() >= Duration::from_secs(1));
+    assert_eq!(fake.lines(), ["PUT /a", "PUT /a", "PUT /a"]);
+
+    let fake = Fake::start(move |before, _| busy(before)).await;
+    let outcome = Stage::of(&fake, Method::Post).call("{}").await.unwrap();
+    assert!(outcome.failed);
+    assert_eq!(text(&outcome), "HTTP 429 Too Many Requests\nretry-after: 0\n\nslow down");
+    assert_eq!(fake.lines(), ["POST /a"]);
+}
+
+#[tokio::test]
+async fn patience_ends_with_the_tries_and_with_the_time() {
+    let fake = Fake::start(|_, _| answer("503 Service Unavailable", "retry-after: 0\r\n", "")).await;
+    assert!(Stage::of(&fake, Method::Get).call("{}").await.unwrap().failed);
+    assert_eq!(fake.lines().len(), 4);
+    // Longer than there is time for: the answer is told at once.
+    let fake =
+        Fake::start(|_, _| answer("503 Service Unavailable", "retry-after: 18446744073709551615\r\n", ""))
+            .await;
+    assert!(Stage::of(&fake, Method::Get).call("{}").await.unwrap().failed);
+    assert_eq!(fake.lines().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_is_given_up() {
+    let fake = Fake::start(|_, _| Reply::Silence).await;
+    let mut stage = Stage::of(&fake, Method::Get);
+    stage.settings.call_time = Duration::from_millis(200);
+    let error = stage.call("{}").await.unwrap_err();
+    assert_eq!(error.kind(), Kind::TimedOut);
+    assert_eq!(error.message(), "made did not answer within 0.2 s");
+    // And one that stops half-way.
+    let fake = Fake::start(|_, _| Reply::Endless(b"200 OK\r\ncontent-length: 10\r\n\r\nabc".to_vec())).await;
+    let mut stage = Stage::of(&fake, Method::Get);
+    stage.settings.call_time = Duration::from_millis(200);
+    assert_eq!(stage.call("{}").await.unwrap_err().kind(), Kind::TimedOut);
+}
+
+#[tokio::test]
+async fn dropping_a_call_hangs_up() {
+    let fake = Fake::start(|_, _| Reply::Silence).await;
+    let stage = Stage::of(&fake, Method::Get);
+    let call = stage.call("{}");
+    assert!(tokio::time::timeout(Duration::from_millis(300), call).await.is_err());
+    assert_eq!(fake.lines(), ["GET /a"]);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_refused_and_text_is_cut() {
+    let fake = Fake::start(|_, _| json(&format!("[{}1]", "1,".repeat(10_000)))).await;
+    let mut stage = Stage::of(&fake, Method::Get);
+    stage.settings.largest_answer = 1_000;
+    let error = stage.call("{}").await.unwrap_err();
+    assert_eq!(error.kind(), Kind::ToolFailed);
+    assert_eq!(error.message(), format!("{} answered more than 1000 bytes", fake.url()));
+    let fake = Fake::start(|_, _| answer("200 OK", "content-type: text/plain\r\n", "x".repeat(10_000))).await;
+    let mut stage = Stage::of(&fake, Method::Get);
+    stage.settings.largest_answer = 1_000;
+    let outcome = stage.call("{}").await.unwrap();
+    assert_eq!(text(&outcome), "x".repeat(1_000));
+    assert!(outcome.body.get().contains("[cut off: only the first 1000 bytes were read]"));
+}
+
+#[tokio::test]
+async fn a_stream_without_an_end_is_told_as_far_as_it_came() {
+    let stream = b"200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: 1\n\ndata: 2\n\n".to_vec();
+    let fake = Fake::start(move |_, _| Reply::Endless(stream.clone())).await;
+    let mut stage = Stage::of(&fake, Method::Get);
+    stage.settings.call_time = Duration::from_millis(800);
+    let outcome = stage.call("{}").await.unwrap();
+    assert_eq!(text(&outcome), "data: 1\n\ndata: 2\n\n");
+    assert!(outcome.body.get().contains("[cut off: 18 bytes came in the time that there was]"));
+}
+
+#[tokio::test]
+async fn nothing_is_asked_for_compressed_and_nothing_compressed_is_unpacked() {
+    let fake = Fake::start(|_, _| answer("200 OK", "content-encoding: gzip\r\n", [0x1f, 0x8b])).await;
+    let error = Stage::of(&fake, Method::Get).call("{}").await.unwrap_err();
+    assert_eq!(
+        error.message(),
+        format!("{} answered in a compressed form that was not asked for", fake.url())
+    );
+    assert_eq!(fake.seen()[0].header("accept-encoding"), None);
+}
+
+#[tokio::test]
+async fn garbage_and_a_server_that_is_not_there_are_told_apart() {
+    let fake = Fake::start(|_, _| Reply::Whole(b"garbage\0\r\n\r\n".to_vec())).await;
+    assert_eq!(Stage::of(&fake, Method::Get).call("{}").await.unwrap_err().kind(), Kind::ConnectionLost);
+    let fake = Fake::start(|_, _| Reply::Whole(b"200 OK\r\ncontent-length: 10\r\n\r\nabc".to_vec())).await;
+    assert_eq!(Stage::of(&fake, Method::Get).call("{}").await.unwrap_err().kind(), Kind::ConnectionLost);
+    let gone = fake.url();
+    drop(fake);
+    let error =
+        Stage::at(&gone, crate::request::made::operation(Method::Get, "/a")).call("{}").await.unwrap_err();
+    assert_eq!(error.kind(), Kind::CannotConnect);
+}

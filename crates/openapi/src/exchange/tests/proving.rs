@@ -1,0 +1,229 @@
+//! Credentials on the wire, and tokens that are fetched for them.
+
+use std::time::Duration;
+
+use toolyard_hub::{Kind, Secret};
+
+use super::Stage;
+use crate::fake::{Fake, Reply, Seen, answer, json};
+use crate::operation::{Method, Place, Requirement, Scheme, SchemeKind};
+use crate::settings::{ClientSending, ClientSettings, Credential};
+
+fn scheme(name: &str, kind: SchemeKind) -> Scheme {
+    Scheme { name: name.to_owned(), kind }
+}
+
+fn needs(stage: &mut Stage, schemes: &[(&str, &[&str])]) {
+    let one = |(name, scopes): &(&str, &[&str])| Requirement {
+        scheme: (*name).to_owned(),
+        scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+    };
+    stage.operation.security = vec![schemes.iter().map(one).collect()];
+}
+
+fn client(sending: ClientSending) -> Credential {
+    Credential::Client(ClientSettings {
+        id: Secret::new("my id"),
+        secret: Secret::new("s3:cret"),
+        token_url: None,
+        scopes: Vec::new(),
+        sending,
+    })
+}
+
+/// A stage behind a server that gives out the tokens `t0`, `t1`, … by how many requests there were.
+fn behind(fake: &Fake, sending: ClientSending) -> Stage {
+    let mut stage = Stage::of(fake, Method::Get);
+    let kind = SchemeKind::ClientCredentials { token_url: "/token".to_owned(), scopes: Vec::new() };
+    stage.schemes = vec![scheme("oauth", kind)];
+    stage.settings.auth.schemes.insert("oauth".to_owned(), client(sending));
+    needs(&mut stage, &[("oauth", &["read", "write"])]);
+    stage
+}
+
+fn granted(before: usize, life: &str) -> Reply {
+    json(&format!(r#"{{"access_token":"t{before}","token_type":"bearer","expires_in":{life}}}"#))
+}
+
+fn lines_and_tokens(fake: &Fake) -> Vec<String> {
+    let said = |seen: Seen| format!("{} {}", seen.line, seen.header("authorization").unwrap_or("-"));
+    fake.seen().into_iter().map(said).collect()
+}
+
+#[tokio::test]
+async fn every_credential_is_where_its_scheme_has_it() {
+    let fake = Fake::start(|_, _| json("{}")).await;
+    let mut stage = Stage::of(&fake, Method::Get);
+    let key = |place, wire_name: &str| SchemeKind::ApiKey { place, wire_name: wire_name.to_owned() };
+    stage.schemes = vec![
+        scheme("header", key(Place::Header, "X-Key")),
+        scheme("query", key(Place::Query, "api key")),
+        scheme("cookie", key(Place::Cookie, "sid")),
+        scheme("basic", SchemeKind::Basic),
+    ];
+    for name in ["header", "query", "cookie"] {
+        stage
+            .settings
+            .auth
+            .schemes
+            .insert(name.to_owned(), Credential::Token(Secret::new(format!("{name} k&y"))));
+    }
+    let basic = Credential::Basic { username: Secret::new("ann"), password: Secret::new("p:ß") };
+    stage.settings.auth.schemes.insert("basic".to_owned(), basic);
+    needs(&mut stage, &[("header", &[]), ("query", &[]), ("cookie", &[]), ("basic", &[])]);
+    stage.call("{}").await.unwrap();
+    let seen = &fake.seen()[0];
+    assert_eq!(seen.line, "GET /a?api%20key=query%20k%26y");
+    assert_eq!(seen.header("x-key"), Some("header k&y"));
+    assert_eq!(seen.header("cookie"), Some("sid=cookie%20k%26y"));
+    assert_eq!(seen.header("authorization"), Some("Basic YW5uOnA6w58="));
+}
+
+#[tokio::test]
+async fn a_call_that_lacks_its_credentials_is_not_sent() {
+    let fake = Fake::start(|_, _| json("{}")).await;
+    let mut stage = Stage::of(&fake, Method::Get);
+    stage.schemes = vec![scheme("bearer", SchemeKind::Bearer)];
+    needs(&mut stage, &[("bearer", &[])]);
+    assert_eq!(stage.call("{}").await.unwrap_err().kind(), Kind::CannotConnect);
+    assert_eq!(fake.lines(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_token_is_fetched_once_and_kept() {
+    let fake =
+        Fake::start(
+            |before, seen| {
+                if seen.line.starts_with("POST /token") { granted(before, "3600") } else { json("{}") }
+            },
+        )
+        .await;
+    let stage = behind(&fake, ClientSending::Header);
+    let mut all = tokio::task::JoinSet::new();
+    let stage = std::sync::Arc::new(stage);
+    for _ in 0..8 {
+        let stage = std::sync::Arc::clone(&stage);
+        all.spawn(async move { stage.call("{}").await.map(drop) });
+    }
+    while let Some(done) = all.join_next().await {
+        done.unwrap().unwrap();
+    }
+    let seen = fake.seen();
+    assert_eq!(seen.len(), 9);
+    assert_eq!(seen[0].line, "POST /token");
+    assert_eq!(seen[0].text(), "grant_type=client_credentials&scope=read%20write");
+    assert_eq!(seen[0].header("authorization"), Some("Basic bXklMjBpZDpzMyUzQWNyZXQ="));
+    assert!(seen[1..].iter().all(|seen| seen.header("authorization") == Some("Bearer t0")));
+}
+
+#[tokio::test]
+async fn each_set_of_scopes_has_a_token_of_its_own() {
+    let fake = Fake::start(|before, seen| {
+        if seen.line.starts_with("POST /token") { granted(before, "\"3600\"") } else { json("{}") }
+    })
+    .await;
+    let mut stage = behind(&fake, ClientSending::Body);
+    stage.call("{}").await.unwrap();
+    needs(&mut stage, &[("oauth", &["write", "read"])]);
+    stage.call("{}").await.unwrap();
+    needs(&mut stage, &[("oauth", &["admin"])]);
+    stage.call("{}").await.unwrap();
+    assert_eq!(
+        lines_and_tokens(&fake),
+        ["POST /token -", "GET /a Bearer t0", "GET /a Bearer t0", "POST /token -", "GET /a Bearer t3"]
+    );
+    let bodies: Vec<String> =
+        fake.seen().iter().map(|seen| seen.text().to_owned()).filter(|body| !body.is_empty()).collect();
+    assert_eq!(
+        bodies,
+        [
+            "grant_type=client_credentials&scope=read%20write&client_id=my%20id&client_secret=s3%3Acret",
+            "grant_type=client_credentials&scope=admin&client_id=my%20id&client_secret=s3%3Acret",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_is_fetched_anew_and_the_call_repeated_once() {
+    let fake = Fake::start(|before, seen| match seen.line.as_str() {
+        "POST /token" => granted(before, "3600"),
+        _ if seen.header("authorization") == Some("Bearer t0") => answer("401 Unauthorized", "", "stale"),
+        _ => json("{}"),
+    })
+    .await;
+    let mut stage = behind(&fake, ClientSending::Header);
+    // Also where it would not be sent twice otherwise: it has not been done.
+    stage.operation.method = Method::Post;
+    assert!(!stage.call("{}").await.unwrap().failed);
+    assert_eq!(
+        lines_and_tokens(&fake)
+            .iter()
+            .map(|line| line.replace("Basic bXklMjBpZDpzMyUzQWNyZXQ=", "-"))
+            .collect::<Vec<_>>(),
+        ["POST /token -", "POST /a Bearer t0", "POST /token -", "POST /a Bearer t2"]
+    );
+    let never = Fake::start(|before, seen| match seen.line.as_str() {
+        "POST /token" => granted(before, "3600"),
+        _ => answer("401 Unauthorized", "", "no"),
+    })
+    .await;
+    assert!(behind(&never, ClientSending::Header).call("{}").await.unwrap().failed);
+    assert_eq!(never.lines().len(), 4);
+}
+
+#[tokio::test]
+async fn a_token_is_renewed_before_it_runs_out() {
+    let fake =
+        Fake::start(
+            |before, seen| {
+                if seen.line.starts_with("POST /token") { granted(before, "2") } else { json("{}") }
+            },
+        )
+        .await;
+    let stage = behind(&fake, ClientSending::Body);
+    stage.call("{}").await.unwrap();
+    stage.call("{}").await.unwrap();
+    // A tenth of its life is left. This is a real wait: a paused clock would run on while the network is waited for.
+    tokio::time::sleep(Duration::from_millis(1_810)).await;
+    stage.call("{}").await.unwrap();
+    assert_eq!(
+        lines_and_tokens(&fake),
+        ["POST /token -", "GET /a Bearer t0", "GET /a Bearer t0", "POST /token -", "GET /a Bearer t3"]
+    );
+}
+
+#[tokio::test]
+async fn whoever_gives_no_token_is_told_about_without_the_secret() {
+    let cases: [(Reply, &str); 4] = [
+        (
+            answer(
+                "401 Unauthorized",
+                "",
+                r#"{"error":"invalid_client","error_description":"s3:cret is wrong"}"#,
+            ),
+            "it answered 401 (invalid_client)",
+        ),
+        (answer("500 Oops", "", "s3:cret"), "it answered 500"),
+        (json(r#"{"access_token":""}"#), "its answer is no token"),
+        (json("s3:cret"), "its answer is no token"),
+    ];
+    for (reply, why) in cases {
+        let fake = Fake::start(move |_, _| reply.clone()).await;
+        let error = behind(&fake, ClientSending::Header).call("{}").await.unwrap_err();
+        assert_eq!(error.kind(), Kind::CannotConnect);
+        assert_eq!(error.sentence(), format!("{} gave no token: {why}", fake.url()));
+        assert_eq!(fake.lines(), ["POST /token"]);
+    }
+}
+
+#[tokio::test]
+async fn a_document_cannot_have_the_secret_sent_inside() {
+    let inside = Fake::start(|before, _| granted(before, "1")).await;
+    let fake = Fake::start(|_, _| json("{}")).await;
+    let mut stage = behind(&fake, ClientSending::Header);
+    let token_url = format!("http://localhost:{}/token", inside.port);
+    stage.schemes = vec![scheme("oauth", SchemeKind::ClientCredentials { token_url, scopes: Vec::new() })];
+    let error = stage.call("{}").await.unwrap_err();
+    assert!(error.message().contains("which is this machine, a private network or the like"), "{error}");
+    assert_eq!(inside.lines(), [""; 0]);
+}

@@ -1,0 +1,146 @@
+//! Where requests go, and where they do not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use toolyard_hub::{Kind, Secret};
+
+use super::{Stage, text};
+use crate::address::Named;
+use crate::fake::{Fake, answer, json};
+use crate::operation::{Argument, Encoding, Method, Place};
+use crate::request::made::{argument, body};
+
+#[tokio::test]
+async fn what_only_a_document_names_is_not_called_where_it_is_private() {
+    let fake = Fake::start(|_, _| json("{}")).await;
+    for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433"] {
+        let error =
+            Stage::as_documented(&format!("http://{host}:{}", fake.port)).call("{}").await.unwrap_err();
+        assert_eq!(error.kind(), Kind::CannotConnect);
+        assert!(error.message().starts_with("made is not called: the document names http://"), "{error}");
+        assert!(error.suggestion().unwrap().contains("allow_hosts"));
+    }
+    assert_eq!(fake.lines(), [""; 0]);
+    let mut stage = Stage::as_documented(&fake.url());
+    stage.named = Named::new([], &[format!("127.0.0.1:{}", fake.port)]);
+    stage.call("{}").await.unwrap();
+    assert_eq!(fake.lines(), ["GET /a"]);
+}
+
+/// `localhost.` and the like are refused by name, so what is looked up must be another name of this machine.
+#[tokio::test]
+async fn a_name_that_leads_inside_is_found_out_when_it_is_looked_up() {
+    let own = std::fs::read_to_string("/etc/hostname").unwrap_or_default().trim().to_owned();
+    let inside = tokio::net::lookup_host((own.as_str(), 0)).await.ok().and_then(|mut found| found.next());
+    // A machine whose name leads nowhere still has the check of the lookup itself below.
+    if !own.is_empty() && inside.is_some() {
+        let fake = Fake::start(|_, _| json("{}")).await;
+        let error =
+            Stage::as_documented(&format!("http://{own}:{}", fake.port)).call("{}").await.unwrap_err();
+        assert_eq!(error.kind(), Kind::CannotConnect);
+        assert_eq!(fake.lines(), [""; 0]);
+    }
+    let client =
+        reqwest::Client::builder().no_proxy().dns_resolver(crate::address::PublicOnly).build().unwrap();
+    let error = client.get("http://localhost:1/").send().await.unwrap_err();
+    assert!(crate::clients::leads_inside(&error), "{error:?}");
+    assert_eq!(
+        crate::clients::reason(&error),
+        "its name leads to this machine, a private network or the like"
+    );
+}
+
+#[tokio::test]
+async fn redirects_are_followed_within_the_origin_and_keep_the_method_and_the_body() {
+    let fake = Fake::start(|before, _| match before {
+        0 => answer("308 Permanent Redirect", "location: /b\r\n", ""),
+        1 => answer("307 Temporary Redirect", "location: c?x=1\r\n", ""),
+        _ => json("{}"),
+    })
+    .await;
+    let mut stage = Stage::of(&fake, Method::Post);
+    stage.operation.body = Some(body(Encoding::Json, "application/json"));
+    stage.operation.arguments = vec![argument(Place::Body, "body")];
+    stage.call(r#"{"body":[1e3]}"#).await.unwrap();
+    assert_eq!(fake.lines(), ["POST /a", "POST /b", "POST /c?x=1"]);
+    assert!(fake.seen().iter().all(|seen| seen.text() == "[1e3]"));
+
+    let fake = Fake::start(|before, _| match before {
+        0 => answer("303 See Other", "location: /done\r\n", ""),
+        _ => json("{}"),
+    })
+    .await;
+    let mut stage = Stage::of(&fake, Method::Post);
+    stage.operation.body = Some(body(Encoding::Text, "text/plain"));
+    stage.operation.arguments = vec![argument(Place::Body, "body")];
+    stage.call(r#"{"body":"x"}"#).await.unwrap();
+    assert_eq!(fake.lines(), ["POST /a", "GET /done"]);
+    assert_eq!((fake.seen()[1].header("content-type"), fake.seen()[1].text()), (None, ""));
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_origin_is_told_and_nothing_is_sent_there() {
+    let other = Fake::start(|_, _| json("{}")).await;
+    let location = format!("location: http://127.0.0.1:{}/steal\r\n", other.port);
+    let fake = Fake::start(move |_, _| answer("302 Found", &location, "")).await;
+    let mut stage = Stage::of(&fake, Method::Get);
+    stage.settings.headers.insert("Authorization".to_owned(), Secret::new("Bearer s3cret"));
+    let outcome = stage.call("{}").await.unwrap();
+    assert!(outcome.failed);
+    assert!(text(&outcome).starts_with("HTTP 302 Found\nlocation: http://127.0.0.1:"));
+    assert!(outcome.body.get().contains("[redirects to another origin are not followed]"));
+    assert!(!outcome.body.get().contains("s3cret"));
+    assert_eq!(other.lines(), [""; 0]);
+}
+
+#[tokio::test]
+async fn going_round_in_circles_ends() {
+    let fake = Fake::start(|_, _| answer("302 Found", "location: /a\r\n", "")).await;
+    let error = Stage::of(&fake, Method::Get).call("{}").await.unwrap_err();
+    assert_eq!(error.message(), format!("{} redirected the request more than 5 times", fake.url()));
+    assert_eq!(fake.lines().len(), 6);
+}
+
+#[tokio::test]
+async fn of_the_callers_headers_only_those_named_go_on() {
+    let fake = Fake::start(|_, _| json("{}")).await;
+    let mut stage = Stage::of(&fake, Method::Get);
+    stage.settings.forward_headers = vec!["X-Tenant".to_owned()];
+    stage.settings.headers.insert("X-Fixed".to_owned(), Secret::new("configured"));
+    stage.operation.arguments = vec![Argument { required: true, ..argument(Place::Header, "X-Fixed") }];
+    let callers = [("x-tenant", "t1"), ("authorization", "Bearer callers"), ("cookie", "c=1")];
+    stage.call_with(r#"{"X-Fixed":"argument"}"#, &callers).await.unwrap();
+    let seen = &fake.seen()[0];
+    let of = |name| seen.header(name);
+    assert_eq!(of("x-tenant"), Some("t1"));
+    // What is configured is not to be changed by an argument.
+    assert_eq!(of("x-fixed"), Some("configured"));
+    assert_eq!((of("authorization"), of("cookie")), (None, None));
+}
+
+#[tokio::test]
+async fn connections_are_used_again() {
+    let ports: Arc<AtomicU16> = Arc::default();
+    let counted = Arc::clone(&ports);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        while let Ok((mut stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                let mut bytes = [0; 4096];
+                while matches!(stream.read(&mut bytes).await, Ok(1..)) {
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await;
+                }
+            });
+        }
+    });
+    let stage = Stage::at(&url, crate::request::made::operation(Method::Get, "/a"));
+    for _ in 0..5 {
+        stage.call("{}").await.unwrap();
+    }
+    assert_eq!(ports.load(Ordering::Relaxed), 1);
+    server.abort();
+}

@@ -1,0 +1,136 @@
+//! Keeps a source in step with its document: reads it, watches it, and reads it again when it has changed. A version
+//! that cannot be used changes nothing but the status.
+
+mod bring;
+mod offer;
+mod stamp;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::{State, Status};
+
+use crate::document::Location;
+use crate::source::Inner;
+use bring::{Bringing, Brought};
+use stamp::Stamps;
+
+/// How often files are looked at. A change counts once a file has stayed the same from one look to the next.
+const LOOK: Duration = Duration::from_millis(500);
+/// The first and the longest wait before a document that could not be had is asked for again.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+pub(crate) async fn follow(inner: Arc<Inner>, stop: CancellationToken) {
+    let following = async {
+        let mut follower = Follower { bringing: Bringing::default(), failures: 0, inner };
+        loop {
+            let before = follower.stamps();
+            let stamps = follower.read().await;
+            follower.wait(stamps.unwrap_or(before)).await;
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = following => {}
+    }
+}
+
+struct Follower {
+    inner: Arc<Inner>,
+    bringing: Bringing,
+    failures: u32,
+}
+
+impl Follower {
+    /// Reads the document and serves it; gives back what its files looked like just before.
+    async fn read(&mut self) -> Option<Stamps> {
+        let brought = self.bringing.bring(&self.inner).await;
+        match brought {
+            Ok(Brought::Same) => {
+                self.failures = 0;
+                self.forget_failure();
+                None
+            }
+            Ok(Brought::New(new)) => {
+                self.failures = 0;
+                let ready = Status { warnings: new.warnings, ..Status::new(State::Ready, true) };
+                self.inner.serve(new.served, new.offer);
+                self.inner.set_status(ready);
+                Some(new.stamps)
+            }
+            Err(why) => {
+                self.failures = self.failures.saturating_add(1);
+                self.tell(why);
+                None
+            }
+        }
+    }
+
+    /// What is served stays served; what could not be had is told.
+    fn tell(&self, why: String) {
+        let name = &self.inner.settings.name;
+        tracing::warn!(source = %name, why, "the document cannot be used");
+        if self.inner.is_serving() {
+            let mut status = self.inner.status();
+            status.warnings.retain(|warning| !warning.starts_with(OLD));
+            status.warnings.insert(0, format!("{OLD}: {why}"));
+            self.inner.set_status(status);
+            return;
+        }
+        let retry_at = Instant::now() + self.patience();
+        let failed =
+            Status { reason: Some(why), retry_at: Some(retry_at), ..Status::new(State::BackingOff, true) };
+        self.inner.set_status(failed);
+    }
+
+    fn forget_failure(&self) {
+        let mut status = self.inner.status();
+        let before = status.warnings.len();
+        status.warnings.retain(|warning| !warning.starts_with(OLD));
+        if status.warnings.len() != before {
+            self.inner.set_status(status);
+        }
+    }
+
+    /// Until the document should be read again.
+    async fn wait(&self, seen: Stamps) {
+        match &self.inner.settings.location {
+            Location::File(_) => {
+                let mut latest = seen.clone();
+                loop {
+                    sleep(LOOK).await;
+                    let now = seen.again();
+                    let settled = now == latest;
+                    latest = now;
+                    if settled && latest != seen {
+                        return;
+                    }
+                }
+            }
+            Location::Url(_) => sleep(self.patience()).await,
+            // A text does not change.
+            Location::Text { .. } => std::future::pending().await,
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        match (self.failures, &self.inner.settings.location) {
+            (0, _) => self.inner.settings.reload_every,
+            (_, Location::File(_)) => LOOK,
+            (failures, _) => FIRST_WAIT.saturating_mul(1 << (failures - 1).min(6)).min(LONGEST_WAIT),
+        }
+    }
+
+    fn stamps(&self) -> Stamps {
+        match &self.inner.settings.location {
+            Location::File(path) => Stamps::of(std::slice::from_ref(path)),
+            Location::Url(_) | Location::Text { .. } => Stamps::default(),
+        }
+    }
+}
+
+/// How the warning begins that is shown while an older version is served.
+const OLD: &str = "an older version is served, because the new one cannot be used";
