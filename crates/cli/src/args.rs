@@ -43,6 +43,9 @@ pub(crate) enum Verb {
     /// Keeps the process of a server: this program starts itself like that, people do not.
     #[command(hide = true)]
     Keeper(KeeperArgs),
+    /// Builds the sandbox for programs: this program starts itself like that, people do not.
+    #[command(hide = true)]
+    Sandbox(SandboxArgs),
 }
 
 #[derive(Debug, Parser)]
@@ -189,6 +192,13 @@ pub(crate) struct KeeperArgs {
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct SandboxArgs {
+    /// The Python to run in it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) python: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize, schemars::JsonSchema)]

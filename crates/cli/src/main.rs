@@ -11,6 +11,7 @@ mod keeper;
 mod keeping;
 mod login;
 mod outside;
+mod sandbox;
 mod serve;
 mod shapes;
 mod shared;
@@ -65,6 +66,8 @@ fn main() -> ExitCode {
         Verb::Types(verb) => run(args.log.as_deref(), shapes::run(verb)),
         // There is one of these beside every server that we start, so it has neither log nor runtime.
         Verb::Keeper(verb) => keeper::run(verb),
+        // It gives up its rights one after the other, for which it must have one thread.
+        Verb::Sandbox(verb) => sandbox::run(verb),
     }
 }
 

@@ -1,7 +1,21 @@
 //! The engine: runs programs in Python processes inside a sandbox that was attacked before it was trusted. It knows
 //! Python, processes and pipes, and nothing of tools; it never runs a program outside of the sandbox.
 
+#[cfg(target_os = "linux")]
+mod attacks;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod frame;
+#[cfg(target_os = "linux")]
+mod house;
+#[cfg(target_os = "linux")]
+mod launch;
 mod layer;
+#[cfg(target_os = "linux")]
+mod session;
+#[cfg(target_os = "linux")]
+mod zygote;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,6 +26,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::program::{Asked, Ending, Program, Unavailable};
 
+#[cfg(not(target_os = "linux"))]
+use elsewhere::House;
+#[cfg(target_os = "linux")]
+use house::House;
+
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{Launch, launch, launch_without};
+#[cfg(target_os = "linux")]
+pub use launch::{Launch, launch, launch_without};
 pub use layer::Layer;
 
 #[derive(Debug, Clone)]
@@ -57,39 +80,42 @@ pub enum AttackOutcome {
 
 #[derive(Debug)]
 pub struct Engine {
-    settings: EngineSettings,
+    house: House,
 }
 
 impl Engine {
     /// Starts nothing yet.
     pub fn new(settings: EngineSettings) -> Arc<Self> {
-        Arc::new(Self { settings })
+        Arc::new(Self { house: House::new(settings) })
     }
 
     /// Starts Python and attacks the sandbox, if that has not been done yet.
     pub async fn ready(&self) -> Result<About, Unavailable> {
-        Err(not_yet(&self.settings))
+        self.house.ready().await
     }
 
     /// Runs one program. Dropping the future, and `cancel`, kill it.
     pub async fn run(
         &self,
-        _program: Program,
-        _asked: mpsc::Sender<Asked>,
-        _cancel: CancellationToken,
+        program: Program,
+        asked: mpsc::Sender<Asked>,
+        cancel: CancellationToken,
     ) -> Result<Ending, Unavailable> {
-        Err(not_yet(&self.settings))
+        self.house.run(program, asked, cancel).await
     }
 
     /// Attacks the sandbox now, and says what came of each attack.
     pub async fn attacks(&self) -> Result<Vec<Attacked>, Unavailable> {
-        Err(not_yet(&self.settings))
+        self.house.attacks().await
+    }
+
+    /// The process that all programs are forks of, while there is one.
+    pub fn process(&self) -> Option<u32> {
+        self.house.process()
     }
 
     /// Ends Python and every program that is running. The next program would start it again.
-    pub async fn stop(&self) {}
-}
-
-fn not_yet(_settings: &EngineSettings) -> Unavailable {
-    Unavailable { reason: "the engine is not there yet".into(), suggestion: None }
+    pub async fn stop(&self) {
+        self.house.stop().await;
+    }
 }

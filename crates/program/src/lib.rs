@@ -4,7 +4,9 @@
 mod engine;
 mod program;
 
-pub use engine::{About, AttackOutcome, Attacked, Engine, EngineSettings, Layer};
+pub use engine::{
+    About, AttackOutcome, Attacked, Engine, EngineSettings, Launch, Layer, launch, launch_without,
+};
 pub use program::{
     Asked, Block, Data, Ending, Face, Failure, How, Limits, Printed, Program, Question, Reply, Unavailable,
 };

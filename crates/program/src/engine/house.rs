@@ -1,0 +1,158 @@
+//! Keeps one sandbox running: starts it at first use, attacks it before it is trusted, and starts another one when it is
+//! gone.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::session::{self, Stops};
+use super::zygote::{Zygote, has};
+use super::{About, Attacked, EngineSettings, Layer, attacks};
+use crate::program::{Asked, Ending, Program, Unavailable};
+
+type Starting = Shared<BoxFuture<'static, Result<Arc<Zygote>, Unavailable>>>;
+
+#[derive(Debug)]
+pub(super) struct House {
+    settings: Arc<EngineSettings>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The last start, running or done.
+    started: Option<Starting>,
+    trust: Trust,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Trust {
+    /// Not attacked yet.
+    #[default]
+    Unknown,
+    Proven,
+    /// An attack got through. This is final.
+    Off(Unavailable),
+}
+
+impl House {
+    pub(super) fn new(settings: EngineSettings) -> Self {
+        Self { settings: Arc::new(settings), state: Arc::default() }
+    }
+
+    pub(super) async fn ready(&self) -> Result<About, Unavailable> {
+        let zygote = self.trusted().await?;
+        Ok(About {
+            python_version: zygote.version.clone(),
+            modules: zygote.modules.clone(),
+            missing: zygote.missing.clone(),
+        })
+    }
+
+    pub(super) async fn run(
+        &self,
+        program: Program,
+        asked: mpsc::Sender<Asked>,
+        cancel: CancellationToken,
+    ) -> Result<Ending, Unavailable> {
+        let zygote = self.trusted().await?;
+        let stops = Stops { time: Some(program.limits.time), cancel };
+        session::run(&zygote, program, asked, stops).await
+    }
+
+    pub(super) async fn attacks(&self) -> Result<Vec<Attacked>, Unavailable> {
+        let zygote = self.zygote().await?;
+        Ok(attacks::all(&zygote, clock(&self.settings)).await)
+    }
+
+    pub(super) fn process(&self) -> Option<u32> {
+        let started = lock(&self.state).started.clone();
+        started.as_ref().and_then(Shared::peek)?.as_ref().ok().map(|zygote| zygote.pid)
+    }
+
+    pub(super) async fn stop(&self) {
+        let started = lock(&self.state).started.take();
+        if let Some(Ok(zygote)) = started.as_ref().and_then(Shared::peek) {
+            zygote.end().await;
+        }
+    }
+
+    /// A sandbox that held against every attack.
+    async fn trusted(&self) -> Result<Arc<Zygote>, Unavailable> {
+        let zygote = self.zygote().await?;
+        let trust = lock(&self.state).trust.clone();
+        match trust {
+            Trust::Proven => return Ok(zygote),
+            Trust::Off(unavailable) => return Err(unavailable),
+            Trust::Unknown => {}
+        }
+        let attacked = attacks::all(&zygote, clock(&self.settings)).await;
+        let trust = attacks::verdict(&attacked).map_or(Trust::Proven, Trust::Off);
+        lock(&self.state).trust = trust.clone();
+        match trust {
+            Trust::Off(unavailable) => {
+                tracing::error!(reason = %unavailable.reason, "programs are switched off");
+                zygote.end().await;
+                Err(unavailable)
+            }
+            _ => Ok(zygote),
+        }
+    }
+
+    /// The running sandbox, or a new one.
+    async fn zygote(&self) -> Result<Arc<Zygote>, Unavailable> {
+        let starting = {
+            let mut state = lock(&self.state);
+            if let Trust::Off(unavailable) = &state.trust {
+                return Err(unavailable.clone());
+            }
+            let usable = state.started.as_ref().filter(|started| match started.peek() {
+                None => true,
+                Some(Ok(zygote)) => !zygote.gone.is_cancelled(),
+                Some(Err(_)) => false,
+            });
+            match usable {
+                Some(started) => started.clone(),
+                None => {
+                    let starting = start(Arc::clone(&self.settings));
+                    state.started = Some(starting.clone());
+                    starting
+                }
+            }
+        };
+        starting.await
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        if let Some(Ok(zygote)) = lock(&self.state).started.as_ref().and_then(Shared::peek) {
+            zygote.let_go();
+        }
+    }
+}
+
+/// In a task of its own, so that it goes on when the first one who waits for it goes away.
+fn start(settings: Arc<EngineSettings>) -> Starting {
+    let task = tokio::spawn(async move { Zygote::start(&settings).await });
+    let done = async move {
+        task.await.unwrap_or_else(|error| {
+            Err(Unavailable {
+                reason: format!("the sandbox for programs did not start: {error}"),
+                suggestion: None,
+            })
+        })
+    };
+    done.boxed().shared()
+}
+
+fn clock(settings: &EngineSettings) -> attacks::Clock {
+    if has(settings, Layer::WallClock) { attacks::Clock::Wall } else { attacks::Clock::None }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

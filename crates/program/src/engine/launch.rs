@@ -1,0 +1,177 @@
+//! The launcher: a small process of one thread that builds the sandbox around Python and then only waits. It is this very
+//! binary with a hidden verb; its standard input is the control socket, on which it says what went wrong.
+
+mod filter;
+mod identity;
+mod python;
+mod root;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde_json::json;
+
+use super::layer::Layer;
+use crate::program::Unavailable;
+
+/// What the launcher is asked to build.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    /// The Python to run; `python3` from the search path if there is none.
+    pub python: Option<PathBuf>,
+}
+
+/// Builds the sandbox, starts Python in it, and waits for the end of either side. Standard input is the control socket.
+pub fn launch(launch: &Launch) -> ExitCode {
+    launch_without(launch, &[])
+}
+
+/// As [`launch`], but without some layers. Only the kit for tests calls this; the product has no way to.
+pub fn launch_without(launch: &Launch, without: &[Layer]) -> ExitCode {
+    let stdin = rustix::stdio::stdin();
+    match build(launch, without, stdin) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(unavailable) => {
+            let Unavailable { reason, suggestion } = unavailable;
+            let words = json!({ "unavailable": { "reason": reason, "suggestion": suggestion } }).to_string();
+            // If nobody listens, nobody wanted a sandbox.
+            let _ = rustix::io::write(stdin, words.as_bytes());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The modules that scripts use most. They are loaded once and are there in every program.
+const PRELOAD: &[&str] = &[
+    "abc",
+    "argparse",
+    "array",
+    "ast",
+    "asyncio",
+    "base64",
+    "bisect",
+    "calendar",
+    "collections",
+    "collections.abc",
+    "contextlib",
+    "copy",
+    "csv",
+    "dataclasses",
+    "datetime",
+    "decimal",
+    "difflib",
+    "enum",
+    "fractions",
+    "functools",
+    "hashlib",
+    "heapq",
+    "html",
+    "inspect",
+    "io",
+    "itertools",
+    "json",
+    "logging",
+    "math",
+    "operator",
+    "pathlib",
+    "pprint",
+    "random",
+    "re",
+    "statistics",
+    "string",
+    "textwrap",
+    "time",
+    "traceback",
+    "typing",
+    "unicodedata",
+    "urllib.parse",
+    "uuid",
+    "zoneinfo",
+];
+
+fn build(launch: &Launch, without: &[Layer], control: BorrowedFd<'static>) -> Result<(), Unavailable> {
+    let python = python::find(launch.python.as_deref())?;
+    let filters = filter::compiled()?;
+    let rights = identity::Rights::now()?;
+    let proc = identity::Proc::open()?;
+    rights.unshare(&proc, without)?;
+    let root = root::build(&python, without)?;
+    rights.drop(&proc, without)?;
+    let settings = json!({
+        "home": root.inside(root::HOME),
+        "preload": PRELOAD,
+        "filters": filters,
+        "readable": root.readable.iter().map(|path| root.inside(path)).collect::<Vec<_>>(),
+        "without": without.iter().map(|layer| layer.name()).collect::<Vec<_>>(),
+    });
+    drop(proc);
+    let mut command = Command::new(root.inside(root::PYTHON));
+    // Isolated, without site-packages, without writing bytecode, and UTF-8 whatever the locale is.
+    command.args(["-I", "-S", "-B", "-X", "utf8"]).arg(root.inside(root::ZYGOTE)).arg(settings.to_string());
+    if !without.contains(&Layer::Environment) {
+        command.env_clear();
+    }
+    command.current_dir(root.inside("/"));
+    let copy = |fd: BorrowedFd<'_>| -> io::Result<OwnedFd> { fd.try_clone_to_owned() };
+    let streams = copy(control).and_then(|stdin| {
+        let stderr = rustix::stdio::stderr();
+        Ok((stdin, copy(stderr)?, copy(stderr)?))
+    });
+    let (stdin, stdout, stderr) = streams.map_err(|error| failed("pass the descriptors on", &error))?;
+    command.stdin(stdin).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+    let child = command.spawn().map_err(|error| Unavailable {
+        reason: format!("cannot start {} in the sandbox: {error}", python.executable.display()),
+        suggestion: Some("check that its files can be read and executed by everybody on this machine".into()),
+    })?;
+    let born = json!({ "born": { "pid": child.id() } }).to_string();
+    rustix::io::write(control, born.as_bytes())
+        .map_err(|error| failed("say that Python runs", &error.into()))?;
+    wait(child, control)
+}
+
+/// Until Python ends, or the one who wanted it is gone.
+fn wait(mut child: Child, control: BorrowedFd<'_>) -> Result<(), Unavailable> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let handle = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty()));
+    let handle = match handle {
+        Some(Ok(handle)) => handle,
+        _ => return Err(too_old_a_kernel()),
+    };
+    loop {
+        let mut watched = [PollFd::new(&handle, PollFlags::IN), PollFd::new(&control, PollFlags::empty())];
+        match poll(&mut watched, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(failed("wait for Python", &error.into())),
+            Ok(_) if watched.iter().all(|fd| fd.revents().is_empty()) => continue,
+            Ok(_) => break,
+        }
+    }
+    // Either it has ended, or nobody wants it any more.
+    let _ = child.kill();
+    let _ = child.wait();
+    Ok(())
+}
+
+fn failed(what: &str, error: &io::Error) -> Unavailable {
+    Unavailable {
+        reason: format!("the sandbox for programs cannot be built: cannot {what}: {error}"),
+        suggestion: None,
+    }
+}
+
+fn too_old_a_kernel() -> Unavailable {
+    Unavailable {
+        reason: "this kernel cannot watch processes by descriptor".into(),
+        suggestion: Some("programs need Linux 5.3 or newer".into()),
+    }
+}
+
+/// Names a Python by path, or by the search path.
+fn command_of(python: Option<&Path>) -> OsString {
+    python.map_or_else(|| "python3".into(), |path| path.as_os_str().to_owned())
+}

@@ -1,0 +1,132 @@
+//! Namespaces, and whose rights the process has in them. An ordinary user makes a user namespace first and builds the rest
+//! inside of it. Root builds the rest with its own rights, becomes nobody, and makes the user namespace then: so what runs
+//! in the sandbox is never root, neither inside nor outside.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::process::{DumpableBehavior, Gid, Uid};
+use rustix::thread::{CapabilitySet, UnshareFlags};
+
+use crate::engine::layer::Layer;
+use crate::program::Unavailable;
+
+/// Who a program is inside.
+const INSIDE: u32 = 1000;
+/// Who it is outside, where root started it.
+const NOBODY: u32 = 65534;
+const HOST_NAME: &[u8] = b"program";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rights {
+    Root,
+    Ordinary,
+}
+
+/// `/proc` as it was before the root folder changed: the kernel wants to hear there who is who.
+#[derive(Debug)]
+pub(super) struct Proc(OwnedFd);
+
+impl Proc {
+    pub(super) fn open() -> Result<Self, Unavailable> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(CWD, "/proc", flags, Mode::empty()).map(Self).map_err(|error| Unavailable {
+            reason: format!("the sandbox for programs cannot be built: /proc is not there: {error}"),
+            suggestion: None,
+        })
+    }
+
+    fn write(&self, path: &str, text: &str) -> Result<(), Unavailable> {
+        let file = openat(&self.0, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+        let written = file.and_then(|file| rustix::io::write(file, text.as_bytes()));
+        written.map(drop).map_err(|error| no_namespaces("say who is who in it", error))
+    }
+
+    /// One user and one group of the outside are known inside.
+    fn map(&self, uid: u32, gid: u32) -> Result<(), Unavailable> {
+        self.write("self/setgroups", "deny")?;
+        self.write("self/uid_map", &format!("{INSIDE} {uid} 1"))?;
+        self.write("self/gid_map", &format!("{INSIDE} {gid} 1"))
+    }
+}
+
+impl Rights {
+    pub(super) fn now() -> Result<Self, Unavailable> {
+        let sets = rustix::thread::capabilities(None);
+        let sets = sets.map_err(|error| super::failed("find out its own rights", &error.into()))?;
+        let mighty = rustix::process::geteuid().is_root()
+            && sets
+                .effective
+                .contains(CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID | CapabilitySet::SETGID);
+        Ok(if mighty { Self::Root } else { Self::Ordinary })
+    }
+
+    pub(super) fn unshare(self, proc: &Proc, without: &[Layer]) -> Result<(), Unavailable> {
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let mut flags = UnshareFlags::NEWNS;
+        let spaces = [
+            (Layer::Network, UnshareFlags::NEWNET),
+            (Layer::Processes, UnshareFlags::NEWPID),
+            (Layer::Ipc, UnshareFlags::NEWIPC),
+            (Layer::Uts, UnshareFlags::NEWUTS),
+        ];
+        for (layer, flag) in spaces {
+            if !without.contains(&layer) {
+                flags |= flag;
+            }
+        }
+        if self == Self::Ordinary {
+            flags |= UnshareFlags::NEWUSER;
+        }
+        unshare(flags).map_err(|error| no_namespaces("make one", error))?;
+        if self == Self::Ordinary {
+            proc.map(uid, gid)?;
+        }
+        if !without.contains(&Layer::Uts) {
+            let named = rustix::system::sethostname(HOST_NAME);
+            named.map_err(|error| no_namespaces("name the host in it", error))?;
+        }
+        Ok(())
+    }
+
+    /// After this nothing can be built any more.
+    pub(super) fn drop(self, proc: &Proc, without: &[Layer]) -> Result<(), Unavailable> {
+        if self == Self::Ordinary || without.contains(&Layer::User) {
+            return Ok(());
+        }
+        become_nobody().map_err(|error| super::failed("become nobody", &error))?;
+        unshare(UnshareFlags::NEWUSER).map_err(|error| no_namespaces("make one", error))?;
+        proc.map(NOBODY, NOBODY)
+    }
+}
+
+/// The launcher has one thread, so that its thread is the process.
+fn become_nobody() -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+    rustix::thread::set_thread_groups(&[])?;
+    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+    // Who changes identity loses the right to write its own entries in /proc.
+    Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?)
+}
+
+fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
+    // What is deprecated is that the flag for the table of descriptors is among the flags of a safe function. It is not
+    // among ours, and there is one thread.
+    #[allow(deprecated, reason = "the replacement is unsafe for the sake of a flag that is not used here")]
+    rustix::thread::unshare(flags)
+}
+
+fn no_namespaces(what: &str, error: rustix::io::Errno) -> Unavailable {
+    let error = io::Error::from(error);
+    Unavailable {
+        reason: format!("the sandbox for programs needs namespaces, and this process cannot {what}: {error}"),
+        suggestion: Some(
+            "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0, and on \
+             Ubuntu kernel.apparmor_restrict_unprivileged_userns=0 or a profile that has `userns`; in a container, \
+             run it with a seccomp profile that allows unshare and mount"
+                .into(),
+        ),
+    }
+}

@@ -1,0 +1,211 @@
+//! The root folder that programs see: Python, its standard library and shared libraries, time zones, and the sources of the
+//! worker. Everything is a read-only mount, and there is nothing else.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_remount, unmount,
+};
+
+use super::python::Python;
+use crate::engine::layer::Layer;
+use crate::program::Unavailable;
+
+pub(super) const PYTHON: &str = "/python/bin/python3";
+pub(super) const HOME: &str = "/toolyard";
+pub(super) const ZYGOTE: &str = "/toolyard/zygote.py";
+const ZONES: &str = "/usr/share/zoneinfo";
+/// Where shared libraries are, and where the loader looks without being told.
+const NATIVE: &str = "/python/native";
+const LOOKED_UP: [&str; 2] = ["/usr/lib", "/usr/lib64"];
+/// Places whose names tell nothing about whose machine this is.
+const NEUTRAL: [&str; 5] = ["/usr/", "/lib", "/nix/", "/gnu/", "/opt/"];
+
+const SOURCES: [(&str, &str); 9] = [
+    ("zygote.py", include_str!("../worker/zygote.py")),
+    ("_program/__init__.py", ""),
+    ("_program/asking.py", include_str!("../worker/asking.py")),
+    ("_program/channel.py", include_str!("../worker/channel.py")),
+    ("_program/confine.py", include_str!("../worker/confine.py")),
+    ("_program/ending.py", include_str!("../worker/ending.py")),
+    ("_program/faces.py", include_str!("../worker/faces.py")),
+    ("_program/loop.py", include_str!("../worker/loop.py")),
+    ("_program/run.py", include_str!("../worker/run.py")),
+];
+
+#[derive(Debug)]
+pub(super) struct Root {
+    /// Where it is seen from: empty, unless the layer was left out.
+    base: PathBuf,
+    /// What Python may read.
+    pub(super) readable: Vec<&'static str>,
+}
+
+impl Root {
+    pub(super) fn inside(&self, path: &str) -> PathBuf {
+        under(&self.base, Path::new(path))
+    }
+}
+
+fn under(base: &Path, path: &Path) -> PathBuf {
+    base.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+pub(super) fn build(python: &Python, without: &[Layer]) -> Result<Root, Unavailable> {
+    built(python, without).map_err(|error| Unavailable {
+        reason: format!("the sandbox for programs cannot be built: its root folder: {error}"),
+        suggestion: Some(
+            "where user namespaces exist but may not mount, a security module forbids it: see the documentation of \
+             the sandbox"
+                .into(),
+        ),
+    })
+}
+
+fn built(python: &Python, without: &[Layer]) -> io::Result<Root> {
+    // What is mounted from here on is seen by nobody else.
+    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE).map_err(at("/"))?;
+    let place = ["/tmp", "/run", "/mnt", "/var"].into_iter().find(|place| Path::new(place).is_dir());
+    let place = Path::new(place.ok_or_else(|| io::Error::other("there is no folder to mount it on"))?);
+    let mode = if without.contains(&Layer::ReadOnly) { c"mode=1777,size=8m" } else { c"mode=755,size=8m" };
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("program", place, "tmpfs", flags, mode).map_err(at(place))?;
+    let (old, base) = if without.contains(&Layer::Root) {
+        (PathBuf::new().join("/"), place.to_owned())
+    } else {
+        // The old root is kept until everything was taken from it, also what the new one would hide.
+        fs::create_dir(place.join("old"))?;
+        rustix::process::pivot_root(place, place.join("old")).map_err(at(place))?;
+        rustix::process::chdir("/")?;
+        (PathBuf::from("/old"), PathBuf::from("/"))
+    };
+    let maker = Maker { old, base, without };
+    let readable = maker.fill(python)?;
+    if !without.contains(&Layer::Root) {
+        unmount("/old", UnmountFlags::DETACH).map_err(at("/old"))?;
+        fs::remove_dir("/old")?;
+    }
+    if !without.contains(&Layer::ReadOnly) {
+        let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+        mount_remount(&maker.base, flags, c"").map_err(at(&maker.base))?;
+    }
+    Ok(Root { base: maker.base, readable })
+}
+
+struct Maker<'a> {
+    old: PathBuf,
+    base: PathBuf,
+    without: &'a [Layer],
+}
+
+impl Maker<'_> {
+    fn fill(&self, python: &Python) -> io::Result<Vec<&'static str>> {
+        let mut readable = vec!["/python"];
+        self.bind(&python.executable, Path::new(PYTHON))?;
+        let library = Path::new("/python").join(&python.folder);
+        self.bind(&python.library, &library)?;
+        for packages in ["site-packages", "dist-packages"] {
+            self.hide(&library.join(packages))?;
+        }
+        self.libraries(python)?;
+        if under(&self.old, Path::new(ZONES)).is_dir() {
+            self.bind(Path::new(ZONES), Path::new(ZONES))?;
+            readable.push(ZONES);
+        }
+        for (name, text) in SOURCES {
+            let path = under(&self.base, &Path::new(HOME).join(name));
+            parent(&path)?;
+            fs::write(path, text)?;
+        }
+        if self.without.contains(&Layer::NoProc) {
+            let place = under(&self.base, Path::new("/proc"));
+            fs::create_dir_all(&place)?;
+            rustix::mount::mount_bind_recursive(self.old.join("proc"), &place).map_err(at(&place))?;
+        }
+        Ok(readable)
+    }
+
+    /// One folder with all of them, and links from wherever the loader may look.
+    fn libraries(&self, python: &Python) -> io::Result<()> {
+        let mut made = BTreeSet::new();
+        for file in &python.libraries {
+            let Some(name) = file.file_name() else { continue };
+            let real = Path::new(NATIVE).join(name);
+            self.bind(file, &real)?;
+            let names =
+                python.links.iter().filter(|(_, target)| target == file).map(|(link, _)| link.as_path());
+            for path in names.chain([file.as_path()]) {
+                let Some(name) = path.file_name() else { continue };
+                let looked_up = LOOKED_UP.iter().map(|folder| Path::new(folder).join(name));
+                let neutral =
+                    NEUTRAL.iter().any(|start| path.as_os_str().as_bytes().starts_with(start.as_bytes()));
+                let own = neutral.then(|| path.to_owned());
+                for link in looked_up.chain(own).filter(|link| made.insert(link.clone())) {
+                    let link = under(&self.base, &link);
+                    parent(&link)?;
+                    symlink(&real, link)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bind(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from, to) = (under(&self.old, from), under(&self.base, to));
+        parent(&to)?;
+        if from.is_dir() {
+            fs::create_dir_all(&to)?;
+        } else {
+            fs::write(&to, "")?;
+        }
+        mount_bind(&from, &to).map_err(at(&from))?;
+        let read_only = !self.without.contains(&Layer::ReadOnly);
+        // What the mount already forbids must stay forbidden, or the kernel refuses.
+        let mut flags = MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV | kept(&to)?;
+        if read_only {
+            flags |= MountFlags::RDONLY;
+        }
+        mount_remount(&to, flags, c"").map_err(at(&to))
+    }
+
+    /// Covers a folder with an empty one.
+    fn hide(&self, folder: &Path) -> io::Result<()> {
+        let folder = under(&self.base, folder);
+        if !folder.is_dir() {
+            return Ok(());
+        }
+        let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        mount("program", &folder, "tmpfs", flags, c"mode=755,size=4k").map_err(at(&folder))
+    }
+}
+
+fn kept(path: &Path) -> io::Result<MountFlags> {
+    let found = statvfs(path)?.f_flag;
+    let pairs = [
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
+    ];
+    let set = pairs.into_iter().filter(|(flag, _)| found.contains(*flag));
+    Ok(set.fold(MountFlags::empty(), |all, (_, flag)| all | flag))
+}
+
+fn parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+/// Which path an error is about.
+fn at(path: impl AsRef<Path>) -> impl FnOnce(rustix::io::Errno) -> io::Error {
+    move |error| {
+        let error = io::Error::from(error);
+        io::Error::new(error.kind(), format!("{}: {error}", path.as_ref().display()))
+    }
+}

@@ -1,0 +1,317 @@
+//! One program from its first byte to its last: what it asks goes to the broker, what it prints is kept, and when it ends,
+//! or has to, its process is gone.
+
+use std::collections::HashMap;
+use std::future::pending;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::frame::{self, Ended, Said};
+use super::zygote::{Handed, Zygote, kill};
+use crate::program::{Asked, Ending, Failure, How, Limits, Printed, Program, Question, Reply, Unavailable};
+
+/// More questions than this are never open at once; the worker keeps fewer.
+const MOST_OPEN: usize = 256;
+/// The longest answer that is passed on.
+const LONGEST_REPLY: usize = 256 << 20;
+/// Printing far beyond the limit is no accident, for the worker keeps it.
+const MOST_BEYOND: u64 = 64 << 20;
+/// How long the zygote may take to say what became of a process.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What stops a program from outside.
+#[derive(Debug)]
+pub(super) struct Stops {
+    /// None for a sandbox that is tested without its clock.
+    pub(super) time: Option<Duration>,
+    pub(super) cancel: CancellationToken,
+}
+
+pub(super) async fn run(
+    zygote: &Zygote,
+    program: Program,
+    asked: mpsc::Sender<Asked>,
+    stops: Stops,
+) -> Result<Ending, Unavailable> {
+    let Program { code, faces, limits } = program;
+    let first = frame::program(&code, &faces, limits.output).map_err(|error| unavailable(&error.into()))?;
+    let (ours, theirs) = StdUnixStream::pair().map_err(|error| unavailable(&error))?;
+    let stream = ours.set_nonblocking(true).and_then(|()| UnixStream::from_std(ours));
+    let stream = stream.map_err(|error| unavailable(&error))?;
+    let handed =
+        zygote.hand_over(OwnedFd::from(theirs), &limits).await.map_err(|error| unavailable(&error))?;
+    let mut talk = Talk {
+        printed: Vec::new(),
+        left_out: 0,
+        limits,
+        last: 0,
+        open: HashMap::new(),
+        outbox: first,
+        written: 0,
+        process: Process(None),
+    };
+    let how = talk.hold(zygote, stream, handed, asked, stops).await?;
+    Ok(talk.ending(how))
+}
+
+fn unavailable(error: &io::Error) -> Unavailable {
+    Unavailable { reason: format!("the program cannot be started: {error}"), suggestion: None }
+}
+
+/// The process of the program; it does not outlive this.
+#[derive(Debug)]
+struct Process(Option<OwnedFd>);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(handle) = &self.0 {
+            kill(handle);
+        }
+    }
+}
+
+struct Talk {
+    printed: Vec<u8>,
+    left_out: u64,
+    limits: Limits,
+    /// The highest number that a question has had.
+    last: u64,
+    /// Dropping a sender tells the one who waits for the answer that it is not wanted any more.
+    open: HashMap<u64, oneshot::Sender<()>>,
+    outbox: Vec<u8>,
+    written: usize,
+    process: Process,
+}
+
+/// What one step of the conversation comes to.
+enum Step {
+    On,
+    Ask(Box<(u64, Question)>),
+    Over(How),
+}
+
+impl Talk {
+    async fn hold(
+        &mut self,
+        zygote: &Zygote,
+        mut stream: UnixStream,
+        handed: Handed,
+        asked: mpsc::Sender<Asked>,
+        stops: Stops,
+    ) -> Result<How, Unavailable> {
+        let Handed { mut started, ended } = handed;
+        let (mut reader, mut writer) = stream.split();
+        let mut inbox = BytesMut::with_capacity(16 << 10);
+        let mut answers = FuturesUnordered::new();
+        let mut question: Option<Box<(u64, Question)>> = None;
+        let clock = async {
+            match stops.time {
+                Some(time) => tokio::time::sleep(time).await,
+                None => pending().await,
+            }
+        };
+        tokio::pin!(clock);
+        loop {
+            // Whatever has arrived comes first, as long as the broker has room for questions.
+            while question.is_none() {
+                match self.said(&mut inbox)? {
+                    None => break,
+                    Some(Step::On) => {}
+                    Some(Step::Ask(asks)) => question = Some(asks),
+                    Some(Step::Over(how)) => {
+                        // The process is only sure to be gone when there is something to kill it by.
+                        self.arrived(&mut started).await;
+                        return Ok(how);
+                    }
+                }
+            }
+            tokio::select! {
+                biased;
+                () = stops.cancel.cancelled() => {
+                    self.arrived(&mut started).await;
+                    return Ok(How::Died { why: "it was cancelled".into() });
+                }
+                () = &mut clock => {
+                    self.arrived(&mut started).await;
+                    return Ok(How::TimedOut);
+                }
+                () = zygote.gone.cancelled() => {
+                    return Ok(How::Died { why: "the Python process of all programs is gone".into() });
+                }
+                born = &mut started, if self.process.0.is_none() => match born {
+                    Ok(Ok(handle)) => self.process = Process(Some(handle)),
+                    Ok(Err(why)) => return Err(unavailable(&io::Error::other(why))),
+                    Err(_) => return Ok(How::Died { why: "the Python process of all programs is gone".into() }),
+                },
+                written = writer.write(&self.outbox[self.written..]), if self.written < self.outbox.len() => {
+                    // Where it does not read any more, reading from it says why.
+                    self.written = written.map_or(self.outbox.len(), |length| self.written + length);
+                    if self.written == self.outbox.len() {
+                        self.outbox = Vec::new();
+                        self.written = 0;
+                    }
+                }
+                Some((id, reply)) = answers.next(), if self.outbox.is_empty() => {
+                    if self.open.remove(&id).is_some() {
+                        self.outbox = encoded(id, reply)?;
+                    }
+                }
+                room = asked.reserve(), if question.is_some() => {
+                    if let Some((id, question)) = question.take().map(|asks| *asks) {
+                        let (reply, on_reply) = oneshot::channel();
+                        // How far the program is needs no answer.
+                        if !matches!(question, Question::Progress { .. }) {
+                            answers.push(answer(id, on_reply, self.opened(id)));
+                        }
+                        if let Ok(room) = room {
+                            room.send(Asked { question, reply });
+                        }
+                    }
+                }
+                read = reader.read_buf(&mut inbox), if question.is_none() => {
+                    if !matches!(read, Ok(1..)) {
+                        self.arrived(&mut started).await;
+                        return Ok(gone(zygote, ended).await);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the process over, if it was started, so that it can be ended.
+    async fn arrived(&mut self, started: &mut oneshot::Receiver<Result<OwnedFd, String>>) {
+        if self.process.0.is_none()
+            && let Ok(Ok(Ok(handle))) = tokio::time::timeout(PATIENCE, started).await
+        {
+            self.process = Process(Some(handle));
+        }
+    }
+
+    /// The next thing that was said, if it has arrived whole.
+    fn said(&mut self, inbox: &mut BytesMut) -> Result<Option<Step>, Unavailable> {
+        let broke = |why: String| Ok(Some(Step::Over(How::Broke { why })));
+        match frame::take(inbox) {
+            Err(why) => broke(why),
+            Ok(None) => Ok(None),
+            Ok(Some(Said::Output(text))) => {
+                self.print(&text);
+                if self.left_out > MOST_BEYOND {
+                    return broke("it prints on and on".into());
+                }
+                Ok(Some(Step::On))
+            }
+            Ok(Some(Said::Cancel { id })) => {
+                self.open.remove(&id);
+                Ok(Some(Step::On))
+            }
+            Ok(Some(Said::Question { id, question })) => {
+                if id <= self.last {
+                    return broke(format!("question {id} after question {}", self.last));
+                }
+                self.last = id;
+                if self.open.len() >= MOST_OPEN {
+                    return broke(format!("more than {MOST_OPEN} questions at once"));
+                }
+                Ok(Some(Step::Ask(Box::new((id, question)))))
+            }
+            Ok(Some(Said::Ending(ended))) => Ok(Some(Step::Over(match ended {
+                Ended::Finished { left_out } => self.counted(left_out, How::Finished),
+                Ended::Raised { traceback, left_out } => self.counted(left_out, How::Raised { traceback }),
+                Ended::Memory { left_out } => self.counted(left_out, How::OutOfMemory),
+                Ended::Broken { why } => How::Died { why: format!("it could not be run: {why}") },
+            }))),
+        }
+    }
+
+    fn counted(&mut self, left_out: u64, how: How) -> How {
+        self.left_out = self.left_out.saturating_add(left_out);
+        how
+    }
+
+    fn print(&mut self, text: &[u8]) {
+        let room = self.limits.output.saturating_sub(self.printed.len() as u64);
+        let fits = usize::try_from(room).map_or(text.len(), |room| room.min(text.len()));
+        self.printed.extend(&text[..fits]);
+        self.left_out += (text.len() - fits) as u64;
+    }
+
+    fn opened(&mut self, id: u64) -> oneshot::Receiver<()> {
+        let (wanted, unwanted) = oneshot::channel();
+        self.open.insert(id, wanted);
+        unwanted
+    }
+
+    fn ending(self, how: How) -> Ending {
+        let mut printed = self.printed;
+        let mut left_out = self.left_out;
+        if left_out > 0 {
+            // A letter that was cut in two is left out whole.
+            let whole = match std::str::from_utf8(&printed) {
+                Err(error) if error.error_len().is_none() => error.valid_up_to(),
+                _ => printed.len(),
+            };
+            left_out += (printed.len() - whole) as u64;
+            printed.truncate(whole);
+        }
+        let text = String::from_utf8(printed)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Ending { printed: Printed { text, left_out }, how }
+    }
+}
+
+/// Waits for an answer as long as the program does. Both go when one goes.
+async fn answer(
+    id: u64,
+    reply: oneshot::Receiver<Reply>,
+    unwanted: oneshot::Receiver<()>,
+) -> (u64, Option<Reply>) {
+    tokio::select! {
+        reply = reply => (id, reply.ok()),
+        // The sender is only ever dropped.
+        _ = unwanted => (id, None),
+    }
+}
+
+fn encoded(id: u64, reply: Option<Reply>) -> Result<Vec<u8>, Unavailable> {
+    let failed = |message: &str| {
+        let (message, kind) = (message.to_owned(), "execution_error".to_owned());
+        Reply::Failed(Failure { message, kind, tool: String::new(), details: None })
+    };
+    let reply = reply.unwrap_or_else(|| failed("nobody answers any more"));
+    let encode = |reply: &Reply| frame::reply(id, reply).map_err(|error| unavailable(&error.into()));
+    let frame = encode(&reply)?;
+    if frame.len() > LONGEST_REPLY {
+        return encode(&failed("the answer is too large for a program"));
+    }
+    Ok(frame)
+}
+
+/// The pipe is closed and nothing was said: what became of the process?
+async fn gone(zygote: &Zygote, ended: oneshot::Receiver<i32>) -> How {
+    let status = tokio::select! {
+        status = tokio::time::timeout(PATIENCE, ended) => status.ok().and_then(Result::ok),
+        () = zygote.gone.cancelled() => None,
+    };
+    let died = |why: &str| How::Died { why: why.into() };
+    let Some(status) = status else { return died("its process is gone") };
+    // As `wait` packs it: the signal in the low seven bits.
+    match status & 0x7f {
+        0 => died("its process ended without a word"),
+        9 => died("its process was killed"),
+        6 | 7 | 8 | 11 | 4 => died("Python crashed"),
+        24 => How::TimedOut,
+        25 => died("it wrote a file"),
+        31 => died("it made a forbidden system call"),
+        signal => How::Died { why: format!("its process was ended by signal {signal}") },
+    }
+}

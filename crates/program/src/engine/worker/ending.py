@@ -1,0 +1,116 @@
+"""How a program ended, in the words that Python has for it, with the program's own lines only."""
+
+import io
+import linecache
+import sys
+import traceback
+import types
+
+NAME = "<program>"
+LONGEST = 100_000
+HINT = (
+    "Hint: a tool call gives a coroutine until it is awaited; write `await` before it, as in `data = await tool(...)`.\n"
+)
+
+
+def remember(code):
+    """Lets tracebacks and warnings show the lines."""
+    linecache.cache[NAME] = (len(code), None, code.splitlines(True), NAME)
+
+
+def hide(home):
+    """Frames of this worker are no business of a program, also where it prints tracebacks itself."""
+
+    def hiding(walk):
+        def walked(*args):
+            for item in walk(*args):
+                frame = item[0]
+                if not frame.f_code.co_filename.startswith(home):
+                    yield item
+
+        return walked
+
+    for name in ("walk_tb", "_walk_tb_with_full_positions"):
+        if hasattr(traceback, name):
+            setattr(traceback, name, hiding(getattr(traceback, name)))
+
+
+def _own(tb):
+    """The part of a traceback that is in the program."""
+    frames = []
+    while tb is not None:
+        if tb.tb_frame.f_code.co_filename == NAME:
+            frames.append(tb)
+        tb = tb.tb_next
+    own = None
+    for tb in reversed(frames):
+        own = types.TracebackType(own, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    return own
+
+
+def _every(error):
+    """An exception and all that hang on it."""
+    seen, left = {}, [error]
+    while left:
+        one = left.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen[id(one)] = one
+        left += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+    return list(seen.values())
+
+
+def _suggestion(error):
+    """`Did you mean`, which before 3.12 only the interpreter's own printer says."""
+    if sys.version_info >= (3, 12) or not isinstance(error, (NameError, AttributeError)):
+        return ""
+    keep = error.__cause__, error.__context__, error.__suppress_context__, sys.stderr
+    sys.stderr = io.StringIO()
+    try:
+        error.__cause__ = error.__context__ = None
+        sys.__excepthook__(type(error), error, error.__traceback__)
+        said = sys.stderr.getvalue().rstrip("\n")
+    finally:
+        error.__cause__, error.__context__, error.__suppress_context__, sys.stderr = keep
+    _, found, rest = said.rpartition(". Did you mean: ")
+    return found + rest if found and "\n" not in rest else ""
+
+
+def words(error):
+    every = _every(error)
+    for one in every:
+        one.__traceback__ = _own(one.__traceback__)
+    told = traceback.TracebackException(type(error), error, error.__traceback__, compact=True) if (
+        sys.version_info >= (3, 10)
+    ) else traceback.TracebackException(type(error), error, error.__traceback__)
+    _suggest(told, error)
+    text = "".join(told.format())
+    if isinstance(error, (TypeError, AttributeError)) and "'coroutine' object" in str(error):
+        text += HINT
+    if len(text) > LONGEST:
+        left_out = len(text) - LONGEST
+        half = LONGEST // 2
+        text = "%s\n[... %d characters left out ...]\n%s" % (text[:half], left_out, text[-half:])
+    return text
+
+
+def _suggest(told, error):
+    pairs, seen = [(told, error)], set()
+    while pairs:
+        one, of = pairs.pop()
+        if one is None or of is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        suffix = _suggestion(of)
+        if suffix and hasattr(one, "_str"):
+            one._str += suffix
+        pairs += [(one.__cause__, of.__cause__), (one.__context__, of.__context__)]
+
+
+def of_exit(error):
+    """What `sys.exit` means: nothing, or the words of a failure."""
+    if error.code is None or error.code == 0 and isinstance(error.code, int):
+        return None
+    if isinstance(error.code, int):
+        return "SystemExit: %d\n" % error.code
+    return "%s\n" % (error.code,)

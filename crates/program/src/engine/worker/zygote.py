@@ -1,0 +1,91 @@
+"""The process that every program is a fork of: it loads the standard library once, and never runs a line of a program.
+
+It is the first process of its process namespace, so that all programs die with it. What it reads comes from the engine.
+"""
+
+import gc
+import json
+import os
+import select
+import socket
+import sys
+
+SETTINGS = json.loads(sys.argv[1])
+sys.path.insert(0, SETTINGS["home"])
+
+from _program import confine, run  # noqa: E402
+
+sys.path.remove(SETTINGS["home"])
+
+CONTROL = 0
+
+
+def preload():
+    """Imports what scripts use, so that a fork finds it there; returns the names that were found."""
+    import importlib
+
+    found = []
+    for name in SETTINGS["preload"]:
+        try:
+            importlib.import_module(name)
+            found.append(name)
+        except ImportError:
+            pass
+    return found
+
+
+def main():
+    if "environment" not in SETTINGS["without"]:
+        os.environ.clear()
+    modules = preload()
+    run.prepare()
+    missing = confine.zygote(SETTINGS)
+    control = socket.socket(fileno=CONTROL)
+    poll = select.poll()
+    poll.register(CONTROL, select.POLLIN)
+    running = {}
+    hello = {
+        "hello": {
+            "version": "%d.%d.%d" % sys.version_info[:3],
+            "modules": modules,
+            "missing": missing,
+            "without": SETTINGS["without"],
+        }
+    }
+    control.sendall(json.dumps(hello).encode())
+    gc.disable()
+    gc.collect()
+    gc.freeze()
+    while True:
+        for descriptor, _ in poll.poll():
+            if descriptor != CONTROL:
+                number, pid = running.pop(descriptor)
+                poll.unregister(descriptor)
+                os.close(descriptor)
+                _, status = os.waitpid(pid, 0)
+                control.sendall(b'{"ended":{"id":%d,"status":%d}}' % (number, status))
+                continue
+            message, descriptors, _, _ = socket.recv_fds(control, 4096, 1)
+            if not message:
+                return
+            order = json.loads(message)
+            (pipe,) = descriptors
+            try:
+                pid = os.fork()
+            except OSError as error:
+                os.close(pipe)
+                refused = {"refused": {"id": order["id"], "why": str(error)}}
+                control.sendall(json.dumps(refused).encode())
+                continue
+            if pid == 0:
+                # Never returns, whatever the program does.
+                run.child(SETTINGS, order, pipe)
+            os.close(pipe)
+            handle = os.pidfd_open(pid)
+            running[handle] = (order["id"], pid)
+            poll.register(handle, select.POLLIN)
+            socket.send_fds(control, [b'{"started":{"id":%d}}' % order["id"]], [handle])
+
+
+main()
+os._exit(0)

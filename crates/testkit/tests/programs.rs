@@ -1,0 +1,7 @@
+//! Programs in the sandbox, by the launcher of the kit, which differs from the product's only in that it can leave layers
+//! out.
+
+#[path = "programs/fixture.rs"]
+mod fixture;
+#[path = "programs/running.rs"]
+mod running;

@@ -1,0 +1,34 @@
+//! An engine, and somebody who answers what its programs ask.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toolyard_program::{Asked, Ending, Engine, EngineSettings, Layer, Limits, Program, Unavailable};
+
+pub(crate) fn engine() -> Arc<Engine> {
+    engine_without(&[])
+}
+
+pub(crate) fn engine_without(without: &[Layer]) -> Arc<Engine> {
+    Engine::new(EngineSettings {
+        launcher: vec![env!("CARGO_BIN_EXE_toolyard-sandbox").into()],
+        python: None,
+        without: without.to_vec(),
+    })
+}
+
+pub(crate) fn limits() -> Limits {
+    Limits { time: Duration::from_secs(20), memory: 256 << 20, output: 1 << 20 }
+}
+
+pub(crate) fn program(code: &str) -> Program {
+    Program { code: code.into(), faces: Vec::new(), limits: limits() }
+}
+
+/// Runs a program that asks nothing.
+pub(crate) async fn run(engine: &Engine, code: &str) -> Result<Ending, Unavailable> {
+    let (asked, _nobody): (mpsc::Sender<Asked>, _) = mpsc::channel(1);
+    engine.run(program(code), asked, CancellationToken::new()).await
+}
