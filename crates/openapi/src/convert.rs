@@ -1,10 +1,38 @@
 //! A document becomes operations, each with its tool. Every sound operation of a document comes out; what does not, and
 //! what was changed on the way, is reported.
 
-use std::collections::BTreeMap;
+mod answer;
+mod bank;
+mod body;
+mod describe;
+mod filter;
+mod keywords;
+mod kinds;
+mod names;
+mod pack;
+mod parameters;
+mod paths;
+mod pattern;
+mod schema;
+mod servers;
+mod shapes;
+mod spot;
+mod tool;
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::{Map, Value};
 
 use crate::document::Document;
 use crate::operation::{Diagnostic, Operation, Scheme};
+use filter::{Candidate, Kept};
+use names::Named;
+use schema::Schemas;
+use spot::At;
+use tool::Source;
+
+/// The dialect of every schema that is made here.
+const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
 /// How a document becomes tools.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -73,15 +101,85 @@ pub struct Conversion {
     pub weight: usize,
 }
 
-/// Turns every operation of a document into a tool and the table behind it.
+/// Turns every operation of a document into a tool and the table behind it. Takes a while for large documents: not for
+/// a thread that others wait for.
 pub fn convert(document: &Document, settings: &ConvertSettings) -> Conversion {
-    let _ = settings;
-    Conversion {
-        title: String::new(),
-        version: String::new(),
-        operations: Vec::new(),
-        schemes: Vec::new(),
-        diagnostics: document.diagnostics.clone(),
-        weight: 0,
+    let mut schemas = Schemas::new(document);
+    let empty = Map::new();
+    let root = document.value().as_object().unwrap_or(&empty);
+    let schemes = schemas.schemes(root);
+    let sources = schemas.sources();
+    let named: Vec<Named<'_>> = sources
+        .iter()
+        .map(|source| Named { id: source.id, method: source.method.as_str(), path: source.path })
+        .collect();
+    let names = renamed(&sources, names::names(&named), settings);
+    let mut operations = Vec::with_capacity(sources.len());
+    for (source, name) in sources.iter().zip(names) {
+        schemas.report.operation = Some(source.label());
+        let candidate = Candidate {
+            method: source.method.as_str(),
+            path: source.path,
+            id: source.id,
+            tags: &source.tags,
+            operation: source.members,
+            item: source.item,
+        };
+        match filter::keep(&settings.filters, &candidate) {
+            Kept::In => operations.push(schemas.operation(source, name, &schemes, settings)),
+            Kept::Filtered => {}
+            Kept::Hidden(extension) => {
+                let message = format!("`{extension}` hides this operation; it is no tool");
+                schemas.report.note(&At::of(&source.target), "hidden", message);
+            }
+        }
     }
+    schemas.report.operation = None;
+    let weight = operations.iter().map(|operation| operation.definition.get().len() + 1).sum::<usize>() + 1;
+    if weight > settings.budgets.heavy_bytes {
+        let message = format!(
+            "{} tools weigh {} KiB as a list; filters, or a search instead of the list, keep a model's context small",
+            operations.len(),
+            weight >> 10
+        );
+        schemas.report.warn(&At::new(0, ""), "heavy", message);
+    }
+    if operations.is_empty() {
+        schemas.report.warn(&At::new(0, "/paths"), "no-tools", "not one operation became a tool");
+    }
+    let info = |key: &str| match root.get("info").and_then(|info| info.get(key)) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => String::new(),
+    };
+    Conversion {
+        title: info("title"),
+        version: info("version"),
+        operations,
+        schemes,
+        diagnostics: schemas.report.end(),
+        weight,
+    }
+}
+
+/// The names that the settings give; one that is taken or cannot be a name is made so that it can.
+fn renamed(sources: &[Source<'_>], names: Vec<String>, settings: &ConvertSettings) -> Vec<String> {
+    let mut taken: HashSet<String> = names.iter().cloned().collect();
+    let mut settled = Vec::with_capacity(names.len());
+    for (source, name) in sources.iter().zip(names) {
+        let Some(wanted) = settings.said(source, &name, &settings.renames) else {
+            settled.push(name);
+            continue;
+        };
+        let fine = |character: char| {
+            if character.is_ascii_alphanumeric() || "_-".contains(character) { character } else { '_' }
+        };
+        let wanted = names::shortened(&wanted.chars().map(fine).collect::<String>());
+        let hashed = names::shortened(&format!("{wanted}_{}", names::short_hash(&source.label())));
+        taken.remove(&name);
+        let chosen =
+            [wanted, hashed, name].into_iter().find(|name| !name.is_empty() && taken.insert(name.clone()));
+        settled.push(chosen.unwrap_or_default());
+    }
+    settled
 }

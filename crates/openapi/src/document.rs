@@ -15,7 +15,9 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::operation::Diagnostic;
-pub(crate) use locate::{Index, Target};
+pub(crate) use locate::{Index, Target, push_segment};
+pub(crate) use scalar::number;
+pub(crate) use text::kind;
 
 /// Where a document is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ pub(super) fn plain(text: &str) -> Value {
 }
 
 /// A number of the core schema. What is beyond the range of a double becomes the largest one, since JSON has no infinity.
-pub(super) fn number(text: &str) -> Option<Number> {
+pub(crate) fn number(text: &str) -> Option<Number> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, text.get(1..)?),
         b'+' => (false, text.get(1..)?),

@@ -1,0 +1,231 @@
+//! The schemas that others refer to. Each is converted once for requests and once for answers, kept as text, and put
+//! into the `definitions` of every tool that needs it.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::keywords::cut;
+use super::names::short_hash;
+use super::schema::{Direction, Schemas};
+use super::spot::At;
+use crate::document::{Document, Target};
+
+/// One of the schemas that others refer to.
+pub(super) type Key = usize;
+
+#[derive(Debug, Default)]
+pub(super) struct Bank {
+    by_target: HashMap<Target, Key>,
+    entries: Vec<Entry>,
+    /// Where references lead, by file; none for those that lead nowhere.
+    references: Vec<HashMap<String, Option<Key>>>,
+    names: HashMap<String, Key>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    target: Target,
+    name: String,
+    pieces: [Option<Rc<Piece>>; 2],
+    /// What this one says about the very same value, by reference.
+    beside: Option<Rc<Vec<Key>>>,
+}
+
+/// A converted schema, and what it refers to.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) value: Value,
+    pub(super) text: String,
+    pub(super) needs: Vec<Key>,
+}
+
+/// Why a reference is not one.
+pub(super) enum Astray {
+    Dangling(String),
+    Cycle,
+}
+
+const MOST_HOPS: usize = 64;
+
+impl Bank {
+    pub(super) fn name(&self, key: Key) -> &str {
+        self.entries.get(key).map_or("", |entry| &entry.name)
+    }
+
+    pub(super) fn by_name(&self, name: &str) -> Option<Key> {
+        self.names.get(name).copied()
+    }
+
+    /// The schema that a reference means: the end of the chain, if one reference leads to another.
+    pub(super) fn look_up(
+        &mut self,
+        document: &Document,
+        part: usize,
+        reference: &str,
+    ) -> Result<Key, Astray> {
+        if let Some(Some(key)) = self.references.get(part).and_then(|known| known.get(reference)) {
+            return Ok(*key);
+        }
+        let mut target = document.index.find(&document.parts, part, reference).map_err(Astray::Dangling)?;
+        let mut hops = 0;
+        while let Some(next) = only_a_reference(value_at(document, &target)) {
+            hops += 1;
+            if hops > MOST_HOPS {
+                return Err(Astray::Cycle);
+            }
+            target = document.index.find(&document.parts, target.part, next).map_err(Astray::Dangling)?;
+        }
+        let key = self.enter(target);
+        if self.references.len() <= part {
+            self.references.resize_with(part + 1, HashMap::new);
+        }
+        if let Some(known) = self.references.get_mut(part) {
+            known.insert(reference.to_owned(), Some(key));
+        }
+        Ok(key)
+    }
+
+    fn enter(&mut self, target: Target) -> Key {
+        if let Some(key) = self.by_target.get(&target) {
+            return *key;
+        }
+        let mut name = plain_name(&target.pointer);
+        if self.names.contains_key(&name) {
+            name = format!("{name}_{}", short_hash(&format!("{} {}", target.part, target.pointer)));
+        }
+        let key = self.entries.len();
+        self.names.insert(name.clone(), key);
+        self.by_target.insert(target.clone(), key);
+        self.entries.push(Entry { target, name, pieces: [None, None], beside: None });
+        key
+    }
+
+    pub(super) fn target(&self, key: Key) -> Option<&Target> {
+        self.entries.get(key).map(|entry| &entry.target)
+    }
+
+    fn kept(&self, key: Key, direction: Direction) -> Option<Rc<Piece>> {
+        self.entries.get(key).and_then(|entry| entry.pieces.get(direction as usize)).cloned().flatten()
+    }
+
+    fn keep(&mut self, key: Key, direction: Direction, piece: Rc<Piece>) {
+        if let Some(place) =
+            self.entries.get_mut(key).and_then(|entry| entry.pieces.get_mut(direction as usize))
+        {
+            *place = Some(piece);
+        }
+    }
+}
+
+impl Schemas<'_> {
+    /// The converted schema behind a key.
+    pub(super) fn piece(&mut self, key: Key, direction: Direction) -> Rc<Piece> {
+        if let Some(piece) = self.bank.kept(key, direction) {
+            return piece;
+        }
+        let target = self.bank.target(key).cloned().unwrap_or(Target { part: 0, pointer: String::new() });
+        let found = value_at(self.document, &target);
+        let before = std::mem::take(&mut self.needs);
+        let value = match found {
+            Some(value) => self.within(key, |schemas| schemas.schema(value, &At::of(&target), direction)),
+            None => Value::Object(serde_json::Map::new()),
+        };
+        let needs = std::mem::replace(&mut self.needs, before);
+        let text = value.to_string();
+        let piece = Rc::new(Piece { value, text, needs });
+        self.bank.keep(key, direction, piece.clone());
+        piece
+    }
+
+    /// Whether a schema, by references alone, comes back to the same value: checking it would never end.
+    pub(super) fn comes_back(&mut self, from: Key, to: Key) -> bool {
+        let mut waiting = vec![from];
+        let mut seen = HashSet::from([from]);
+        while let Some(key) = waiting.pop() {
+            if key == to {
+                return true;
+            }
+            for next in self.beside(key).iter() {
+                if seen.insert(*next) {
+                    waiting.push(*next);
+                }
+            }
+        }
+        false
+    }
+
+    fn beside(&mut self, key: Key) -> Rc<Vec<Key>> {
+        if let Some(known) = self.bank.entries.get(key).and_then(|entry| entry.beside.clone()) {
+            return known;
+        }
+        let mut keys = Vec::new();
+        if let Some(target) = self.bank.target(key).cloned()
+            && let Some(value) = value_at(self.document, &target)
+        {
+            self.beside_in(value, target.part, &mut keys);
+        }
+        let keys = Rc::new(keys);
+        if let Some(entry) = self.bank.entries.get_mut(key) {
+            entry.beside = Some(keys.clone());
+        }
+        keys
+    }
+
+    fn beside_in(&mut self, value: &Value, part: usize, keys: &mut Vec<Key>) {
+        let Some(members) = value.as_object() else { return };
+        if let Some(reference) =
+            members.get("$ref").or_else(|| members.get("$dynamicRef")).and_then(Value::as_str)
+            && let Ok(key) = self.bank.look_up(self.document, part, reference)
+        {
+            keys.push(key);
+        }
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            for branch in members.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+                self.beside_in(branch, part, keys);
+            }
+        }
+        for keyword in ["not", "if", "then", "else"] {
+            if let Some(branch) = members.get(keyword) {
+                self.beside_in(branch, part, keys);
+            }
+        }
+        for keyword in ["dependentSchemas", "dependencies"] {
+            for branch in
+                members.get(keyword).and_then(Value::as_object).into_iter().flat_map(|map| map.values())
+            {
+                self.beside_in(branch, part, keys);
+            }
+        }
+    }
+}
+
+pub(super) fn value_at<'d>(document: &'d Document, target: &Target) -> Option<&'d Value> {
+    document.parts.get(target.part).and_then(|part| part.value.pointer(&target.pointer))
+}
+
+/// Where a schema leads that says nothing itself.
+fn only_a_reference(value: Option<&Value>) -> Option<&str> {
+    let members = value?.as_object()?;
+    let reference = members.get("$ref")?.as_str()?;
+    members.keys().all(|key| key == "$ref" || key.starts_with("x-")).then_some(reference)
+}
+
+/// A name for `definitions` that needs no encoding anywhere.
+fn plain_name(pointer: &str) -> String {
+    let last = pointer.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
+    let plain: String = last
+        .chars()
+        .map(
+            |character| {
+                if character.is_ascii_alphanumeric() || "._-".contains(character) { character } else { '_' }
+            },
+        )
+        .collect();
+    if plain.trim_matches('_').is_empty() {
+        format!("schema_{}", short_hash(pointer))
+    } else {
+        cut(&plain, 80).replace(" …", "_")
+    }
+}

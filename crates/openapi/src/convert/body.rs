@@ -1,0 +1,424 @@
+//! The request's body. One rule: it is the property `body`; a body that is a plain object, and has no member in common with
+//! the parameters, is spread out into one property for each member instead.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::bank::value_at;
+use super::parameters::{Parameter, dressed, style};
+use super::schema::{Direction, Schemas};
+use super::spot::{At, follow};
+use crate::document::Target;
+use crate::operation::{Body, Encoding, FieldEncoding};
+
+type Members = Map<String, Value>;
+
+/// The body, before its properties have names.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) body: Body,
+    pub(super) whole: Whole,
+    pub(super) spread: Option<Vec<Member>>,
+}
+
+/// The body as one property.
+#[derive(Debug)]
+pub(super) struct Whole {
+    /// Where its schema is; the conversion waits until it is known that it is needed.
+    source: Option<Target>,
+    ready: Value,
+    words: Members,
+}
+
+impl Whole {
+    /// Whether there is no whole: Swagger's forms are made of single fields.
+    pub(super) fn is_form(&self) -> bool {
+        self.source.is_none() && self.ready == json!({"type": "object"})
+    }
+}
+
+/// One member of a body that is spread out.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) wire_name: String,
+    pub(super) schema: Value,
+    pub(super) required: bool,
+    /// What the schema refers to.
+    pub(super) needs: Vec<usize>,
+}
+
+/// How good a media type is to make a body of, and how that is written. Lower is better.
+pub(super) fn rank(media_type: &str) -> (u8, Option<Encoding>) {
+    let bare = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match bare.as_str() {
+        "application/json" => (0, Some(Encoding::Json)),
+        "text/json" | "application/*" | "*/*" => (2, Some(Encoding::Json)),
+        "application/x-www-form-urlencoded" => (3, Some(Encoding::Form)),
+        "multipart/form-data" => (4, Some(Encoding::Multipart)),
+        "application/x-ndjson" | "application/jsonl" | "application/json-seq" | "application/x-jsonlines" => {
+            (6, Some(Encoding::Text))
+        }
+        "application/xml" | "application/yaml" | "application/x-yaml" | "application/graphql" => {
+            (6, Some(Encoding::Text))
+        }
+        "application/javascript" | "application/sql" => (6, Some(Encoding::Text)),
+        "application/octet-stream" | "application/pdf" | "application/zip" | "application/gzip" => {
+            (8, Some(Encoding::Bytes))
+        }
+        other if other.ends_with("+json") => (1, Some(Encoding::Json)),
+        other if other.ends_with("+xml") || other.ends_with("+yaml") => (6, Some(Encoding::Text)),
+        other if other.starts_with("text/") => (5, Some(Encoding::Text)),
+        other if other.starts_with("multipart/") => (7, Some(Encoding::Multipart)),
+        other if ["image/", "audio/", "video/", "font/"].iter().any(|start| other.starts_with(start)) => {
+            (8, Some(Encoding::Bytes))
+        }
+        _ => (9, None),
+    }
+}
+
+impl<'d> Schemas<'d> {
+    /// The body of an OpenAPI 3 operation.
+    pub(super) fn request_body(&mut self, operation: &'d Members, at: &At<'_>) -> Option<Planned> {
+        let value = operation.get("requestBody").filter(|value| !value.is_null())?;
+        let here = at.key("requestBody");
+        let found = follow(self.document, &mut self.report, value, &here, "the body")?;
+        let here = At::of(&found.target);
+        let required = found.members.get("required") == Some(&Value::Bool(true));
+        let mut words = Members::new();
+        super::keywords::words(found.members, &[], &mut words);
+        words.remove("title");
+        let content = match found.members.get("content") {
+            Some(Value::Object(content)) if !content.is_empty() => content,
+            _ => {
+                self.report.warn(
+                    &here,
+                    "no-content",
+                    "the body does not say what it is made of; JSON is assumed",
+                );
+                let whole = Whole { source: None, ready: json!({}), words };
+                return Some(Planned {
+                    body: body("application/json", Encoding::Json, required),
+                    whole,
+                    spread: None,
+                });
+            }
+        };
+        let here = here.key("content");
+        let (media_type, described) = self.best(content, &here)?;
+        let here = here.key(media_type);
+        let described = follow(self.document, &mut self.report, described, &here, "a media type");
+        let media_target = described.as_ref().map_or_else(|| here.target(), |found| found.target.clone());
+        let here = At::of(&media_target);
+        static NOTHING: Value = Value::Null;
+        let described = value_at(self.document, &media_target).unwrap_or(&NOTHING);
+        let schema_target = here.key("schema").target();
+        // 3.2 describes the items of a stream; all of them together are an array.
+        if described.get("schema").is_none() && described.get("itemSchema").is_some() {
+            self.report.note(&here, "item-schema", "a stream of items is one text here");
+        }
+        let schema = described.get("schema");
+        let encoding = rank(media_type).1.unwrap_or_else(|| self.guessed(schema, here.part));
+        let sent = if media_type.contains('*') { "application/json" } else { media_type };
+        let mut plan = self.planned(body(sent, encoding, required), schema.map(|_| schema_target), words);
+        self.fields(described, &here, &mut plan);
+        Some(plan)
+    }
+
+    /// A media type that nobody knows is JSON if its schema is an object or a list, text if it is a text.
+    fn guessed(&mut self, schema: Option<&Value>, part: usize) -> Encoding {
+        let kind = schema.and_then(|schema| self.kind_of(schema, part, 8));
+        match kind.as_deref() {
+            Some("object" | "array") => Encoding::Json,
+            Some("string") if schema.is_some_and(|schema| !is_binary(schema)) => Encoding::Text,
+            _ => Encoding::Bytes,
+        }
+    }
+
+    /// The `type` at the end of a schema's references.
+    pub(super) fn kind_of(&mut self, schema: &Value, part: usize, hops: usize) -> Option<String> {
+        if hops == 0 {
+            return None;
+        }
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            let key = self.bank.look_up(self.document, part, reference).ok()?;
+            let target = self.bank.target(key)?.clone();
+            return self.kind_of(value_at(self.document, &target)?, target.part, hops - 1);
+        }
+        let stated = schema.get("type").and_then(Value::as_str).map(str::to_owned);
+        stated.or_else(|| schema.get("properties").map(|_| "object".to_owned()))
+    }
+
+    /// The best of several media types; which one it was is noted.
+    fn best<'c>(&mut self, content: &'c Members, at: &At<'_>) -> Option<(&'c str, &'c Value)> {
+        let best = content.iter().min_by_key(|(media_type, _)| rank(media_type).0)?;
+        if content.len() > 1 {
+            let all: Vec<&str> = content.keys().map(String::as_str).collect();
+            let message = format!("the body is sent as {}, one of {}", best.0, all.join(", "));
+            self.report.note(at, "one-of-several", message);
+        }
+        Some((best.0.as_str(), best.1))
+    }
+
+    fn planned(&mut self, mut body: Body, schema: Option<Target>, words: Members) -> Planned {
+        let ready = match body.encoding {
+            Encoding::Text => Some(text_schema(&body.media_type)),
+            Encoding::Bytes => Some(bytes_schema()),
+            Encoding::Json | Encoding::Form | Encoding::Multipart => None,
+        };
+        let Some(target) = schema.filter(|_| ready.is_none()) else {
+            let ready = ready.unwrap_or_else(|| json!({}));
+            return Planned { body, whole: Whole { source: None, ready, words }, spread: None };
+        };
+        let spread = self.spread(&target, &mut body);
+        let whole = Whole { source: Some(target), ready: json!({}), words };
+        Planned { body, whole, spread }
+    }
+
+    /// The members of a body that is a plain object, if it is one.
+    fn spread(&mut self, target: &Target, body: &mut Body) -> Option<Vec<Member>> {
+        const FINE: [&str; 14] = [
+            "type",
+            "properties",
+            "required",
+            "title",
+            "description",
+            "example",
+            "examples",
+            "additionalProperties",
+            "externalDocs",
+            "xml",
+            "default",
+            "$schema",
+            "$id",
+            "deprecated",
+        ];
+        let value = value_at(self.document, target)?;
+        let found = follow(self.document, &mut self.report, value, &At::of(target), "the body's schema")?;
+        let schema = found.members;
+        let Some(Value::Object(properties)) = schema.get("properties") else { return None };
+        let plain = schema.keys().all(|key| FINE.contains(&key.as_str()) || key.starts_with("x-"));
+        let object = matches!(schema.get("type"), None | Some(Value::String(_)))
+            && schema.get("type").and_then(Value::as_str).is_none_or(|kind| kind == "object");
+        let closed = matches!(schema.get("additionalProperties"), None | Some(Value::Bool(false)));
+        let nullable = schema.get("x-nullable") == Some(&Value::Bool(true));
+        let names: Vec<&str> = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        // If the whole may be left out although it has to have members, only `body` can say so.
+        let says = body.required || names.is_empty();
+        // A name that has no property is something that only the whole can have.
+        let known = names.iter().all(|name| properties.contains_key(*name));
+        if !plain || !object || !closed || nullable || !says || !known || properties.is_empty() {
+            self.file_fields(properties, found.target.part, body);
+            return None;
+        }
+        self.file_fields(properties, found.target.part, body);
+        let at = At::of(&found.target);
+        let here = at.key("properties");
+        let mut members = Vec::new();
+        for (name, property) in properties {
+            if self.is_hidden(property, at.part, Direction::Input) {
+                continue;
+            }
+            let before = std::mem::take(&mut self.needs);
+            let file = body.fields.get(name).is_some_and(|field| field.file);
+            let schema = if file {
+                file_schema(property)
+            } else {
+                self.inner(property, &here.key(name), Direction::Input)
+            };
+            let needs = std::mem::replace(&mut self.needs, before);
+            members.push(Member {
+                wire_name: name.clone(),
+                schema,
+                required: names.contains(&name.as_str()),
+                needs,
+            });
+        }
+        (!members.is_empty()).then_some(members)
+    }
+
+    fn file_fields(&mut self, properties: &Members, part: usize, body: &mut Body) {
+        if body.encoding != Encoding::Multipart {
+            return;
+        }
+        for (name, property) in properties {
+            if self.is_file(property, part, 8) {
+                body.fields.entry(name.clone()).or_default().file = true;
+            }
+        }
+    }
+
+    fn is_file(&mut self, schema: &Value, part: usize, hops: usize) -> bool {
+        if hops == 0 {
+            return false;
+        }
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            let Ok(key) = self.bank.look_up(self.document, part, reference) else { return false };
+            let Some(target) = self.bank.target(key).cloned() else { return false };
+            let Some(value) = value_at(self.document, &target) else { return false };
+            return self.is_file(value, target.part, hops - 1);
+        }
+        is_binary(schema) || schema.get("items").is_some_and(|items| self.is_file(items, part, hops - 1))
+    }
+
+    /// What the `encoding` of a form says about its fields.
+    fn fields(&mut self, described: &Value, at: &At<'_>, plan: &mut Planned) {
+        let Some(Value::Object(encodings)) = described.get("encoding") else { return };
+        for (name, encoding) in encodings {
+            let field: &mut FieldEncoding = plan.body.fields.entry(name.clone()).or_default();
+            let content_type = encoding.get("contentType").and_then(Value::as_str);
+            field.content_type = content_type.map(str::to_owned);
+            if let Some(named) = encoding.get("style").and_then(Value::as_str) {
+                field.style = style(named);
+                if field.style.is_none() {
+                    let here = at.key("encoding");
+                    self.report.warn(
+                        &here.key(name),
+                        "unknown-style",
+                        format!("`{named}` is no style; it was left out"),
+                    );
+                }
+            }
+            field.explode = encoding.get("explode").and_then(Value::as_bool);
+            field.allow_reserved = encoding.get("allowReserved") == Some(&Value::Bool(true));
+        }
+    }
+
+    /// The body of a Swagger operation: one parameter that is all of it, or the fields of a form.
+    pub(super) fn swagger_body(
+        &mut self,
+        parameters: &[Parameter<'d>],
+        consumes: &[String],
+    ) -> Option<Planned> {
+        use super::parameters::Kind;
+        let required =
+            |parameter: &Parameter<'_>| parameter.members.get("required") == Some(&Value::Bool(true));
+        if let Some(parameter) = parameters.iter().find(|parameter| parameter.kind == Kind::Body) {
+            let media_type = consumes
+                .iter()
+                .min_by_key(|media_type| rank(media_type).0)
+                .map_or("application/json", String::as_str);
+            let schema = parameter.members.get("schema");
+            let at = At::of(&parameter.target);
+            let target = schema.map(|_| at.key("schema").target());
+            // A Swagger body is JSON unless its schema is a text that is consumed as something else.
+            let encoding = match rank(media_type).1 {
+                Some(Encoding::Form | Encoding::Multipart) => Encoding::Json,
+                Some(encoding) => encoding,
+                None => self.guessed(schema, at.part),
+            };
+            let media_type = if encoding == Encoding::Json && rank(media_type).0 > 1 && rank(media_type).0 < 9
+            {
+                "application/json"
+            } else {
+                media_type
+            };
+            let mut words = Members::new();
+            super::keywords::words(parameter.members, &[], &mut words);
+            return Some(self.planned(body(media_type, encoding, required(parameter)), target, words));
+        }
+        let fields: Vec<&Parameter<'d>> =
+            parameters.iter().filter(|parameter| parameter.kind == Kind::FormField).collect();
+        if fields.is_empty() {
+            return None;
+        }
+        let is_file = |parameter: &&Parameter<'_>| {
+            parameter.members.get("type").and_then(Value::as_str) == Some("file")
+        };
+        let multipart = fields.iter().any(is_file)
+            || (consumes.iter().any(|media_type| media_type.starts_with("multipart/"))
+                && !consumes.iter().any(|media_type| rank(media_type).1 == Some(Encoding::Form)));
+        let (media_type, encoding) = if multipart {
+            ("multipart/form-data", Encoding::Multipart)
+        } else {
+            ("application/x-www-form-urlencoded", Encoding::Form)
+        };
+        let mut body = body(media_type, encoding, fields.iter().any(|field| required(field)));
+        let mut members = Vec::new();
+        for field in fields {
+            let before = std::mem::take(&mut self.needs);
+            let schema = if is_file(&field) {
+                body.fields.entry(field.wire_name.clone()).or_default().file = true;
+                file_schema(&Value::Object(field.members.clone()))
+            } else {
+                let (schema, writing) = self.written(field, crate::operation::Place::Query);
+                if schema.get("type").and_then(Value::as_str) == Some("array") {
+                    let encoding = body.fields.entry(field.wire_name.clone()).or_default();
+                    encoding.style = Some(writing.style);
+                    encoding.explode = Some(writing.explode);
+                }
+                dressed(schema, field.members)
+            };
+            let needs = std::mem::replace(&mut self.needs, before);
+            members.push(Member {
+                wire_name: field.wire_name.clone(),
+                schema,
+                required: required(field),
+                needs,
+            });
+        }
+        let whole = Whole { source: None, ready: json!({"type": "object"}), words: Members::new() };
+        Some(Planned { body, whole, spread: Some(members) })
+    }
+
+    /// The schema of a body that stays one property.
+    pub(super) fn whole_schema(&mut self, whole: Whole) -> Value {
+        let schema = match whole.source {
+            Some(target) => match value_at(self.document, &target) {
+                Some(value) => self.inner(value, &At::of(&target), Direction::Input),
+                None => whole.ready,
+            },
+            None => whole.ready,
+        };
+        super::parameters::wrapped(schema, whole.words)
+    }
+}
+
+fn body(media_type: &str, encoding: Encoding, required: bool) -> Body {
+    Body { media_type: media_type.to_owned(), encoding, required, fields: BTreeMap::new() }
+}
+
+fn is_binary(schema: &Value) -> bool {
+    let is = |key: &str, values: &[&str]| {
+        schema.get(key).and_then(Value::as_str).is_some_and(|value| values.contains(&value))
+    };
+    let typed = schema.get("contentMediaType").and_then(Value::as_str);
+    is("format", &["binary", "base64", "byte", "file"])
+        || is("type", &["file"])
+        || typed.is_some_and(|media_type| rank(media_type).1 == Some(Encoding::Bytes))
+}
+
+fn text_schema(media_type: &str) -> Value {
+    json!({"type": "string", "contentMediaType": media_type})
+}
+
+fn bytes_schema() -> Value {
+    json!({"type": "string", "contentEncoding": "base64", "description": "The bytes, as base64 or as a data: URI."})
+}
+
+/// A file of a form: its bytes, or those with a name and a type.
+fn file_schema(source: &Value) -> Value {
+    let one = json!({"anyOf": [
+        {"type": "string", "contentEncoding": "base64"},
+        {"type": "object", "properties": {
+            "data": {"type": "string", "contentEncoding": "base64"},
+            "filename": {"type": "string"},
+            "content_type": {"type": "string"}
+        }, "required": ["data"], "additionalProperties": false}
+    ]});
+    let mut words = Members::new();
+    let remarks = [
+        "A file: its bytes as base64 or as a data: URI, or an object with `data`, `filename` and `content_type`.",
+    ];
+    if let Value::Object(source) = source {
+        super::keywords::words(source, &remarks.map(str::to_owned), &mut words);
+    }
+    let list = source.get("type").and_then(Value::as_str) == Some("array") || source.get("items").is_some();
+    super::parameters::wrapped(if list { json!({"type": "array", "items": one}) } else { one }, words)
+}

@@ -1,0 +1,101 @@
+//! The words about a tool: its title and its description, for people and for models.
+
+use serde_json::{Map, Value};
+
+use super::keywords::cut;
+use super::parameters::{Kind, Parameter};
+use super::spot::Found;
+use crate::operation::Place;
+
+type Members = Map<String, Value>;
+
+fn text<'a>(members: &'a Members, key: &str) -> &'a str {
+    members.get(key).and_then(Value::as_str).unwrap_or_default().trim()
+}
+
+/// The summary, else the operationId in words, else method and path.
+pub(super) fn title(operation: &Members, id: Option<&str>, method: &str, path: &str) -> String {
+    let summary = text(operation, "summary");
+    if !summary.is_empty() {
+        return cut(&one_line(summary), 200);
+    }
+    let words = super::names::snake_case(id.unwrap_or_default()).replace('_', " ");
+    let mut characters = words.chars();
+    match characters.next() {
+        Some(first) => cut(&format!("{}{}", first.to_ascii_uppercase(), characters.as_str()), 200),
+        None => cut(&format!("{method} {path}"), 200),
+    }
+}
+
+/// What the operation does, what it takes and what it answers, cut where it gets too long.
+pub(super) fn description(
+    operation: &Members,
+    item: &Members,
+    parameters: &[Parameter<'_>],
+    responses: &[(&str, Found<'_>)],
+    most: usize,
+) -> String {
+    let mut said = String::new();
+    if operation.get("deprecated") == Some(&Value::Bool(true)) {
+        said.push_str("Deprecated. ");
+    }
+    let summary = text(operation, "summary");
+    let description = text(operation, "description");
+    let (summary, description) = if summary.is_empty() && description.is_empty() {
+        (text(item, "summary"), text(item, "description"))
+    } else {
+        (summary, description)
+    };
+    said.push_str(summary);
+    if !description.is_empty() && !description.starts_with(summary.trim_end_matches('.')) {
+        if !summary.is_empty() {
+            said.push_str("\n\n");
+        }
+        said.push_str(description);
+    } else if description.len() > summary.len() {
+        said.truncate(said.len() - summary.len());
+        said.push_str(description);
+    }
+    let mut lines = Vec::new();
+    for parameter in parameters {
+        let about = text(parameter.members, "description");
+        if !about.is_empty() {
+            let place = match parameter.kind {
+                Kind::At(Place::Path) => "path",
+                Kind::At(Place::Query | Place::QueryString) => "query",
+                Kind::At(Place::Header) => "header",
+                Kind::At(Place::Cookie) => "cookie",
+                Kind::At(Place::Body | Place::BodyField) | Kind::Body | Kind::FormField => "body",
+            };
+            lines.push(format!("- {} ({place}): {}", parameter.wire_name, cut(&one_line(about), 120)));
+        }
+    }
+    section(&mut said, "Parameters:", &lines);
+    let mut lines = Vec::new();
+    for (status, response) in responses {
+        let about = text(response.members, "description");
+        if !about.is_empty() {
+            lines.push(format!("- {status}: {}", cut(&one_line(about), 120)));
+        }
+    }
+    section(&mut said, "Responses:", &lines);
+    cut(said.trim(), most)
+}
+
+fn section(said: &mut String, heading: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    if !said.is_empty() {
+        said.push_str("\n\n");
+    }
+    said.push_str(heading);
+    for line in lines {
+        said.push('\n');
+        said.push_str(line);
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

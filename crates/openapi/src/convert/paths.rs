@@ -1,0 +1,166 @@
+//! Finds the operations of a document, wherever its paths lead.
+
+use serde_json::{Map, Value};
+
+use super::schema::Schemas;
+use super::spot::{At, follow};
+use super::tool::Source;
+use crate::operation::Method;
+
+type Members = Map<String, Value>;
+
+const METHODS: [(&str, Method); 9] = [
+    ("get", Method::Get),
+    ("put", Method::Put),
+    ("post", Method::Post),
+    ("delete", Method::Delete),
+    ("options", Method::Options),
+    ("head", Method::Head),
+    ("patch", Method::Patch),
+    ("trace", Method::Trace),
+    ("query", Method::Query),
+];
+
+/// What a path may have beside operations.
+const OTHERS: [&str; 7] =
+    ["parameters", "servers", "summary", "description", "$ref", "additionalOperations", "security"];
+
+impl<'d> Schemas<'d> {
+    /// Every operation in the order of the document. What is no operation is reported, webhooks and callbacks included:
+    /// those are calls that the server makes.
+    pub(super) fn sources(&mut self) -> Vec<Source<'d>> {
+        let mut sources = Vec::new();
+        let top = At::new(0, "");
+        let root = self.document.value();
+        for key in ["webhooks", "x-webhooks"] {
+            if let Some(webhooks) = root.get(key).and_then(Value::as_object) {
+                let message =
+                    format!("{} webhooks are calls that the server makes; they are no tools", webhooks.len());
+                self.report.note(&top.key(key), "webhooks", message);
+            }
+        }
+        let here = top.key("paths");
+        let paths = match root.get("paths") {
+            Some(Value::Object(paths)) => paths,
+            None | Some(Value::Null) => return sources,
+            Some(other) => {
+                let message =
+                    format!("`paths` is {}; there is no operation in it", crate::document::kind(other));
+                self.report.error(&here, "wrong-type", message);
+                return sources;
+            }
+        };
+        for (path, value) in paths {
+            if path.starts_with("x-") {
+                continue;
+            }
+            let at = here.key(path);
+            let Some(found) = follow(self.document, &mut self.report, value, &at, "a path") else {
+                self.report.error(&at, "left-out", "no operation of this path could be read");
+                continue;
+            };
+            self.of_path(path, found.members, &found.target, &mut sources);
+            // Beside a reference a path may have operations of its own.
+            if let Some(own) = value.as_object().filter(|own| own.contains_key("$ref")) {
+                self.of_path(path, own, &at.target(), &mut sources);
+            }
+        }
+        sources
+    }
+
+    fn of_path(
+        &mut self,
+        path: &'d str,
+        item: &'d Members,
+        target: &crate::document::Target,
+        sources: &mut Vec<Source<'d>>,
+    ) {
+        let at = At::of(target);
+        for (key, value) in item {
+            let lower = key.to_ascii_lowercase();
+            let method = METHODS.iter().find(|(name, _)| *name == lower).map(|(_, method)| method.clone());
+            match method {
+                Some(method) => self.take(path, method, value, &at.key(key), (item, target), sources),
+                None if key == "additionalOperations" => {
+                    let here = at.key(key);
+                    for (name, value) in value.as_object().into_iter().flatten() {
+                        let token = name
+                            .bytes()
+                            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte));
+                        if name.is_empty() || !token {
+                            self.report.error(&here.key(name), "left-out", format!("`{name}` is no method"));
+                            continue;
+                        }
+                        self.take(
+                            path,
+                            Method::Other(name.clone()),
+                            value,
+                            &here.key(name),
+                            (item, target),
+                            sources,
+                        );
+                    }
+                }
+                None if OTHERS.contains(&key.as_str()) || key.starts_with("x-") => {}
+                None => self.report.warn(
+                    &at.key(key),
+                    "unknown-method",
+                    format!("`{key}` is no method; it was left out"),
+                ),
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        path: &'d str,
+        method: Method,
+        value: &'d Value,
+        at: &At<'_>,
+        item: (&'d Members, &crate::document::Target),
+        sources: &mut Vec<Source<'d>>,
+    ) {
+        self.report.operation = Some(format!("{} {path}", method.as_str()));
+        if let Some(found) = follow(self.document, &mut self.report, value, at, "an operation") {
+            let members = found.members;
+            if members.contains_key("callbacks") {
+                self.report.note(
+                    &at.key("callbacks"),
+                    "callbacks",
+                    "callbacks are calls that the server makes; they are no tools",
+                );
+            }
+            let id = match members.get("operationId") {
+                Some(Value::String(id)) if !id.trim().is_empty() => Some(id.as_str()),
+                None | Some(Value::Null | Value::String(_)) => None,
+                Some(_) => {
+                    self.report.warn(
+                        &at.key("operationId"),
+                        "wrong-type",
+                        "the operationId is not a string; it was left out",
+                    );
+                    None
+                }
+            };
+            let tags = members.get("tags").and_then(Value::as_array).into_iter().flatten();
+            let tags = tags.filter_map(Value::as_str).map(str::to_owned).collect();
+            let same = |source: &&Source<'_>| source.path == path && source.method == method;
+            if sources.iter().rev().take(20).find(same).is_none() {
+                let (item, item_target) = item;
+                sources.push(Source {
+                    method,
+                    path,
+                    id,
+                    tags,
+                    members,
+                    target: found.target,
+                    item,
+                    item_target: item_target.clone(),
+                });
+            }
+        } else {
+            self.report.error(at, "left-out", "this operation could not be read; it is no tool");
+        }
+        self.report.operation = None;
+    }
+}

@@ -1,0 +1,233 @@
+//! Where the operations are, and what has to be shown there.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::schema::Schemas;
+use super::spot::{At, follow};
+use crate::operation::{Place, Requirement, Scheme, SchemeKind, ServerUrl, Variable};
+
+type Members = Map<String, Value>;
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+impl Schemas<'_> {
+    /// The nearest list of servers; Swagger has only one place for them.
+    pub(super) fn servers(&mut self, owners: [(&Members, &At<'_>); 3]) -> Vec<ServerUrl> {
+        for (owner, at) in owners {
+            let Some(servers) = owner.get("servers") else { continue };
+            let here = at.key("servers");
+            let Value::Array(servers) = servers else {
+                self.report.warn(&here, "wrong-type", "`servers` is not a list; it was left out");
+                continue;
+            };
+            let found: Vec<ServerUrl> = servers
+                .iter()
+                .enumerate()
+                .filter_map(|(n, server)| self.server(server, &here.index(n)))
+                .collect();
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        let [_, _, (root, at)] = owners;
+        if root.contains_key("swagger") {
+            return swagger_servers(root);
+        }
+        let _ = at;
+        vec![plain("/")]
+    }
+
+    fn server(&mut self, server: &Value, at: &At<'_>) -> Option<ServerUrl> {
+        let Some(template) = server.get("url").and_then(Value::as_str) else {
+            self.report.warn(at, "no-url", "a server has no `url`; it was left out");
+            return None;
+        };
+        let mut variables = BTreeMap::new();
+        if let Some(Value::Object(described)) = server.get("variables") {
+            for (name, variable) in described {
+                let allowed: Vec<String> = variable
+                    .get("enum")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                    .map(scalar)
+                    .collect();
+                let default = variable.get("default").map(scalar);
+                let default = default.or_else(|| allowed.first().cloned()).unwrap_or_else(|| {
+                    self.report.warn(
+                        at,
+                        "no-default",
+                        format!("the variable `{name}` of a server has no default"),
+                    );
+                    String::new()
+                });
+                variables.insert(name.clone(), Variable { default, allowed });
+            }
+        }
+        for name in template.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+        {
+            if !variables.contains_key(name) {
+                self.report.warn(
+                    at,
+                    "no-default",
+                    format!("the variable `{name}` of a server is not described"),
+                );
+            }
+        }
+        Some(ServerUrl { template: template.trim().to_owned(), variables })
+    }
+
+    /// What an operation needs: its own list, else the document's.
+    pub(super) fn security(
+        &mut self,
+        owners: [(&Members, &At<'_>); 2],
+        schemes: &[Scheme],
+    ) -> Vec<Vec<Requirement>> {
+        for (owner, at) in owners {
+            let Some(security) = owner.get("security") else { continue };
+            let here = at.key("security");
+            let Value::Array(choices) = security else {
+                self.report.warn(&here, "wrong-type", "`security` is not a list; it was left out");
+                continue;
+            };
+            let mut found = Vec::new();
+            for (n, choice) in choices.iter().enumerate() {
+                let Value::Object(choice) = choice else {
+                    self.report.warn(
+                        &here.index(n),
+                        "wrong-type",
+                        "a requirement is not an object; it was left out",
+                    );
+                    continue;
+                };
+                let mut all = Vec::new();
+                for (scheme, scopes) in choice {
+                    if !schemes.iter().any(|known| known.name == *scheme) {
+                        let message = format!("there is no security scheme `{scheme}`");
+                        self.report.warn(&here.index(n), "unknown-scheme", message);
+                    }
+                    let scopes = scopes.as_array().into_iter().flatten().filter_map(Value::as_str);
+                    all.push(Requirement {
+                        scheme: scheme.clone(),
+                        scopes: scopes.map(str::to_owned).collect(),
+                    });
+                }
+                found.push(all);
+            }
+            return found;
+        }
+        Vec::new()
+    }
+
+    /// The document's security schemes.
+    pub(super) fn schemes(&mut self, root: &Members) -> Vec<Scheme> {
+        let at = At::new(0, "");
+        let components = at.key("components");
+        let (described, here) = match root.get("securityDefinitions") {
+            Some(described) => (Some(described), at.key("securityDefinitions")),
+            None => {
+                let described =
+                    root.get("components").and_then(|components| components.get("securitySchemes"));
+                (described, components.key("securitySchemes"))
+            }
+        };
+        let Some(Value::Object(described)) = described else { return Vec::new() };
+        let mut schemes = Vec::new();
+        for (name, value) in described {
+            let document = self.document;
+            let at = here.key(name);
+            let value = document.value().pointer(&at.pointer()).unwrap_or(value);
+            let pointer = at.pointer();
+            let at = At::new(0, &pointer);
+            let Some(value) = document.value().pointer(&pointer).or(Some(value)).cloned() else { continue };
+            let resolved = match value.get("$ref") {
+                Some(_) => match document.value().pointer(&pointer) {
+                    Some(value) => follow(document, &mut self.report, value, &at, "a security scheme")
+                        .map(|found| Value::Object(found.members.clone())),
+                    None => None,
+                },
+                None => Some(value),
+            };
+            let Some(scheme) = resolved else { continue };
+            let kind = self.scheme(&scheme, &at);
+            schemes.push(Scheme { name: name.clone(), kind });
+        }
+        schemes
+    }
+
+    fn scheme(&mut self, scheme: &Value, at: &At<'_>) -> SchemeKind {
+        match text(scheme, "type").to_ascii_lowercase().as_str() {
+            "basic" => SchemeKind::Basic,
+            "apikey" => {
+                let place = match text(scheme, "in") {
+                    "query" => Place::Query,
+                    "cookie" => Place::Cookie,
+                    "header" => Place::Header,
+                    other => {
+                        let message =
+                            format!("the key is in `{other}`, which is no place; a header is assumed");
+                        self.report.warn(at, "no-place", message);
+                        Place::Header
+                    }
+                };
+                SchemeKind::ApiKey { place, wire_name: text(scheme, "name").to_owned() }
+            }
+            "http" => match text(scheme, "scheme").to_ascii_lowercase().as_str() {
+                "basic" => SchemeKind::Basic,
+                "bearer" => SchemeKind::Bearer,
+                _ => SchemeKind::Http { scheme: text(scheme, "scheme").to_owned() },
+            },
+            "oauth2" => client_credentials(scheme).unwrap_or(SchemeKind::Token),
+            "openidconnect" => SchemeKind::Token,
+            other => {
+                self.report.note(
+                    at,
+                    "unknown-scheme",
+                    format!("`{other}` is a kind of security that is not known here"),
+                );
+                SchemeKind::Other { kind: other.to_owned() }
+            }
+        }
+    }
+}
+
+fn client_credentials(scheme: &Value) -> Option<SchemeKind> {
+    let flow = scheme.get("flows").and_then(|flows| flows.get("clientCredentials"));
+    let flow = flow.or_else(|| (text(scheme, "flow") == "application").then_some(scheme))?;
+    let scopes = flow.get("scopes").and_then(Value::as_object);
+    let scopes = scopes.map(|scopes| scopes.keys().cloned().collect()).unwrap_or_default();
+    Some(SchemeKind::ClientCredentials { token_url: text(flow, "tokenUrl").to_owned(), scopes })
+}
+
+fn plain(template: &str) -> ServerUrl {
+    ServerUrl { template: template.to_owned(), variables: BTreeMap::new() }
+}
+
+/// A scalar as it stands in an address.
+fn scalar(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// One server for each scheme, the safer one first.
+fn swagger_servers(root: &Members) -> Vec<ServerUrl> {
+    let base = root.get("basePath").and_then(Value::as_str).unwrap_or_default().trim_end_matches('/');
+    let base = if base.is_empty() || base.starts_with('/') { base.to_owned() } else { format!("/{base}") };
+    let Some(host) = root.get("host").and_then(Value::as_str).filter(|host| !host.is_empty()) else {
+        return vec![plain(if base.is_empty() { "/" } else { &base })];
+    };
+    let host = host.trim_end_matches('/');
+    let host = host.split_once("://").map_or(host, |(_, host)| host);
+    let schemes =
+        root.get("schemes").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let mut schemes: Vec<&str> = schemes.filter(|scheme| ["http", "https"].contains(scheme)).collect();
+    if schemes.is_empty() {
+        schemes.push("https");
+    }
+    schemes.sort_by_key(|scheme| *scheme != "https");
+    schemes.dedup();
+    schemes.iter().map(|scheme| plain(&format!("{scheme}://{host}{base}"))).collect()
+}

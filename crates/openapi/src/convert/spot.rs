@@ -1,0 +1,197 @@
+//! Where in the files the conversion is, and the notes that it takes there.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use crate::document::{Document, Target, push_segment};
+use crate::operation::{Diagnostic, Severity};
+
+/// A place in one of the files, on the way down into it. Most are never written out, so they are only linked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At<'a> {
+    pub(super) part: usize,
+    step: Step<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    From(&'a str),
+    Key(&'a At<'a>, &'a str),
+    Index(&'a At<'a>, usize),
+}
+
+impl<'a> At<'a> {
+    pub(super) fn new(part: usize, pointer: &'a str) -> Self {
+        Self { part, step: Step::From(pointer) }
+    }
+
+    pub(super) fn of(target: &'a Target) -> Self {
+        Self::new(target.part, &target.pointer)
+    }
+
+    pub(super) fn key(&'a self, key: &'a str) -> Self {
+        Self { part: self.part, step: Step::Key(self, key) }
+    }
+
+    pub(super) fn index(&'a self, index: usize) -> Self {
+        Self { part: self.part, step: Step::Index(self, index) }
+    }
+
+    pub(super) fn pointer(&self) -> String {
+        let mut steps = Vec::new();
+        let mut here = self;
+        let mut pointer = loop {
+            match &here.step {
+                Step::From(pointer) => break (*pointer).to_owned(),
+                Step::Key(up, key) => {
+                    steps.push((*key).to_owned());
+                    here = up;
+                }
+                Step::Index(up, index) => {
+                    steps.push(index.to_string());
+                    here = up;
+                }
+            }
+        };
+        for step in steps.iter().rev() {
+            push_segment(&mut pointer, step);
+        }
+        pointer
+    }
+
+    pub(super) fn target(&self) -> Target {
+        Target { part: self.part, pointer: self.pointer() }
+    }
+}
+
+/// What was found out, in the order of the document, each thing once.
+#[derive(Debug)]
+pub(super) struct Report<'d> {
+    document: &'d Document,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    seen: HashSet<(String, &'static str, Option<String>)>,
+    /// The operation that is at work.
+    pub(super) operation: Option<String>,
+    kept_back: usize,
+}
+
+/// More than this many findings help nobody, and a hostile document could make millions.
+const MOST: usize = 20_000;
+
+impl<'d> Report<'d> {
+    pub(super) fn new(document: &'d Document) -> Self {
+        let diagnostics = document.diagnostics.clone();
+        Self { document, diagnostics, seen: HashSet::new(), operation: None, kept_back: 0 }
+    }
+
+    pub(super) fn note(&mut self, at: &At<'_>, code: &'static str, message: impl Into<String>) {
+        self.add(Severity::Note, at, code, message.into(), Extra::Nothing);
+    }
+
+    pub(super) fn warn(&mut self, at: &At<'_>, code: &'static str, message: impl Into<String>) {
+        self.add(Severity::Warning, at, code, message.into(), Extra::Nothing);
+    }
+
+    pub(super) fn error(&mut self, at: &At<'_>, code: &'static str, message: impl Into<String>) {
+        self.add(Severity::Error, at, code, message.into(), Extra::Nothing);
+    }
+
+    pub(super) fn add(
+        &mut self,
+        severity: Severity,
+        at: &At<'_>,
+        code: &'static str,
+        message: String,
+        extra: Extra,
+    ) {
+        if self.diagnostics.len() >= MOST {
+            self.kept_back += 1;
+            return;
+        }
+        let mut pointer = at.pointer();
+        if let Some(part) = self.document.parts.get(at.part).filter(|part| !part.name.is_empty()) {
+            pointer = format!("{}#{pointer}", part.name);
+        }
+        // A schema that many operations share is faulty once, not once for each of them.
+        let about = pointer.starts_with("/paths").then(|| self.operation.clone()).flatten();
+        if self.seen.insert((pointer.clone(), code, about)) {
+            let extra = match extra {
+                Extra::Nothing => None,
+                Extra::Is(value) => Some(value),
+            };
+            let operation = self.operation.clone();
+            self.diagnostics.push(Diagnostic { severity, pointer, code, message, operation, extra });
+        }
+    }
+
+    pub(super) fn end(mut self) -> Vec<Diagnostic> {
+        if self.kept_back > 0 {
+            let message = format!("{} more findings are not listed", self.kept_back);
+            self.diagnostics.push(Diagnostic {
+                severity: Severity::Note,
+                pointer: String::new(),
+                code: "more-findings",
+                message,
+                operation: None,
+                extra: None,
+            });
+        }
+        self.diagnostics
+    }
+}
+
+/// Data beside a finding's sentence.
+pub(super) enum Extra {
+    Nothing,
+    Is(Value),
+}
+
+/// An object of the document that may have been somewhere else, and where it really is.
+#[derive(Debug, Clone)]
+pub(super) struct Found<'d> {
+    pub(super) members: &'d Map<String, Value>,
+    pub(super) target: Target,
+}
+
+const MOST_HOPS: usize = 64;
+
+/// Follows `$ref`s to the object that is meant; what is no object, or is not there, is reported.
+pub(super) fn follow<'d>(
+    document: &'d Document,
+    report: &mut Report<'_>,
+    value: &'d Value,
+    at: &At<'_>,
+    what: &str,
+) -> Option<Found<'d>> {
+    let mut value = value;
+    let mut target = at.target();
+    for _ in 0..MOST_HOPS {
+        let Some(members) = value.as_object() else {
+            let message = format!("{what} is {}, not an object", crate::document::kind(value));
+            report.warn(&At::of(&target), "wrong-type", message);
+            return None;
+        };
+        let Some(reference) = members.get("$ref").and_then(Value::as_str) else {
+            return Some(Found { members, target });
+        };
+        let found = document.index.find(&document.parts, target.part, reference);
+        let next = found.and_then(|next| {
+            let value = document.parts.get(next.part).and_then(|part| part.value.pointer(&next.pointer));
+            value.map(|value| (next, value)).ok_or_else(|| "there is nothing at that place".to_owned())
+        });
+        match next {
+            Ok((next, found)) => {
+                target = next;
+                value = found;
+            }
+            Err(reason) => {
+                let message = format!("{what} refers to `{reference}`: {reason}");
+                report.warn(&At::of(&target), "dangling-reference", message);
+                return None;
+            }
+        }
+    }
+    report.warn(at, "reference-cycle", format!("{what} refers to itself"));
+    None
+}

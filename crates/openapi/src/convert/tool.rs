@@ -1,0 +1,419 @@
+//! One operation of a document to one tool: its properties get names, and its schemas are put together.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+use toolyard_hub::Raw;
+
+use super::answer::{accepted, is_good};
+use super::body::Planned;
+use super::describe;
+use super::parameters::{Kind, Parameter, Writing, dressed};
+use super::schema::{Direction, Schemas};
+use super::spot::{At, Extra};
+use super::{ConvertSettings, DRAFT, OutputSchemas};
+use crate::document::Target;
+use crate::operation::{Argument, Body, Method, Operation, Place, Scheme, SchemeKind, Severity, Style};
+
+type Members = Map<String, Value>;
+
+/// An operation as the document has it.
+#[derive(Debug)]
+pub(super) struct Source<'d> {
+    pub(super) method: Method,
+    pub(super) path: &'d str,
+    pub(super) id: Option<&'d str>,
+    pub(super) tags: Vec<String>,
+    pub(super) members: &'d Members,
+    pub(super) target: Target,
+    pub(super) item: &'d Members,
+    pub(super) item_target: Target,
+}
+
+impl Source<'_> {
+    pub(super) fn label(&self) -> String {
+        format!("{} {}", self.method.as_str(), self.path)
+    }
+}
+
+/// A property of the input schema on its way there.
+struct Property {
+    wanted: String,
+    place: Place,
+    wire_name: String,
+    writing: Writing,
+    required: bool,
+    schema: Value,
+}
+
+impl<'d> Schemas<'d> {
+    pub(super) fn operation(
+        &mut self,
+        source: &Source<'d>,
+        name: String,
+        schemes: &[Scheme],
+        settings: &ConvertSettings,
+    ) -> Operation {
+        let root = self.document.value().as_object();
+        let empty = Members::new();
+        let root = root.unwrap_or(&empty);
+        let top = At::new(0, "");
+        let (item_at, at) = (At::of(&source.item_target), At::of(&source.target));
+        let servers = self.servers([(source.members, &at), (source.item, &item_at), (root, &top)]);
+        let security = self.security([(source.members, &at), (root, &top)], schemes);
+        let parameters =
+            self.parameters([(source.item, &source.item_target), (source.members, &source.target)]);
+        let consumes = media_types(source.members, root, "consumes");
+        let produces = media_types(source.members, root, "produces");
+        let body = match self.request_body(source.members, &at) {
+            Some(body) => Some(body),
+            None => self.swagger_body(&parameters, &consumes),
+        };
+        if body.is_some() && matches!(source.method, Method::Get | Method::Head) {
+            self.report.note(&at, "odd-body", "this method has a body, which some servers do not read");
+        }
+        self.needs.clear();
+        let keys = keys_of(&security, schemes);
+        let mut properties = Vec::new();
+        for parameter in &parameters {
+            if let Kind::At(place) = parameter.kind {
+                self.take_parameter(source, parameter, place, &keys, &mut properties);
+            }
+        }
+        self.undeclared(source, &mut properties);
+        let (arguments, body, input) = self.assembled(properties, body, &at);
+        let needs = std::mem::take(&mut self.needs);
+        let packed = self.pack(&input, &needs, Direction::Input, settings.budgets.input_bytes);
+        self.tell_elided(&at, "input", &packed.elided);
+
+        let responses = self.responses(source.members, &at);
+        let answer = match settings.output_schemas {
+            OutputSchemas::Shown => self.answer(&responses, &produces),
+            OutputSchemas::LeftOut => None,
+        };
+        self.needs.clear();
+        let wraps_answer = answer.as_ref().is_some_and(|answer| answer.wrapped);
+        let output = answer.map(|answer| {
+            let packed =
+                self.pack(&answer.root, &answer.needs, Direction::Output, settings.budgets.output_bytes);
+            self.tell_elided(&at, "output", &packed.elided);
+            packed.text
+        });
+        if !responses
+            .iter()
+            .any(|(status, _)| is_good(status) || *status == "default" || status.starts_with('3'))
+        {
+            self.report.note(&at, "no-good-response", "no good response is described");
+        }
+
+        let described = settings.said(source, &name, &settings.descriptions).map(str::to_owned);
+        let most = settings.budgets.description_characters;
+        let description = described.unwrap_or_else(|| {
+            describe::description(source.members, source.item, &parameters, &responses, most)
+        });
+        let title = describe::title(source.members, source.id, source.method.as_str(), source.path);
+        let definition = definition(source, &name, &title, &description, &packed.text, output.as_deref());
+        Operation {
+            name,
+            definition,
+            method: source.method.clone(),
+            path: source.path.to_owned(),
+            servers,
+            arguments,
+            body,
+            wraps_answer,
+            produces: accepted(&responses, &produces),
+            security,
+            tags: source.tags.clone(),
+            operation_id: source.id.map(str::to_owned),
+        }
+    }
+
+    fn take_parameter(
+        &mut self,
+        source: &Source<'_>,
+        parameter: &Parameter<'d>,
+        place: Place,
+        keys: &[(Place, &str)],
+        properties: &mut Vec<Property>,
+    ) {
+        let name = &parameter.wire_name;
+        let target = parameter.target.clone();
+        let at = At::of(&target);
+        if keys.iter().any(|(key_place, key)| *key_place == place && key.eq_ignore_ascii_case(name)) {
+            let message =
+                format!("`{name}` is a credential; it comes from the configuration, not from an argument");
+            self.report.note(&at, "credential", message);
+            return;
+        }
+        if place == Place::Path && !source.path.contains(&format!("{{{name}}}")) {
+            let message = format!("the path has no `{{{name}}}`; the parameter was left out");
+            self.report.warn(&at, "not-in-path", message);
+            return;
+        }
+        let (schema, writing) = self.written(parameter, place);
+        let required = place == Place::Path || parameter.members.get("required") == Some(&Value::Bool(true));
+        let schema = dressed(schema, parameter.members);
+        properties.push(Property {
+            wanted: property_name(name),
+            place,
+            wire_name: name.clone(),
+            writing,
+            required,
+            schema,
+        });
+    }
+
+    /// Parts of the path that no parameter describes are texts.
+    fn undeclared(&mut self, source: &Source<'_>, properties: &mut Vec<Property>) {
+        for name in
+            source.path.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+        {
+            let known = |property: &Property| property.place == Place::Path && property.wire_name == name;
+            if name.is_empty() || properties.iter().any(known) {
+                continue;
+            }
+            let message = format!("no parameter describes `{{{name}}}`; it is a text here");
+            self.report.warn(&At::of(&source.target), "undeclared-parameter", message);
+            properties.push(Property {
+                wanted: property_name(name),
+                place: Place::Path,
+                wire_name: name.to_owned(),
+                writing: simple(),
+                required: true,
+                schema: json!({"type": "string"}),
+            });
+        }
+    }
+
+    /// Names for all properties, the table of arguments, and the input schema.
+    fn assembled(
+        &mut self,
+        mut properties: Vec<Property>,
+        body: Option<Planned>,
+        at: &At<'_>,
+    ) -> (Vec<Argument>, Option<Body>, Members) {
+        // Names are given out in this order, whatever the order of the document.
+        properties.sort_by_key(|property| match property.place {
+            Place::Path => 0,
+            Place::Query => 1,
+            Place::QueryString => 2,
+            Place::Header => 3,
+            Place::Cookie => 4,
+            Place::Body | Place::BodyField => 5,
+        });
+        let body = body.map(|plan| self.take_body(plan, &mut properties));
+        let mut taken = HashSet::new();
+        let mut arguments = Vec::new();
+        let mut shown = Members::new();
+        let mut required = Vec::new();
+        for property in properties {
+            let mut name = property.wanted.clone();
+            if taken.contains(&name) {
+                name = format!("{name}_{}", suffix(property.place));
+                let plain = name.clone();
+                let mut n = 2;
+                while taken.contains(&name) {
+                    name = format!("{plain}_{n}");
+                    n += 1;
+                }
+                let message = format!("`{}` is there more than once; this one is `{name}`", property.wanted);
+                self.report.note(at, "name-clash", message);
+            }
+            taken.insert(name.clone());
+            if property.required {
+                required.push(Value::from(name.clone()));
+            }
+            shown.insert(name.clone(), property.schema);
+            arguments.push(Argument {
+                property: name,
+                place: property.place,
+                wire_name: property.wire_name,
+                style: property.writing.style,
+                explode: property.writing.explode,
+                allow_reserved: property.writing.allow_reserved,
+                required: property.required,
+                content: property.writing.content,
+            });
+        }
+        let mut root = Members::new();
+        root.insert("$schema".to_owned(), Value::from(DRAFT));
+        root.insert("type".to_owned(), Value::from("object"));
+        root.insert("properties".to_owned(), Value::Object(shown));
+        root.insert("required".to_owned(), Value::Array(required));
+        root.insert("additionalProperties".to_owned(), Value::Bool(false));
+        (arguments, body, root)
+    }
+
+    fn take_body(&mut self, plan: Planned, properties: &mut Vec<Property>) -> Body {
+        let form = plan.whole.is_form();
+        let members = plan.spread.filter(|members| {
+            let clashes =
+                |name: &str| properties.iter().any(|property| property.wanted == property_name(name));
+            let mut names = HashSet::new();
+            form || members.iter().all(|member| {
+                let name = property_name(&member.wire_name);
+                !clashes(&name) && names.insert(name)
+            })
+        });
+        match members {
+            Some(members) => {
+                for member in members {
+                    self.needs.extend(member.needs);
+                    properties.push(Property {
+                        wanted: property_name(&member.wire_name),
+                        place: Place::BodyField,
+                        wire_name: member.wire_name,
+                        writing: simple(),
+                        required: member.required,
+                        schema: member.schema,
+                    });
+                }
+            }
+            None => {
+                let required = plan.body.required;
+                let schema = self.whole_schema(plan.whole);
+                properties.push(Property {
+                    wanted: "body".to_owned(),
+                    place: Place::Body,
+                    wire_name: "body".to_owned(),
+                    writing: simple(),
+                    required,
+                    schema,
+                });
+            }
+        }
+        plan.body
+    }
+
+    fn tell_elided(&mut self, at: &At<'_>, which: &str, elided: &[String]) {
+        if elided.is_empty() {
+            return;
+        }
+        let shown: Vec<&str> = elided.iter().take(5).map(String::as_str).collect();
+        let more = if elided.len() > 5 { ", …" } else { "" };
+        let count = elided.len();
+        let message = format!(
+            "the {which} schema is over its budget; {count} parts were left out: {}{more}",
+            shown.join(", ")
+        );
+        let list: Vec<&String> = elided.iter().take(100).collect();
+        let extra = Extra::Is(json!({"schema": which, "parts": count, "names": list}));
+        let code = if which == "input" { "input-elided" } else { "output-elided" };
+        self.report.add(Severity::Warning, at, code, message, extra);
+    }
+}
+
+impl ConvertSettings {
+    /// What the settings say about an operation, by its id, its method and path, or its name.
+    pub(super) fn said<'a>(
+        &self,
+        source: &Source<'_>,
+        name: &str,
+        table: &'a std::collections::BTreeMap<String, String>,
+    ) -> Option<&'a str> {
+        let by_id = source.id.and_then(|id| table.get(id));
+        by_id.or_else(|| table.get(&source.label())).or_else(|| table.get(name)).map(String::as_str)
+    }
+}
+
+fn simple() -> Writing {
+    Writing { style: Style::Simple, explode: false, allow_reserved: false, content: None }
+}
+
+fn suffix(place: Place) -> &'static str {
+    match place {
+        Place::Path => "path",
+        Place::Query => "query",
+        Place::QueryString => "querystring",
+        Place::Header => "header",
+        Place::Cookie => "cookie",
+        Place::Body | Place::BodyField => "body",
+    }
+}
+
+/// The headers, cookies and query parameters that credentials go into.
+fn keys_of<'s>(
+    security: &[Vec<crate::operation::Requirement>],
+    schemes: &'s [Scheme],
+) -> Vec<(Place, &'s str)> {
+    let needed = |name: &str| security.iter().flatten().any(|requirement| requirement.scheme == name);
+    let keys = schemes.iter().filter(|scheme| needed(&scheme.name));
+    keys.filter_map(|scheme| match &scheme.kind {
+        SchemeKind::ApiKey { place, wire_name } => Some((*place, wire_name.as_str())),
+        _ => None,
+    })
+    .collect()
+}
+
+/// A name that every model provider takes for a property.
+fn property_name(wire_name: &str) -> String {
+    let fine = |character: char| character.is_ascii_alphanumeric() || "_.-".contains(character);
+    if wire_name.chars().all(fine) && wire_name.len() <= 64 {
+        return wire_name.to_owned();
+    }
+    let mut name = String::new();
+    for character in wire_name.chars() {
+        if fine(character) {
+            name.push(character);
+        } else if !name.ends_with('_') && !name.is_empty() {
+            name.push('_');
+        }
+    }
+    let name = name.trim_end_matches('_');
+    match name {
+        "" => format!("parameter_{}", super::names::short_hash(wire_name)),
+        long if long.len() > 64 => format!("{}_{}", &long[..55], super::names::short_hash(wire_name)),
+        name => name.to_owned(),
+    }
+}
+
+/// Swagger's `consumes` and `produces`: the operation's, else the document's.
+fn media_types(operation: &Members, root: &Members, key: &str) -> Vec<String> {
+    let list = operation.get(key).or_else(|| root.get(key)).and_then(Value::as_array);
+    let texts = list.into_iter().flatten().filter_map(Value::as_str);
+    texts.filter(|text| text.contains('/')).map(str::to_owned).collect()
+}
+
+fn definition(
+    source: &Source<'_>,
+    name: &str,
+    title: &str,
+    description: &str,
+    input: &str,
+    output: Option<&str>,
+) -> Raw {
+    let mut text = String::with_capacity(input.len() + output.map_or(0, str::len) + description.len() + 400);
+    text.push_str(&format!("{{\"name\":{},\"title\":{}", Value::from(name), Value::from(title)));
+    if !description.is_empty() {
+        text.push_str(&format!(",\"description\":{}", Value::from(description)));
+    }
+    text.push_str(",\"inputSchema\":");
+    text.push_str(input);
+    if let Some(output) = output {
+        text.push_str(",\"outputSchema\":");
+        text.push_str(output);
+    }
+    let mut meta = json!({"method": source.method.as_str(), "path": source.path});
+    if let (Some(id), Value::Object(meta)) = (source.id, &mut meta) {
+        meta.insert("operationId".to_owned(), Value::from(id));
+    }
+    text.push_str(&format!(",\"annotations\":{},\"_meta\":{meta}}}", annotations(&source.method)));
+    Raw::from(serde_json::value::RawValue::from_string(text).unwrap_or_default())
+}
+
+/// Hints from what HTTP says about methods.
+fn annotations(method: &Method) -> Value {
+    match method {
+        Method::Get | Method::Head | Method::Options | Method::Trace | Method::Query => {
+            json!({"readOnlyHint": true, "openWorldHint": true})
+        }
+        Method::Delete => {
+            json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": true})
+        }
+        Method::Put => json!({"readOnlyHint": false, "idempotentHint": true, "openWorldHint": true}),
+        Method::Post | Method::Patch | Method::Other(_) => {
+            json!({"readOnlyHint": false, "openWorldHint": true})
+        }
+    }
+}
