@@ -109,6 +109,11 @@ impl Engine {
         self.house.attacks().await
     }
 
+    /// Makes one of the attacks, by its name.
+    pub async fn attack(&self, name: &str) -> Result<Attacked, Unavailable> {
+        self.house.attack(name).await
+    }
+
     /// The process that all programs are forks of, while there is one.
     pub fn process(&self) -> Option<u32> {
         self.house.process()

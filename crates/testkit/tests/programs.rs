@@ -1,6 +1,8 @@
 //! Programs in the sandbox, by the launcher of the kit, which differs from the product's only in that it can leave layers
 //! out.
 
+#[path = "programs/attacked.rs"]
+mod attacked;
 #[path = "programs/fixture.rs"]
 mod fixture;
 #[path = "programs/running.rs"]

@@ -48,6 +48,10 @@ impl House {
         Err(not_linux())
     }
 
+    pub(super) async fn attack(&self, _name: &str) -> Result<Attacked, Unavailable> {
+        Err(not_linux())
+    }
+
     pub(super) fn process(&self) -> Option<u32> {
         None
     }

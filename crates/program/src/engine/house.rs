@@ -68,6 +68,12 @@ impl House {
         Ok(attacks::all(&zygote, clock(&self.settings)).await)
     }
 
+    pub(super) async fn attack(&self, name: &str) -> Result<Attacked, Unavailable> {
+        let zygote = self.zygote().await?;
+        let unknown = || Unavailable { reason: format!("there is no attack {name:?}"), suggestion: None };
+        attacks::one(&zygote, clock(&self.settings), name).await.ok_or_else(unknown)
+    }
+
     pub(super) fn process(&self) -> Option<u32> {
         let started = lock(&self.state).started.clone();
         started.as_ref().and_then(Shared::peek)?.as_ref().ok().map(|zygote| zygote.pid)
@@ -90,16 +96,17 @@ impl House {
             Trust::Unknown => {}
         }
         let attacked = attacks::all(&zygote, clock(&self.settings)).await;
-        let trust = attacks::verdict(&attacked).map_or(Trust::Proven, Trust::Off);
-        lock(&self.state).trust = trust.clone();
-        match trust {
-            Trust::Off(unavailable) => {
-                tracing::error!(reason = %unavailable.reason, "programs are switched off");
-                zygote.end().await;
-                Err(unavailable)
-            }
-            _ => Ok(zygote),
+        let Some(unavailable) = attacks::verdict(&attacked) else {
+            lock(&self.state).trust = Trust::Proven;
+            return Ok(zygote);
+        };
+        tracing::error!(reason = %unavailable.reason, "programs are switched off");
+        // What is merely unclear may be clear the next time, on a machine that is less busy.
+        if attacks::escaped(&attacked) {
+            lock(&self.state).trust = Trust::Off(unavailable.clone());
         }
+        zygote.end().await;
+        Err(unavailable)
     }
 
     /// The running sandbox, or a new one.

@@ -134,7 +134,7 @@ impl Zygote {
             "id": id,
             "address_space": self.baseline.saturating_add(limits.memory),
             // Whole seconds, and never sooner than the clock on the wall.
-            "cpu": limits.time.as_secs().saturating_add(2),
+            "cpu": limits.time.as_secs().saturating_add(1),
         });
         let sent = self.send(order.to_string().as_bytes(), &pipe).await;
         if let Err(error) = sent {

@@ -1,11 +1,22 @@
 //! An engine, and somebody who answers what its programs ask.
 
-use std::sync::Arc;
+use std::process::Command;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_program::{Asked, Ending, Engine, EngineSettings, Layer, Limits, Program, Unavailable};
+
+/// The Python of this machine, without whatever stands in front of it.
+pub(crate) fn python() -> &'static str {
+    static PYTHON: LazyLock<String> = LazyLock::new(|| {
+        let output =
+            Command::new("python3").args(["-I", "-c", "import sys; print(sys.executable)"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    });
+    &PYTHON
+}
 
 pub(crate) fn engine() -> Arc<Engine> {
     engine_without(&[])
@@ -14,7 +25,7 @@ pub(crate) fn engine() -> Arc<Engine> {
 pub(crate) fn engine_without(without: &[Layer]) -> Arc<Engine> {
     Engine::new(EngineSettings {
         launcher: vec![env!("CARGO_BIN_EXE_toolyard-sandbox").into()],
-        python: None,
+        python: Some(python().into()),
         without: without.to_vec(),
     })
 }

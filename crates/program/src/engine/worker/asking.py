@@ -1,9 +1,9 @@
 """Questions of a program and their answers: calls of tools, looking tools up, progress."""
 
 import asyncio
-import base64
-import json
+from base64 import b64decode, b64encode
 from collections import deque
+from json import dumps, loads
 
 from . import channel
 
@@ -51,9 +51,9 @@ Media.__module__ = "builtins"
 def plain(value):
     """What JSON has no word for, in words that tools understand."""
     if isinstance(value, Media):
-        return base64.b64encode(value.data).decode()
+        return b64encode(value.data).decode()
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return base64.b64encode(bytes(value)).decode()
+        return b64encode(bytes(value)).decode()
     if isinstance(value, (set, frozenset)):
         return list(value)
     if hasattr(value, "isoformat"):
@@ -76,10 +76,10 @@ def plain(value):
 
 def _encoded(question):
     try:
-        return json.dumps(question, default=plain, allow_nan=False, ensure_ascii=False).encode()
+        return dumps(question, default=plain, allow_nan=False, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         # A lone surrogate, which JSON can escape but UTF-8 cannot say.
-        return json.dumps(question, default=plain, allow_nan=False).encode()
+        return dumps(question, default=plain, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ToolError(
             "the arguments cannot be sent: %s" % error, "invalid_arguments", question.get("tool")
@@ -161,13 +161,13 @@ def deliver(frame):
         future.set_result((kind, body))
 
 
-def _json(text):
+def _parsed(text):
     try:
-        return json.loads(text)
+        return loads(text)
     except RecursionError:
         raise ToolError("the answer is nested too deeply") from None
     except ValueError:
-        return json.loads(text, parse_int=_long)
+        return loads(text, parse_int=_long)
 
 
 def _long(digits):
@@ -187,7 +187,7 @@ def _block(block):
         return block["json"]
     if "text" in block:
         return block["text"]
-    return Media(block["kind"], block["mime_type"], base64.b64decode(block["base64"]), block["uri"])
+    return Media(block["kind"], block["mime_type"], b64decode(block["base64"]), block["uri"])
 
 
 def value_of(reply):
@@ -195,7 +195,7 @@ def value_of(reply):
     body = body[8:]
     if kind == b"t":
         return body.decode()
-    value = _json(body)
+    value = _parsed(body)
     if kind == b"x":
         raise ToolError(value["message"], value["kind"], value["tool"], value["details"])
     if kind == b"b":

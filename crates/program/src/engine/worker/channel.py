@@ -1,7 +1,9 @@
 """Frames on the one descriptor that a program has: four bytes of length, one of kind, and what there is to say."""
 
-import os
 import select
+
+# By name, for a program may put anything in their places.
+from os import _exit, read, write
 
 FD = 3
 # More questions than this wait here until others have been answered.
@@ -23,11 +25,11 @@ def open_here():
 
 def send(kind, body):
     frame = (len(body) + 1).to_bytes(4, "little") + kind + body
-    sent = os.write(FD, frame)
+    sent = write(FD, frame)
     if sent < len(frame):
         rest = memoryview(frame)[sent:]
         while rest:
-            rest = rest[os.write(FD, rest) :]
+            rest = rest[write(FD, rest) :]
 
 
 def _take():
@@ -53,8 +55,8 @@ def receive(timeout=None):
                 before_waiting()
         if timeout is not None and not _poll.poll(timeout * 1000):
             return None
-        chunk = os.read(FD, 1 << 18)
+        chunk = read(FD, 1 << 18)
         if not chunk:
             # Nobody is there to hear anything any more.
-            os._exit(1)
+            _exit(1)
         _inbox.extend(chunk)

@@ -5,10 +5,11 @@ import asyncio
 import builtins
 import gc
 import io
-import json
 import os
 import sys
 import types
+from json import dumps, loads
+from os import _exit
 
 from . import asking, channel, confine, ending, faces, loop
 
@@ -97,25 +98,25 @@ def child(settings, order, pipe):
         confine.child(settings, order, pipe)
         channel.open_here()
         _, body = channel.receive()
-        program = json.loads(body)
+        program = loads(body)
         _output.room = program["output"]
         gc.enable()
         how = _run(program["code"], program["faces"])
         how["left_out"] = _output.left_out
         _output.send()
-        channel.send(channel.ENDING, json.dumps(how).encode())
+        channel.send(channel.ENDING, dumps(how).encode())
     except BaseException as error:
         _report(error)
     finally:
-        os._exit(0)
+        _exit(0)
 
 
 def _report(error):
     try:
         why = {"how": "broken", "why": "%s: %s" % (type(error).__name__, error)}
-        channel.send(channel.ENDING, json.dumps(why).encode())
+        channel.send(channel.ENDING, dumps(why).encode())
     except BaseException:
-        os._exit(1)
+        _exit(1)
 
 
 def _run(code, known):

@@ -1,0 +1,4 @@
+import re
+print("trying")
+re.match(r"(a+)+$", "a" * 64 + "b")
+print("escaped: finished")

@@ -1,0 +1,4 @@
+print("trying")
+os.write(3, bytes(range(256)) * 64)
+import time
+time.sleep(60)

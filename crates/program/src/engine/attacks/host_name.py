@@ -1,0 +1,3 @@
+if os.uname().nodename != "program":
+    escaped("the name of the machine: " + os.uname().nodename)
+held()

@@ -1,0 +1,2 @@
+for _ in range(3000):
+    print("x" * 1000)
