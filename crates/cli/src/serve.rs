@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::Yard;
+use toolyard_hub::{Reach, Yard};
 use toolyard_serve::{
     Annex, Auth, DoorSettings, Keyring, Keys, McpSettings, ServeError, ServeSettings, Token, bind,
 };
@@ -65,6 +65,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let annex = Annex {
         name: "tester",
         yard: yard::build_tester(&config, &tester, &keeping),
+        reach: Reach::All,
         identity: yard::tester_identity(),
     };
     let settings = ServeSettings {

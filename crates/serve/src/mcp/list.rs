@@ -11,7 +11,7 @@ use toolyard_hub::{Principal, Tool};
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Version};
 
 use super::shape::{Cache, cacheable};
-use super::{Front, Scope, params};
+use super::{Front, params};
 
 #[derive(Deserialize)]
 struct Paging {
@@ -21,18 +21,18 @@ struct Paging {
 impl Front {
     pub(super) fn list_tools(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
         let view = self.view(&request.caller);
-        let all = view.tools().map(|tool| match self.scope {
-            Scope::All => (tool.full_name.as_str(), shown(tool, &tool.shown, request.version)),
-            Scope::Source(_) => (tool.raw_name.as_str(), shown(tool, &tool.definition, request.version)),
+        let all = view.tools().map(|tool| match self.reach.alone() {
+            None => (tool.full_name.as_str(), shown(tool, &tool.shown, request.version)),
+            Some(_) => (tool.raw_name.as_str(), shown(tool, &tool.definition, request.version)),
         });
         self.page("tools", request, all, view.is_private())
     }
 
     pub(super) fn list_prompts(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
         let view = self.view(&request.caller);
-        let all = view.prompts().map(|prompt| match self.scope {
-            Scope::All => (prompt.full_name.as_str(), Shown::As(&prompt.shown)),
-            Scope::Source(_) => (prompt.raw_name.as_str(), Shown::As(&prompt.definition)),
+        let all = view.prompts().map(|prompt| match self.reach.alone() {
+            None => (prompt.full_name.as_str(), Shown::As(&prompt.shown)),
+            Some(_) => (prompt.raw_name.as_str(), Shown::As(&prompt.definition)),
         });
         self.page("prompts", request, all, view.is_private())
     }
