@@ -3,6 +3,7 @@
 
 mod engine;
 mod program;
+pub mod shapes;
 
 pub use engine::{
     About, AttackOutcome, Attacked, Engine, EngineSettings, Launch, Layer, launch, launch_without,
