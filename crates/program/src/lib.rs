@@ -2,8 +2,12 @@
 //! processes of its own; the broker answers what programs ask, by the same corridor as any call.
 
 mod engine;
+#[cfg(test)]
+mod fixture;
 mod program;
+mod python;
 pub mod shapes;
+mod signature;
 
 pub use engine::{
     About, AttackOutcome, Attacked, Engine, EngineSettings, Launch, Layer, launch, launch_without,
