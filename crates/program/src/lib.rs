@@ -1,9 +1,12 @@
 //! Programs over tools: `inspect_tool`, `search_tools` and `execute_program`. The engine runs sandboxed Python in
 //! processes of its own; the broker answers what programs ask, by the same corridor as any call.
 
+mod dumps;
 mod engine;
+mod find;
 #[cfg(test)]
 mod fixture;
+mod inspect;
 mod program;
 mod python;
 pub mod shapes;
