@@ -9,6 +9,7 @@ mod fixture;
 mod inspect;
 mod program;
 mod python;
+mod search;
 pub mod shapes;
 mod signature;
 
