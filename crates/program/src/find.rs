@@ -57,6 +57,7 @@ impl<'a> Seen<'a> {
             full_name: full.to_owned(),
             words,
             parameters: signature.keys().map(ToOwned::to_owned).collect(),
+            required: signature.required(),
             about: signature.definition(name),
         }
     }

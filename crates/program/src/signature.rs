@@ -22,7 +22,7 @@ const LONGEST_DEFAULT: usize = 40;
 /// What a tool takes and gives.
 #[derive(Debug)]
 pub(crate) struct Signature {
-    /// Required ones first, each in the order of the schema; those that Python cannot name last.
+    /// Required ones first, and of each those first that Python can name; else in the order of the schema.
     parameters: Vec<Parameter>,
     /// Whether there may be arguments that are not named here.
     others: Others,
@@ -90,6 +90,11 @@ impl Signature {
     /// The names of the parameters, in the order in which they can be given.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.parameters.iter().map(|parameter| parameter.key.as_str())
+    }
+
+    /// How many of them are required.
+    pub(crate) fn required(&self) -> usize {
+        self.parameters.iter().filter(|parameter| parameter.required).count()
     }
 
     pub(crate) fn others(&self) -> Others {
@@ -182,7 +187,7 @@ impl Known {
 
     fn parameters(&self, fields: &[Field]) -> Vec<Parameter> {
         let mut parameters: Vec<Parameter> = fields.iter().map(|field| self.parameter(field)).collect();
-        parameters.sort_by_key(|parameter| (!is_word(&parameter.key), !parameter.required));
+        parameters.sort_by_key(|parameter| (!parameter.required, !is_word(&parameter.key)));
         parameters
     }
 
