@@ -125,7 +125,9 @@ impl Wanted {
     pub(crate) fn told(&self, seen: &Seen<'_>, found: &Found) -> String {
         let mut text = String::new();
         // Writing to a text cannot fail.
-        let mut put = |line: std::fmt::Arguments<'_>| drop(text.write_fmt(line));
+        let mut put = |line: std::fmt::Arguments<'_>| {
+            let _ = text.write_fmt(line);
+        };
         if found.tools.is_empty() {
             put(format_args!(
                 "No tool fits. An empty query lists all {} tools by server.",
