@@ -21,14 +21,10 @@ pub mod shapes;
 mod signature;
 mod source;
 
-<<<<<<< HEAD
 pub use engine::{
     About, AttackOutcome, Attacked, Engine, EngineSettings, Launch, Layer, launch, launch_without,
 };
-=======
-pub use engine::{About, AttackOutcome, Attacked, Engine, EngineSettings, Layer};
 pub use execute::META;
->>>>>>> 21f05e0 (program: inspect_tool, search_tools and execute_program as a source, and the broker behind it)
 pub use program::{
     Asked, Block, Data, Ending, Face, Failure, How, Limits, Printed, Program, Question, Reply, Unavailable,
 };

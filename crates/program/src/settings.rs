@@ -17,6 +17,8 @@ pub struct ProgramSettings {
     pub parallel: usize,
     /// Programs that run at once; more wait.
     pub programs: usize,
+    /// How long the tools wait for servers that are still starting.
+    pub start_wait: Duration,
     /// What descriptions say of Python, such as `3.12`, where it is known.
     pub python: Option<String>,
 }
@@ -30,6 +32,7 @@ impl Default for ProgramSettings {
             calls: 1_000,
             parallel: 16,
             programs: 4,
+            start_wait: Duration::from_secs(3),
             python: None,
         }
     }

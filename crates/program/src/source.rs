@@ -84,6 +84,7 @@ impl Programs {
             meta: call.meta,
             client: call.client,
         };
+        yard.settle(self.settings.start_wait).await;
         match Verb::named(&name).ok_or_else(unknown)? {
             Verb::InspectTool => {
                 Ok(self.inspect(&yard, &caller, &read::<Inspected>(&arguments)?.tool_name).await)

@@ -11,6 +11,7 @@ use toolyard_hub::ResultCheck;
 use super::access::{JwtKeys, TokenKeys};
 use super::hook::HookKeys;
 use super::limits::{BoundKeys, LimitKeys};
+use super::programs::ProgramKeys;
 use super::records::{AuditKeys, HistoryKeys};
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, Time, Word, Words};
@@ -52,6 +53,8 @@ pub(super) struct ConfigKeys {
     pub(super) limits: LimitKeys,
     /// The tools that test other servers.
     pub(super) tester: TesterKeys,
+    /// Scripts over all tools, in a sandbox.
+    pub(super) programs: ProgramKeys,
     /// MCP servers by name.
     #[allow(dead_code, reason = "each server is read on its own, so that one mistake costs one server")]
     pub(super) servers: BTreeMap<String, ServerKeys>,
@@ -205,6 +208,7 @@ impl ConfigKeys {
             check_results: self.check_results.or(earlier.check_results),
             limits: self.limits.over(earlier.limits),
             tester: self.tester.over(earlier.tester),
+            programs: self.programs.over(earlier.programs),
             servers: BTreeMap::new(),
         }
     }

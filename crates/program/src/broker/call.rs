@@ -38,34 +38,47 @@ struct Searched {
 impl Broker {
     pub(super) async fn call(&self, number: usize, name: &str, arguments: Raw) -> Reply {
         let catalog = self.yard.catalog();
-        let Some(tool) = self.seen(&catalog).tool(short(name)) else {
-            return match name {
-                "inspect_tool" | "search_tools" => self.about_tools(&catalog, name, &arguments).await,
-                "execute_program" => {
-                    Reply::Failed(failure(name, "forbidden", "a program cannot start another program", None))
-                }
-                _ => self.refused(&catalog, name).await,
-            };
+        let tool = self.seen(&catalog).tool(short(name));
+        let (name, arguments) = match (&tool, name) {
+            (Some(tool), _) => match fitting(tool, arguments) {
+                Ok(arguments) => (tool.full_name.as_str(), arguments),
+                Err(error) => return Reply::Failed(of_error(tool.full_name.as_str(), &error)),
+            },
+            (None, "inspect_tool" | "search_tools") => {
+                return self.about_tools(&catalog, name, &arguments).await;
+            }
+            (None, "execute_program") => {
+                return Reply::Failed(failure(
+                    name,
+                    "forbidden",
+                    "a program cannot start another program",
+                    None,
+                ));
+            }
+            // The corridor says why not, and puts it on record.
+            (None, name) => (short(name), arguments),
         };
-        let full = tool.full_name.as_str();
-        let arguments = match fitting(&tool, arguments) {
-            Ok(arguments) => arguments,
-            Err(error) => return Reply::Failed(of_error(full, &error)),
-        };
-        let (outcome, ahead) = self.carry(number, &tool, arguments).await;
+        let (outcome, ahead) = self.carry(number, name, arguments).await;
         let data = match outcome {
             Ok(outcome) if outcome.body.get().len() > LARGEST_RESULT => {
                 let message =
                     format!("a result of {} bytes; {LARGEST_RESULT} are allowed", outcome.body.get().len());
-                Err(failure(full, "too_large", &message, None))
+                Err(failure(name, "too_large", &message, None))
             }
-            Ok(outcome) => data::read(full, &outcome, ahead),
-            Err(error) if error.kind() == Kind::InvalidArguments => {
-                Err(of_error(full, &with_names(error, &Signature::of(&tool))))
-            }
-            Err(error) => Err(of_error(full, &error)),
+            Ok(outcome) => data::read(name, &outcome, ahead),
+            Err(error) => Err(of_error(name, &self.helped(&catalog, name, tool.as_deref(), error).await)),
         };
         data.map_or_else(Reply::Failed, Reply::Data)
+    }
+
+    /// The same error with what helps to make a better call.
+    async fn helped(&self, catalog: &Arc<Catalog>, name: &str, tool: Option<&Tool>, error: Error) -> Error {
+        let several = error.suggestion().is_some_and(|text| text.starts_with("say one of"));
+        match (error.kind(), tool) {
+            (Kind::UnknownTool, _) if !several => self.unknown(catalog, name).await,
+            (Kind::InvalidArguments, Some(tool)) => with_names(error, &Signature::of(tool)),
+            _ => error,
+        }
     }
 
     /// The two tools about tools, which are answered here.
@@ -87,28 +100,8 @@ impl Broker {
         }
     }
 
-    /// Why this name cannot be called: it may be there, but not for this caller, who is told so as by any front.
-    async fn refused(&self, catalog: &Arc<Catalog>, name: &str) -> Reply {
-        let error = match self.yard.find_tool(short(name), &self.caller.principal) {
-            Ok(tool) if tool.source != self.own => match self.caller.principal.lacks(&tool.permissions) {
-                Some(missing) => {
-                    Error::new(Kind::Forbidden, format!("{} needs the permission {missing}", tool.full_name))
-                }
-                None => self.unknown(catalog, name).await,
-            },
-            Err(error) if error.suggestion().is_some_and(|text| text.starts_with("say one of")) => error,
-            Ok(_) | Err(_) => self.unknown(catalog, name).await,
-        };
-        Reply::Failed(of_error(name, &error))
-    }
-
     /// Makes the call, and passes on what is said and asked on the way. Pieces of the result that come ahead are kept.
-    async fn carry(
-        &self,
-        number: usize,
-        tool: &Tool,
-        arguments: Raw,
-    ) -> (Result<Outcome, Error>, Vec<Value>) {
+    async fn carry(&self, number: usize, name: &str, arguments: Raw) -> (Result<Outcome, Error>, Vec<Value>) {
         let caller = &self.caller;
         let (client, mut updates) = Client::new(caller.client.abilities().clone());
         let request = Request {
@@ -118,14 +111,15 @@ impl Broker {
             priority: caller.priority,
             context: CallContext {
                 made_by: MadeBy::Program,
-                reach: Reach::All,
+                // Whatever a name is made to look like, it leads to no program.
+                reach: Reach::Without([self.own.clone()].into()),
                 version: None,
                 ..caller.context.clone()
             },
             meta: caller.meta.as_deref().and_then(|meta| traces(&Object::parse(meta).ok()?)),
             client,
             ..Request::new(
-                What::Tool { name: tool.full_name.to_string(), arguments: Some(arguments) },
+                What::Tool { name: name.to_owned(), arguments: Some(arguments) },
                 caller.principal.clone(),
             )
         };
@@ -135,7 +129,7 @@ impl Broker {
         let outcome = loop {
             tokio::select! {
                 outcome = &mut call => break outcome,
-                Some(update) = updates.recv() => self.pass_on(number, tool, update, &mut ahead).await,
+                Some(update) = updates.recv() => self.pass_on(number, name, update, &mut ahead).await,
             }
         };
         // What was said just before the end is still on its way.
@@ -147,10 +141,10 @@ impl Broker {
         (outcome, ahead)
     }
 
-    async fn pass_on(&self, number: usize, tool: &Tool, update: Update, ahead: &mut Vec<Value>) {
+    async fn pass_on(&self, number: usize, name: &str, update: Update, ahead: &mut Vec<Value>) {
         let client = &self.caller.client;
         match update {
-            Update::Progress(said) => self.meter.of_call(client, tool.full_name.as_str(), &said),
+            Update::Progress(said) => self.meter.of_call(client, name, &said),
             Update::Chunk(piece) => ahead.push(piece),
             Update::Log(line) => client.log(line),
             // The program waits for its calls; only its caller could hang up and come back.
