@@ -26,7 +26,9 @@ const EXAMPLES: &str = "Examples:
   toolyard serve --auth none                  without a token, on this machine only
   toolyard serve --openapi petstore.yaml      the operations of an OpenAPI document as tools
   toolyard stdio                              for a client that starts its servers itself
-  toolyard stdio --expose tester              nine tools that let an assistant test any MCP server";
+  toolyard stdio --expose tester              nine tools that let an assistant test any MCP server
+  toolyard stdio --expose programs            three tools that let an assistant call all others from one script
+  toolyard run report.py                      a Python script that can call every tool of the yard";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
@@ -41,6 +43,8 @@ pub(crate) enum Verb {
     /// Tokens with which others may call.
     #[command(subcommand)]
     Token(TokenVerb),
+    /// Run a Python script that can call every tool of the yard, in a sandbox.
+    Run(RunArgs),
     /// Print the parameters and results of every tool as types for a client library.
     Types(TypesArgs),
     /// Keeps the process of a server: this program starts itself like that, people do not.
@@ -106,6 +110,8 @@ pub(crate) enum Expose {
     Tools,
     /// Nine tools that test any MCP server.
     Tester,
+    /// Three tools with which one script calls many tools.
+    Programs,
 }
 
 #[derive(Debug, Parser)]
@@ -121,6 +127,28 @@ pub(crate) struct StdioArgs {
 
     #[command(flatten)]
     pub(crate) documents: DocumentArgs,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct RunArgs {
+    /// The script; `-` is standard input.
+    #[arg(value_name = "SCRIPT")]
+    pub(crate) script: PathBuf,
+
+    /// A configuration, as for `serve`; may be given several times. Its servers are started and stopped again.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) documents: DocumentArgs,
+
+    /// How long the script may take, such as 30s or 5m [default: what the configuration allows].
+    #[arg(long, value_name = "TIME", value_parser = crate::config::read_time)]
+    pub(crate) timeout: Option<std::time::Duration>,
+
+    /// Print what came of it as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Parser)]
@@ -254,7 +282,7 @@ mod tests {
         let mut command = Args::command().term_width(100);
         command.build();
         let mut text = command.render_long_help().to_string();
-        for verb in ["serve", "stdio", "login", "logout"] {
+        for verb in ["serve", "stdio", "run", "login", "logout"] {
             text.push_str("\n----\n");
             text.push_str(&command.find_subcommand_mut(verb).unwrap().render_long_help().to_string());
         }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use toolyard_history::{AuditSettings, StoreSettings};
 use toolyard_hub::{Bounds, Limits, ResultChecks, SourceName};
+use toolyard_program::Programs;
 
 use crate::args::AuthMode;
 use crate::outside::HookSettings;
@@ -27,6 +28,7 @@ mod load;
 mod openapi;
 mod origin;
 mod problem;
+mod programs;
 mod records;
 mod server;
 mod surroundings;
@@ -43,8 +45,10 @@ pub(crate) use given::Given;
 pub(crate) use keys::TesterKeys;
 pub(crate) use limits::LimitKeys;
 pub(crate) use problem::{Problem, Problems};
+pub(crate) use programs::ProgramKeys;
 pub(crate) use server::ServerEntry;
 pub(crate) use surroundings::Surroundings;
+pub(crate) use values::read_time;
 pub(crate) use watch::{Change, Watch};
 
 /// Everything that was configured.
@@ -70,6 +74,7 @@ pub(crate) struct Config {
     pub(crate) history: Option<StoreSettings>,
     pub(crate) limits: LimitKeys,
     pub(crate) tester: TesterKeys,
+    pub(crate) programs: ProgramKeys,
     results: ResultChecks,
     /// The limits of single servers.
     bounds: BTreeMap<SourceName, Bounds>,
@@ -92,7 +97,11 @@ impl Config {
 
     /// What the yard obeys.
     pub(crate) fn limits(&self) -> Limits {
-        Limits { sources: self.bounds.clone(), results: self.results.clone(), ..self.limits.limits() }
+        let mut sources = self.bounds.clone();
+        // Programs have places of their own; looking a tool up waits for none.
+        let without = Bounds { calls: Some(usize::MAX), ..Bounds::default() };
+        sources.entry(SourceName::new(Programs::NAME)).or_insert(without);
+        Limits { sources, results: self.results.clone(), ..self.limits.limits() }
     }
 
     /// What is odd, and what is wrong with single servers, for a person to read.

@@ -11,6 +11,8 @@ mod keeper;
 mod keeping;
 mod login;
 mod outside;
+mod programs;
+mod run;
 mod sandbox;
 mod serve;
 mod shapes;
@@ -38,7 +40,13 @@ enum Exit {
     Unauthorised,
     /// A server cannot be reached.
     Unreachable,
-    /// Stopped by a second Ctrl-C, before calls in flight were done.
+    /// A tool or a program failed.
+    ToolFailed,
+    /// There is a limit on how often this may be done.
+    RateLimited,
+    /// It took longer than it may.
+    TimedOut,
+    /// Stopped by Ctrl-C, before calls in flight were done.
     Interrupted,
 }
 
@@ -50,6 +58,9 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Unauthorised => 3,
             Exit::Unreachable => 4,
+            Exit::ToolFailed => 5,
+            Exit::RateLimited => 6,
+            Exit::TimedOut => 7,
             Exit::Interrupted => 130,
         })
     }
@@ -58,12 +69,13 @@ impl From<Exit> for ExitCode {
 fn main() -> ExitCode {
     let args = Args::parse();
     match args.verb {
-        Verb::Serve(verb) => run(args.log.as_deref(), serve::run(verb)),
-        Verb::Stdio(verb) => run(args.log.as_deref(), stdio::run(verb)),
-        Verb::Login(verb) => run(args.log.as_deref(), login::log_in(verb)),
-        Verb::Logout(verb) => run(args.log.as_deref(), login::log_out(verb)),
-        Verb::Token(TokenVerb::New(verb)) => run(args.log.as_deref(), async { token::run(verb) }),
-        Verb::Types(verb) => run(args.log.as_deref(), shapes::run(verb)),
+        Verb::Serve(verb) => start(args.log.as_deref(), serve::run(verb)),
+        Verb::Stdio(verb) => start(args.log.as_deref(), stdio::run(verb)),
+        Verb::Login(verb) => start(args.log.as_deref(), login::log_in(verb)),
+        Verb::Logout(verb) => start(args.log.as_deref(), login::log_out(verb)),
+        Verb::Token(TokenVerb::New(verb)) => start(args.log.as_deref(), async { token::run(verb) }),
+        Verb::Run(verb) => start(args.log.as_deref(), run::run(verb)),
+        Verb::Types(verb) => start(args.log.as_deref(), shapes::run(verb)),
         // There is one of these beside every server that we start, so it has neither log nor runtime.
         Verb::Keeper(verb) => keeper::run(verb),
         // It gives up its rights one after the other, for which it must have one thread.
@@ -71,7 +83,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(log: Option<&str>, work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
+fn start(log: Option<&str>, work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
     start_log(log);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

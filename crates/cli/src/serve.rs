@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::Yard;
+use toolyard_hub::{Reach, Source, Yard};
+use toolyard_program::Programs;
 use toolyard_serve::{
     Annex, Auth, DoorSettings, Keyring, Keys, McpSettings, ServeError, ServeSettings, Token, bind,
 };
@@ -17,7 +18,7 @@ use crate::fleet::{self, Crew, Fleet, Manned};
 use crate::keeping::{Keeping, Readers};
 use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
-use crate::{Exit, outside, shared, token, yard};
+use crate::{Exit, outside, programs, shared, token, yard};
 
 pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let given = args.documents.given(args.config);
@@ -63,17 +64,29 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let directory = Servers::default();
     let tester =
         Tester::new(config.tester.settings(Sharing::Session), common.clone(), Arc::clone(&directory));
-    let annex = Annex {
+    let programs = config.programs.enabled().then(|| programs::build(&config.programs, &yard)).transpose()?;
+    let tested = Annex {
         name: "tester",
         yard: yard::build_tester(&config, &tester, &keeping),
+        reach: Reach::All,
         identity: yard::tester_identity(),
     };
+    let mut annexes = vec![tested];
+    if let Some(programs) = &programs {
+        yard.add(Arc::clone(programs) as Arc<dyn Source>);
+        annexes.push(Annex {
+            name: "programs",
+            yard: Arc::clone(&yard),
+            reach: Reach::Only([programs.name().clone()].into()),
+            identity: programs::identity(),
+        });
+    }
     let settings = ServeSettings {
         listen: args.listen.or(config.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
         door: DoorSettings { auth, hosts: config.hosts.clone(), origins: config.origins.clone() },
         mcp: McpSettings { forward_headers: fleet::forwarded(&config), ..McpSettings::default() },
         endpoint: toolyard_serve::EndpointSettings { body: config.limits().payload, ..Default::default() },
-        annexes: vec![annex],
+        annexes,
         drain: config.limits.drain(),
     };
     let bound = match bind(Arc::clone(&yard), settings).await {
@@ -99,6 +112,9 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
             failed = fleet.follow() => failed,
         };
         tester.stop().await;
+        if let Some(programs) = programs {
+            programs.stop().await;
+        }
         fleet.stop().await;
         served
     });
@@ -153,14 +169,15 @@ fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &Entrance, 
 /// What the yard holds, for the person who started it. Servers are only starting when this is said.
 fn contents(yard: &Yard, servers: usize) -> String {
     let catalog = yard.catalog();
+    let tools = catalog.tools().iter().filter(|tool| tool.source.as_str() != Programs::NAME).count();
     let count = |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
     let native = [
-        count(catalog.tools().len(), "tool"),
+        count(tools, "tool"),
         count(catalog.resources().len(), "resource"),
         count(catalog.templates().len(), "template"),
         count(catalog.prompts().len(), "prompt"),
     ];
-    match (servers, catalog.tools().is_empty()) {
+    match (servers, tools == 0) {
         (0, _) => native.join(", "),
         (_, true) => count(servers, "server"),
         (_, false) => format!("{}, and {}", count(servers, "server"), native.join(", ")),

@@ -1,8 +1,6 @@
 //! `toolyard types`: the parameters and results of every tool as types of another language, for the client libraries.
 
-mod naming;
 mod python;
-mod schema;
 mod typescript;
 
 use std::path::PathBuf;
@@ -14,6 +12,7 @@ use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 use serde_json::Value;
 use toolyard_hub::State;
+use toolyard_program::shapes::{Declared, Names, Reader, Shape};
 use toolyard_tester::Servers;
 use toolyard_upstream::Common;
 
@@ -23,8 +22,6 @@ use crate::fleet::{Crew, Fleet, Manned};
 use crate::keeping::Keeping;
 use crate::outside::ConfiguredHooks;
 use crate::{Exit, config, outside, shared, yard};
-use naming::Names;
-use schema::{Declared, Reader, Shape};
 
 /// How long the servers of a configuration may take to say what they offer.
 const SETTLING: Duration = Duration::from_secs(60);

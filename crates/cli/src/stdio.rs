@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::Source;
+use toolyard_hub::{Reach, Source};
 use toolyard_serve::{StdioOptions, stdio_with};
 use toolyard_tester::{Servers, Sharing, Tester};
 
@@ -13,7 +13,7 @@ use crate::fleet::{Crew, Fleet, Manned};
 use crate::keeping::{Keeping, Readers};
 use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
-use crate::{Exit, outside, shared, yard};
+use crate::{Exit, outside, programs, shared, yard};
 
 pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     let given = args.documents.given(args.config);
@@ -39,7 +39,13 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     let tester = exposed(Expose::Tester).then(|| {
         Tester::new(config.tester.settings(Sharing::Process), common.clone(), Arc::clone(&directory))
     });
-    let (yard, manned) = match (&tester, exposed(Expose::Tools)) {
+    let exposes_programs = exposed(Expose::Programs);
+    if exposes_programs && !config.programs.enabled() {
+        eprintln!("toolyard: there are no programs: the configuration says programs.enabled = false");
+        return Ok(Exit::Usage);
+    }
+    let mut programs = None;
+    let (yard, manned) = match (&tester, exposed(Expose::Tools) || exposes_programs) {
         // Servers are then started when they are tested, not before.
         (Some(tester), false) => {
             options.mcp.identity = yard::tester_identity();
@@ -47,8 +53,22 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         }
         (tester, _) => {
             let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
+            let mut apart = Vec::new();
             if let Some(tester) = tester {
                 yard.add(Arc::clone(tester) as Arc<dyn Source>);
+                apart.push(tester.name().clone());
+            }
+            if exposes_programs {
+                let built = programs::build(&config.programs, &yard)?;
+                yard.add(Arc::clone(&built) as Arc<dyn Source>);
+                apart.push(built.name().clone());
+                programs = Some(built);
+            }
+            if !exposed(Expose::Tools) {
+                if tester.is_none() {
+                    options.mcp.identity = programs::identity();
+                }
+                options.reach = Reach::Only(apart.into());
             }
             (yard, Manned::Fully)
         }
@@ -63,6 +83,9 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         };
         if let Some(tester) = tester {
             tester.stop().await;
+        }
+        if let Some(programs) = programs {
+            programs.stop().await;
         }
         fleet.stop().await;
         served

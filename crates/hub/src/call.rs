@@ -96,6 +96,7 @@ impl Yard {
             context,
             deadline: deadline.clone(),
             cancel: cancel.clone(),
+            priority: request.priority,
             meta: request.meta,
             client: request.client,
         };

@@ -12,6 +12,7 @@ use crate::json::{Raw, from_text, to_raw};
 use crate::name::{Prefix, SourceName};
 use crate::outcome::Outcome;
 use crate::principal::{Permissions, Principal};
+use crate::reach::Reach;
 use crate::request::{CallContext, Request, What};
 use crate::source::{
     Call, Feed, Listing, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,
@@ -209,7 +210,7 @@ pub(crate) fn reading(uri: &str) -> Request {
 }
 
 pub(crate) fn only(source: &str) -> CallContext {
-    CallContext { only_source: Some(SourceName::new(source)), ..CallContext::default() }
+    CallContext { reach: Reach::Source(SourceName::new(source)), ..CallContext::default() }
 }
 
 pub(crate) fn holder_of(permissions: &[&str]) -> Principal {

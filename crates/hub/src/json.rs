@@ -13,6 +13,9 @@ use serde_json::value::RawValue;
 /// before it would take the square of them.
 const FEW: usize = 32;
 
+/// Text that is JSON nested deeper than this stays text: most readers give up there.
+const DEEPEST: usize = 128;
+
 /// One JSON value as the text it arrived as.
 pub type Raw = Box<RawValue>;
 
@@ -30,6 +33,33 @@ pub fn to_raw<T: Serialize + ?Sized>(value: &T) -> Raw {
 /// Wraps text that this house wrote itself. Text that is no JSON becomes `null`.
 pub fn from_text(text: String) -> Raw {
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// The JSON that a text of a stranger's is, if it is any, and none that readers give up on.
+pub fn read_text(text: &str) -> Option<Raw> {
+    if depth(text) > DEEPEST {
+        return None;
+    }
+    serde_json::from_str::<Raw>(text).ok()
+}
+
+/// How deep it is nested, counted without looking at what it means.
+fn depth(text: &str) -> usize {
+    let (mut now, mut most, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                now += 1;
+                most = most.max(now);
+            }
+            b'}' | b']' if !quoted => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
 }
 
 /// The beginning of a text that a stranger chose, for messages.

@@ -10,9 +10,9 @@ use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::execution::ExecutionId;
 use crate::json::Raw;
-use crate::name::SourceName;
 use crate::notes::Notes;
 use crate::principal::Principal;
+use crate::reach::Reach;
 
 /// One call: what, for whom, until when, and the way back. Dropping the future that carries it out cancels it.
 #[derive(Debug)]
@@ -148,8 +148,8 @@ pub struct CallContext {
     pub session_ended: Option<CancellationToken>,
     /// Headers of the caller's request that the configuration lets through to sources, by lower-case name.
     pub headers: Vec<(String, String)>,
-    /// Set where a front serves one source alone: names are then that source's raw names.
-    pub only_source: Option<SourceName>,
+    /// What of the yard the front shows: names lead nowhere else.
+    pub reach: Reach,
     pub made_by: MadeBy,
     /// The version of the tool that is asked for; the newest where this is not said. Sources read here which it is.
     pub version: Option<String>,

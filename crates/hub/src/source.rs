@@ -17,7 +17,7 @@ use crate::manage::{ManageError, Order, Said};
 use crate::name::{Prefix, SourceName};
 use crate::outcome::Outcome;
 use crate::principal::Principal;
-use crate::request::CallContext;
+use crate::request::{CallContext, Priority};
 use crate::status::Status;
 use crate::yard::Yard;
 
@@ -80,6 +80,7 @@ pub struct Call {
     pub deadline: Deadline,
     /// Cancelled when the caller cancels, goes away, or the time is up.
     pub cancel: CancellationToken,
+    pub priority: Priority,
     pub meta: Option<Raw>,
     pub client: Client,
 }

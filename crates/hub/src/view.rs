@@ -5,13 +5,14 @@ use std::sync::Arc;
 use crate::catalog::{Catalog, Offered, Prompt, Resource, Template, Tool};
 use crate::name::SourceName;
 use crate::principal::Principal;
+use crate::reach::Reach;
 
-/// The part of one catalog that a principal may see, of all sources or of one.
+/// The part of one catalog that a principal may see, of all sources or of some.
 #[derive(Debug, Clone)]
 pub struct View {
     catalog: Arc<Catalog>,
     principal: Principal,
-    only: Option<SourceName>,
+    reach: Reach,
     callers: Callers,
 }
 
@@ -25,7 +26,7 @@ pub(crate) enum Callers {
 impl View {
     pub fn new(catalog: Arc<Catalog>, principal: Principal) -> Self {
         let callers = if principal.is_restricted() { Callers::Restricted } else { Callers::Alike };
-        Self { catalog, principal, only: None, callers }
+        Self { catalog, principal, reach: Reach::All, callers }
     }
 
     /// The same in a yard with such callers.
@@ -37,10 +38,10 @@ impl View {
         self
     }
 
-    /// The same, of one source.
+    /// The same, of a part of the yard.
     #[must_use]
-    pub fn of_source(mut self, source: SourceName) -> Self {
-        self.only = Some(source);
+    pub fn of(mut self, reach: Reach) -> Self {
+        self.reach = reach;
         self
     }
 
@@ -59,7 +60,7 @@ impl View {
 
     /// Where one source is shown alone, also those of its resources that another source answers for elsewhere.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        let hidden = if self.only.is_some() { self.catalog.hidden_resources() } else { &[] };
+        let hidden = if self.reach.alone().is_some() { self.catalog.hidden_resources() } else { &[] };
         let all = self.catalog.resources().iter().chain(hidden);
         all.filter(|resource| self.shows(&resource.source, &***resource))
     }
@@ -73,6 +74,6 @@ impl View {
     }
 
     fn shows(&self, source: &SourceName, thing: &impl Offered) -> bool {
-        self.only.as_ref().is_none_or(|only| only == source) && thing.listed_for(&self.principal)
+        self.reach.covers(source) && thing.listed_for(&self.principal)
     }
 }

@@ -203,7 +203,7 @@ impl Source for Native {
     }
 
     fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
-        let Call { target, principal, context, deadline, cancel, meta, client } = call;
+        let Call { target, principal, context, deadline, cancel, meta, client, priority: _ } = call;
         let occasion = Occasion { principal, context, deadline, cancel, meta };
         let context = Context::new(occasion, client, self.handle());
         let shelf = self.inner.shelf();

@@ -5,18 +5,21 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::JoinSet;
-use toolyard_hub::{SourceName, Yard};
+use toolyard_hub::{Reach, SourceName, Yard};
 use toolyard_wire::{Endpoint, EndpointSettings};
 
-use crate::mcp::{Front, Identity, McpSettings, Scope, announce};
+use crate::mcp::{Front, Identity, McpSettings, announce};
 use crate::rest::{Rest, RestSettings};
 
-/// Another yard behind the same door, with tools about tools: it is no part of what the yard itself offers.
+/// Tools about tools behind the same door, apart from what the yard itself offers: a yard of their own, or a part of the
+/// same one.
 #[derive(Debug, Clone)]
 pub struct Annex {
     /// It is served at `/{name}/mcp`.
     pub name: &'static str,
     pub yard: Arc<Yard>,
+    /// What of that yard it shows.
+    pub reach: Reach,
     /// Who it says it is.
     pub identity: Identity,
 }
@@ -45,11 +48,15 @@ impl Fronts {
         mcp: McpSettings,
         endpoint: EndpointSettings,
     ) -> Arc<Self> {
+        // What an annex shows of this very yard is not among what the yard shows.
+        let apart = annexes.iter().filter(|annex| Arc::ptr_eq(&annex.yard, &yard));
+        let apart: Vec<SourceName> = apart.flat_map(|annex| annex.reach.named().to_vec()).collect();
+        let reach = if apart.is_empty() { Reach::All } else { Reach::Without(apart.into()) };
         let announcers = Mutex::new(JoinSet::new());
-        let all = open(&yard, Scope::All, &mcp, &endpoint, &announcers);
+        let all = open(&yard, reach, &mcp, &endpoint, &announcers);
         let open_annex = |annex: Annex| {
             let mcp = McpSettings { identity: annex.identity, ..mcp.clone() };
-            (annex.name, open(&annex.yard, Scope::All, &mcp, &endpoint, &announcers))
+            (annex.name, open(&annex.yard, annex.reach, &mcp, &endpoint, &announcers))
         };
         let annexes = annexes.into_iter().map(open_annex).collect();
         let rest = Rest::new(Arc::clone(&yard), RestSettings::like(&mcp, &endpoint));
@@ -79,7 +86,7 @@ impl Fronts {
         }
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let known = sources.entry(name.clone()).or_insert_with(|| {
-            open(&self.yard, Scope::Source(name), &self.mcp, &self.endpoint, &self.announcers)
+            open(&self.yard, Reach::Source(name), &self.mcp, &self.endpoint, &self.announcers)
         });
         Some(Arc::clone(&known.endpoint))
     }
@@ -122,12 +129,12 @@ impl Fronts {
 
 fn open(
     yard: &Arc<Yard>,
-    scope: Scope,
+    reach: Reach,
     mcp: &McpSettings,
     endpoint: &EndpointSettings,
     announcers: &Mutex<JoinSet<()>>,
 ) -> Open {
-    let front = Arc::new(Front::new(Arc::clone(yard), scope, mcp.clone()));
+    let front = Arc::new(Front::new(Arc::clone(yard), reach, mcp.clone()));
     let endpoint = Endpoint::new(Arc::clone(&front), endpoint.clone());
     let announcing = announce(Arc::clone(&front), Arc::clone(endpoint.roster()));
     announcers.lock().unwrap_or_else(PoisonError::into_inner).spawn(announcing);

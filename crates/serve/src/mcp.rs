@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::task::TaskTracker;
-use toolyard_hub::{Principal, SourceName, View, Yard};
+use toolyard_hub::{Principal, Reach, View, Yard};
 use toolyard_wire::{About, Era, Inbound, Raw, RpcError, Service, Version};
 
 pub(crate) use listen::announce;
@@ -71,7 +71,7 @@ impl Default for McpSettings {
 #[derive(Debug)]
 pub(crate) struct Front {
     yard: Arc<Yard>,
-    scope: Scope,
+    reach: Reach,
     settings: McpSettings,
     /// `{name, title, version}`, made once.
     info: Raw,
@@ -80,31 +80,19 @@ pub(crate) struct Front {
     calls: TaskTracker,
 }
 
-/// What of the yard a front shows.
-#[derive(Debug, Clone)]
-pub(crate) enum Scope {
-    /// Everything, under full names.
-    All,
-    /// One source, as if one were talking to it.
-    Source(SourceName),
-}
-
 /// How long calls that were cancelled may take to put things away before the process ends.
 const SETTLE: Duration = Duration::from_secs(5);
 
 impl Front {
-    pub(crate) fn new(yard: Arc<Yard>, scope: Scope, settings: McpSettings) -> Self {
+    pub(crate) fn new(yard: Arc<Yard>, reach: Reach, settings: McpSettings) -> Self {
         let parking = Parking::new(settings.parked, settings.parked_time);
         let calls = TaskTracker::new();
-        Self { info: discover::info(&settings.identity), yard, scope, settings, parking, calls }
+        Self { info: discover::info(&settings.identity), yard, reach, settings, parking, calls }
     }
 
     /// What this caller may see of it.
     fn view(&self, caller: &Principal) -> View {
-        match &self.scope {
-            Scope::All => self.yard.view(caller),
-            Scope::Source(name) => self.yard.view(caller).of_source(name.clone()),
-        }
+        self.yard.view(caller).of(self.reach.clone())
     }
 
     /// Waits for the calls that nobody waits for any more: what runs in them must learn that before the

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{Principal, Yard};
+use toolyard_hub::{Principal, Reach, Yard};
 use toolyard_wire::{Roster, StdioEnd, StdioSettings, serve_stdio};
 
-use crate::mcp::{Front, McpSettings, Scope, announce};
+use crate::mcp::{Front, McpSettings, announce};
 
 /// What serving over stdio obeys.
 #[derive(Debug, Clone)]
 pub struct StdioOptions {
     pub principal: Principal,
+    /// What of the yard is served.
+    pub reach: Reach,
     pub mcp: McpSettings,
     pub wire: StdioSettings,
     /// Stop reading and finish what is in flight.
@@ -24,6 +26,7 @@ impl Default for StdioOptions {
     fn default() -> Self {
         Self {
             principal: Principal::owner(),
+            reach: Reach::All,
             mcp: McpSettings::default(),
             wire: StdioSettings::default(),
             stop: CancellationToken::new(),
@@ -38,7 +41,7 @@ pub async fn stdio(yard: Arc<Yard>) -> std::io::Result<()> {
 
 /// The same with everything said.
 pub async fn stdio_with(yard: Arc<Yard>, options: StdioOptions) -> std::io::Result<()> {
-    let front = Arc::new(Front::new(yard, Scope::All, options.mcp));
+    let front = Arc::new(Front::new(yard, options.reach, options.mcp));
     let roster = Arc::new(Roster::new(1));
     let announcer = tokio::spawn(announce(Arc::clone(&front), Arc::clone(&roster)));
     let streams = (tokio::io::stdin(), tokio::io::stdout());

@@ -111,6 +111,7 @@ impl Use<'_> {
             context: self.call.context.clone(),
             deadline: self.call.deadline.clone(),
             cancel: self.call.cancel.clone(),
+            priority: self.call.priority,
             meta: None,
             client: self.call.client.clone(),
         }

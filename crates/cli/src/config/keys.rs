@@ -12,6 +12,7 @@ use super::access::{JwtKeys, TokenKeys};
 use super::hook::HookKeys;
 use super::limits::{BoundKeys, LimitKeys};
 use super::openapi::{BudgetKeys, FilterKeys, MissingAuthKey, ReferencesKey, SchemeKeys};
+use super::programs::ProgramKeys;
 use super::records::{AuditKeys, HistoryKeys};
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, Time, Word, Words};
@@ -53,6 +54,8 @@ pub(super) struct ConfigKeys {
     pub(super) limits: LimitKeys,
     /// The tools that test other servers.
     pub(super) tester: TesterKeys,
+    /// Scripts over all tools, in a sandbox.
+    pub(super) programs: ProgramKeys,
     /// MCP servers and OpenAPI documents by name.
     #[allow(dead_code, reason = "each server is read on its own, so that one mistake costs one server")]
     pub(super) servers: BTreeMap<String, ServerKeys>,
@@ -239,6 +242,7 @@ impl ConfigKeys {
             check_results: self.check_results.or(earlier.check_results),
             limits: self.limits.over(earlier.limits),
             tester: self.tester.over(earlier.tester),
+            programs: self.programs.over(earlier.programs),
             servers: BTreeMap::new(),
         }
     }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use toolyard_history::{AuditSettings, StoreSettings};
 use toolyard_hub::{ResultCheck, ResultChecks};
+use toolyard_program::Programs;
 
 use super::Config;
 use super::access::{self, Access};
@@ -131,6 +132,8 @@ impl Loading<'_> {
         self.problems.extend(findings.faults.iter().map(|fault| read.document.fault(fault)));
         self.problems.extend(unknown(&read.document, &findings));
         let mut nonsense = keys.limits.nonsense();
+        nonsense.extend(keys.programs.nonsense());
+        keys.programs.resolve(self.around, &folder);
         if let Some(tokens) = keys.tokens.take() {
             self.access.tokens = access::tokens(tokens, &mut nonsense);
         }
@@ -240,6 +243,7 @@ impl Loading<'_> {
                 .collect(),
             limits: self.keys.limits,
             tester: self.keys.tester,
+            programs: self.keys.programs,
             servers: self.servers.into_iter().map(|server| server.entry).collect(),
             problems,
             files: self.files.into_seen(),
@@ -251,6 +255,9 @@ impl Loading<'_> {
         let mut taken: Vec<&str> = Vec::new();
         if self.keys.demo == Some(true) {
             taken.push("demo");
+        }
+        if self.keys.programs.enabled() {
+            taken.push(Programs::NAME);
         }
         for server in &self.servers {
             let name = server.entry.name().as_str();

@@ -54,6 +54,13 @@ impl Time {
     }
 }
 
+/// A time on the command line.
+pub(crate) fn read_time(text: &str) -> Result<Duration, String> {
+    Time::from_text(text)
+        .map(|time| time.0)
+        .ok_or_else(|| format!("expected {TIME}, more than zero, at most a year"))
+}
+
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reading;

@@ -2,11 +2,9 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
+use toolyard_program::shapes::{Body, Declared, Shape, Unions, prose, python, quoted};
 
 use super::Typed;
-use super::naming::prose;
-use super::schema::{Body, Declared, Shape};
 
 pub(super) const RESERVED: &[&str] =
     &["Any", "False", "Literal", "None", "NotRequired", "True", "TypeAlias", "TypedDict", "Union"];
@@ -59,39 +57,7 @@ fn declare(text: &mut String, declared: &Declared) {
 }
 
 fn say(shape: &Shape) -> String {
-    match shape {
-        Shape::Unknown => "Any".to_owned(),
-        Shape::Null => "None".to_owned(),
-        Shape::Boolean => "bool".to_owned(),
-        Shape::Integer => "int".to_owned(),
-        Shape::Number => "float".to_owned(),
-        Shape::Text => "str".to_owned(),
-        Shape::Literal(values) => {
-            let values: Vec<String> = values.iter().map(literal).collect();
-            format!("Literal[{}]", values.join(", "))
-        }
-        Shape::List(item) => format!("list[{}]", say(item)),
-        Shape::Map(value) => format!("dict[str, {}]", say(value)),
-        Shape::Named(name) => name.clone(),
-        Shape::Union(parts) => {
-            format!("Union[{}]", parts.iter().map(say).collect::<Vec<_>>().join(", "))
-        }
-    }
-}
-
-fn literal(value: &Value) -> String {
-    match value {
-        Value::Null => "None".to_owned(),
-        Value::Bool(true) => "True".to_owned(),
-        Value::Bool(false) => "False".to_owned(),
-        Value::String(text) => quoted(text),
-        other => other.to_string(),
-    }
-}
-
-/// A text as Python writes it: JSON's escapes are Python's too, but letters that JSON leaves alone may end a line.
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string().replace('\u{7f}', "\\u007f").replace('\u{85}', "\\u0085")
+    python(shape, Unions::Brackets, &mut str::to_owned)
 }
 
 fn put(text: &mut String, what: std::fmt::Arguments<'_>) {

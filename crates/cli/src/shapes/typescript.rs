@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use serde_json::Value;
+use toolyard_program::shapes::{Body, Declared, Shape, prose};
 
 use super::Typed;
-use super::naming::prose;
-use super::schema::{Body, Declared, Shape};
 
 pub(super) const RESERVED: &[&str] =
     &["ExecuteOptions", "ExecutionResponse", "MCPClient", "Promise", "Record", "Tools"];

@@ -12,7 +12,7 @@ use super::{SERVE, TOOLYARD};
 async fn the_demo_yard_is_served_over_plain_http() {
     let server = Server::start(TOOLYARD, &[&SERVE[..], &["--auth", "none"]].concat()).await;
     let tools = server.get("/mcp/tools").await.json();
-    assert_eq!((&tools["version"], tools["tools"].as_array().unwrap().len()), (&json!("1.0"), 8));
+    assert_eq!((&tools["version"], tools["tools"].as_array().unwrap().len()), (&json!("1.0"), 11));
     let tool = server.get("/mcp/tools/convert_temperature").await.json();
     let metadata = json!({"category": "numbers", "tags": ["celsius", "fahrenheit", "kelvin"]});
     assert_eq!((&tool["title"], &tool["metadata"]), (&json!("Convert temperature"), &metadata));
@@ -69,7 +69,7 @@ async fn a_yard_behind_it_and_permissions_of_the_configuration() {
     let refused = server.execute("admin_report", json!({})).await;
     assert_eq!(refused.refusal(), (403, "PERMISSION_ERROR".to_owned()));
     let servers = server.get("/mcp/servers").await.json();
-    assert_eq!(servers["servers"].as_array().unwrap().len(), 2);
+    assert_eq!(servers["servers"].as_array().unwrap().len(), 3);
 }
 
 /// A yard with this configuration, open to everybody on this machine.
@@ -144,7 +144,7 @@ async fn a_server_that_a_caller_is_not_shown_is_not_there_for_them() {
         let names = listed["servers"].as_array().unwrap().iter().map(|server| server["name"].clone());
         names.collect::<Vec<_>>()
     };
-    assert_eq!(servers("all").await, ["demo", "odd"]);
+    assert_eq!(servers("all").await, ["demo", "programs", "odd"]);
     assert_eq!(servers("some").await, ["demo"]);
     let execute = "/mcp/tools/mcp__odd__first/execute";
     assert_eq!(as_who("all", "POST", execute).await.status, 200);

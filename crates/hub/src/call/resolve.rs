@@ -9,6 +9,7 @@ use crate::json;
 use crate::name::SourceName;
 use crate::nearest::nearest;
 use crate::principal::Principal;
+use crate::reach::Reach;
 use crate::request::{CallContext, Reference, What};
 use crate::source::{Source, Target};
 use crate::yard::Yard;
@@ -22,18 +23,18 @@ pub(super) struct Resolved {
     pub(super) tool: Option<Arc<Tool>>,
 }
 
-/// Who looks, and where: in the whole catalog, or among what one source offers.
+/// Who looks, and where: in the whole catalog, or in a part of it.
 struct Looking<'a> {
     catalog: &'a Catalog,
     principal: &'a Principal,
-    only: Option<&'a SourceName>,
+    reach: &'a Reach,
 }
 
 impl Yard {
     /// The tool that this name leads to for this principal, or why it leads nowhere. Whether they may use it is
     /// asked when they do.
     pub fn find_tool(&self, name: &str, principal: &Principal) -> Result<Arc<Tool>, Error> {
-        Looking { catalog: &self.catalog(), principal, only: None }.tool(name)
+        Looking { catalog: &self.catalog(), principal, reach: &Reach::All }.tool(name)
     }
 }
 
@@ -43,7 +44,7 @@ pub(super) fn resolve(
     principal: &Principal,
     context: &CallContext,
 ) -> Result<Resolved, Error> {
-    let looking = Looking { catalog, principal, only: context.only_source.as_ref() };
+    let looking = Looking { catalog, principal, reach: &context.reach };
     match what {
         What::Tool { name, arguments } => {
             let tool = of_version(looking.tool(&name)?, context.version.as_deref())?;
@@ -74,19 +75,19 @@ pub(super) fn resolve(
 
 impl Looking<'_> {
     fn tool(&self, name: &str) -> Result<Arc<Tool>, Error> {
-        let found = match self.only {
+        let found = match self.reach.alone() {
             Some(only) => self.catalog.tool_of(only, name).map_or(Lookup::Unknown, Lookup::Found),
             None => self.catalog.tool(name),
         };
-        self.found_or(found, Kind::UnknownTool, name, self.catalog.tools())
+        self.found_or(&found, Kind::UnknownTool, name, self.catalog.tools())
     }
 
     fn prompt(&self, name: &str) -> Result<Arc<Prompt>, Error> {
-        let found = match self.only {
+        let found = match self.reach.alone() {
             Some(only) => self.catalog.prompt_of(only, name).map_or(Lookup::Unknown, Lookup::Found),
             None => self.catalog.prompt(name),
         };
-        self.found_or(found, Kind::UnknownPrompt, name, self.catalog.prompts())
+        self.found_or(&found, Kind::UnknownPrompt, name, self.catalog.prompts())
     }
 
     fn for_prompt(&self, prompt: &Prompt, target: impl FnOnce(String) -> Target) -> Result<Resolved, Error> {
@@ -112,18 +113,18 @@ impl Looking<'_> {
 
     /// The source that answers for this URI.
     fn holder(&self, uri: &str) -> Result<(&SourceName, &[String]), Error> {
-        let resource = match self.only {
+        let resource = match self.reach.alone() {
             Some(only) => self.catalog.resource_of(only, uri),
             None => self.catalog.resource(uri),
         };
-        if let Some(resource) = resource.filter(|resource| resource.known_to(self.principal)) {
+        if let Some(resource) = resource.filter(|resource| self.knows(&resource.source, &***resource)) {
             return Ok((&resource.source, &resource.permissions));
         }
-        let template = match self.only {
+        let template = match self.reach.alone() {
             Some(only) => self.catalog.template_of(only, uri),
             None => self.catalog.template_for(uri),
         };
-        if let Some(template) = template.filter(|template| template.known_to(self.principal)) {
+        if let Some(template) = template.filter(|template| self.knows(&template.source, &***template)) {
             return Ok((&template.source, &template.permissions));
         }
         let error = unknown(Kind::UnknownResource, uri).with_details(serde_json::json!({"uri": uri}));
@@ -137,46 +138,51 @@ impl Looking<'_> {
     }
 
     fn subject(&self, thing: &impl Bare) -> String {
-        match self.only {
+        match self.reach.alone() {
             Some(_) => json::short(thing.raw_name()).into_owned(),
             None => thing.full_name().to_string(),
         }
     }
 
+    fn knows(&self, source: &SourceName, thing: &impl Offered) -> bool {
+        self.reach.covers(source) && thing.known_to(self.principal)
+    }
+
     fn sees(&self, source: &SourceName, thing: &impl Offered) -> bool {
-        self.only.is_none_or(|only| only == source) && thing.listed_for(self.principal)
+        self.reach.covers(source) && thing.listed_for(self.principal)
     }
 
     fn found_or<T: Bare + Offered>(
         &self,
-        found: Lookup<T>,
+        found: &Lookup<T>,
         kind: Kind,
         name: &str,
         all: &[Arc<T>],
     ) -> Result<Arc<T>, Error> {
         let seen = all.iter().filter(|thing| self.sees(thing.source(), &***thing));
-        match found {
-            Lookup::Found(thing) if thing.known_to(self.principal) => Ok(thing),
-            Lookup::Ambiguous(_) => {
-                let several: Vec<_> = seen.filter(|thing| thing.raw_name() == name).collect();
-                match several.as_slice() {
-                    [only] => Ok(Arc::clone(only)),
-                    [] => Err(unknown(kind, name)),
-                    several => {
-                        let names: Vec<_> = several.iter().map(|thing| thing.full_name().as_str()).collect();
-                        Err(Error::new(kind, format!("{} stands for several", json::short(name)))
-                            .suggest(format!("say one of {}", names.join(", "))))
-                    }
+        if let Lookup::Found(thing) = found
+            && self.knows(thing.source(), &**thing)
+        {
+            return Ok(Arc::clone(thing));
+        }
+        if self.reach.alone().is_some() {
+            return Err(did_you_mean(unknown(kind, name), name, seen.map(|thing| thing.raw_name())));
+        }
+        if let Lookup::Found(_) | Lookup::Ambiguous(_) = found {
+            // Of all that have this bare name, those that are there for this caller count.
+            let several: Vec<_> = seen.clone().filter(|thing| thing.raw_name() == name).collect();
+            match several.as_slice() {
+                [only] => return Ok(Arc::clone(only)),
+                [] => {}
+                several => {
+                    let names: Vec<_> = several.iter().map(|thing| thing.full_name().as_str()).collect();
+                    return Err(Error::new(kind, format!("{} stands for several", json::short(name)))
+                        .suggest(format!("say one of {}", names.join(", "))));
                 }
             }
-            Lookup::Found(_) | Lookup::Unknown if self.only.is_some() => {
-                Err(did_you_mean(unknown(kind, name), name, seen.map(|thing| thing.raw_name())))
-            }
-            Lookup::Found(_) | Lookup::Unknown => {
-                let names = seen.flat_map(|thing| [thing.full_name().as_str(), thing.raw_name()]);
-                Err(did_you_mean(unknown(kind, name), name, names))
-            }
         }
+        let names = seen.flat_map(|thing| [thing.full_name().as_str(), thing.raw_name()]);
+        Err(did_you_mean(unknown(kind, name), name, names))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::events::{Change, Event};
 use crate::fake::{Fake, holder_of, prompts, resources, tools, yard};
 use crate::name::SourceName;
 use crate::principal::Principal;
+use crate::reach::Reach;
 use crate::source::Offer;
 use crate::view::View;
 use crate::yard::Yard;
@@ -79,11 +80,14 @@ fn a_view_shows_what_the_principal_may_see_of_one_source_or_of_all() {
     let yard = yard(&[&Fake::offering("a", first), &Fake::offering("b", second)]);
     let reader = yard.view(&holder_of(&["read"]));
     assert_eq!(names(&reader), ["mcp__a__open", "mcp__a__read", "mcp__b__other"]);
-    assert_eq!(names(&reader.clone().of_source(SourceName::new("a"))), ["mcp__a__open", "mcp__a__read"]);
+    assert_eq!(
+        names(&reader.clone().of(Reach::Source(SourceName::new("a")))),
+        ["mcp__a__open", "mcp__a__read"]
+    );
     assert_eq!(names(&everything(&yard)).len(), 4);
     let holders = |view: &View| view.resources().map(|r| r.source.to_string()).collect::<Vec<_>>();
     assert_eq!(holders(&everything(&yard)), ["a"]);
-    assert_eq!(holders(&everything(&yard).of_source(SourceName::new("b"))), ["b"]);
+    assert_eq!(holders(&everything(&yard).of(Reach::Source(SourceName::new("b")))), ["b"]);
     assert_eq!(holders(&yard.view(&holder_of(&[]))), [""; 0]);
     assert!(reader.is_private() && everything(&yard).is_private());
     yard.remove(&SourceName::new("a"));

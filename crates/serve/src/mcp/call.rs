@@ -13,7 +13,7 @@ use super::errors::{Asked, answer};
 use super::park::digest;
 use super::run::{Pace, Run};
 use super::shape::{Cache, cacheable, complete, plain, with_chunks};
-use super::{Front, Scope, params};
+use super::{Front, params};
 
 /// What an outcome is of; it decides how the outcome is dressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,13 +91,14 @@ impl Front {
 
     /// The tool of this name, as this front names it.
     fn tool(&self, name: &str) -> Option<Arc<Tool>> {
-        match &self.scope {
-            Scope::Source(source) => self.yard.catalog().tool_of(source, name),
-            Scope::All => match self.yard.catalog().tool(name) {
+        let found = match self.reach.alone() {
+            Some(source) => self.yard.catalog().tool_of(source, name),
+            None => match self.yard.catalog().tool(name) {
                 Lookup::Found(tool) => Some(tool),
                 Lookup::Ambiguous(_) | Lookup::Unknown => None,
             },
-        }
+        };
+        found.filter(|tool| self.reach.covers(&tool.source))
     }
 
     pub(super) async fn read_resource(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
@@ -149,10 +150,7 @@ impl Front {
                 session_id: request.session.as_ref().map(|session| session.id().into()),
                 session_ended: request.session.as_ref().map(|session| session.ended()),
                 headers: self.forwarded(&request.transport),
-                only_source: match &self.scope {
-                    Scope::All => None,
-                    Scope::Source(name) => Some(name.clone()),
-                },
+                reach: self.reach.clone(),
                 ..CallContext::default()
             },
             meta: request.meta.all.clone(),

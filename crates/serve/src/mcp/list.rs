@@ -12,7 +12,7 @@ use toolyard_hub::{Listing, Principal, Tool};
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Version};
 
 use super::shape::{Cache, cacheable};
-use super::{Front, Scope, params};
+use super::{Front, params};
 
 #[derive(Deserialize)]
 struct Paging {
@@ -22,23 +22,21 @@ struct Paging {
 impl Front {
     pub(super) fn list_tools(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
         let view = self.view(&request.caller);
+        let alone = self.reach.alone().is_some();
         // Who looks at one server by itself sees it as it is.
-        let on_it = |tool: &&Arc<Tool>| match self.scope {
-            Scope::All => tool.listing == Listing::Listed,
-            Scope::Source(_) => true,
-        };
-        let all = view.tools().filter(on_it).map(|tool| match self.scope {
-            Scope::All => (tool.full_name.as_str(), shown(tool, &tool.shown, request.version)),
-            Scope::Source(_) => (tool.raw_name.as_str(), shown(tool, &tool.definition, request.version)),
+        let on_it = |tool: &&Arc<Tool>| alone || tool.listing == Listing::Listed;
+        let all = view.tools().filter(on_it).map(|tool| match alone {
+            false => (tool.full_name.as_str(), shown(tool, &tool.shown, request.version)),
+            true => (tool.raw_name.as_str(), shown(tool, &tool.definition, request.version)),
         });
         self.page("tools", request, all, view.is_private())
     }
 
     pub(super) fn list_prompts(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
         let view = self.view(&request.caller);
-        let all = view.prompts().map(|prompt| match self.scope {
-            Scope::All => (prompt.full_name.as_str(), Shown::As(&prompt.shown)),
-            Scope::Source(_) => (prompt.raw_name.as_str(), Shown::As(&prompt.definition)),
+        let all = view.prompts().map(|prompt| match self.reach.alone() {
+            None => (prompt.full_name.as_str(), Shown::As(&prompt.shown)),
+            Some(_) => (prompt.raw_name.as_str(), Shown::As(&prompt.definition)),
         });
         self.page("prompts", request, all, view.is_private())
     }

@@ -13,7 +13,7 @@ use toolyard_hub::json::{from_text, to_raw};
 use toolyard_hub::{Change, Event, Principal};
 use toolyard_wire::{Inbound, Outlet, Raw, Roster, RpcError};
 
-use super::{Front, Scope, params};
+use super::{Front, params};
 
 const TOOLS: &str = "notifications/tools/list_changed";
 const PROMPTS: &str = "notifications/prompts/list_changed";
@@ -166,10 +166,12 @@ impl Front {
 
     fn may_see(&self, principal: &Principal, uri: &str) -> bool {
         let catalog = self.yard.catalog();
-        let (resource, template) = match &self.scope {
-            Scope::All => (catalog.resource(uri), catalog.template_for(uri)),
-            Scope::Source(source) => (catalog.resource_of(source, uri), catalog.template_of(source, uri)),
+        let (resource, template) = match self.reach.alone() {
+            None => (catalog.resource(uri), catalog.template_for(uri)),
+            Some(source) => (catalog.resource_of(source, uri), catalog.template_of(source, uri)),
         };
+        let resource = resource.filter(|resource| self.reach.covers(&resource.source));
+        let template = template.filter(|template| self.reach.covers(&template.source));
         let resource = resource.map(|resource| &resource.permissions);
         let permissions = resource.or_else(|| template.map(|template| &template.permissions));
         permissions.is_some_and(|permissions| principal.lacks(permissions).is_none())

@@ -4,10 +4,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolyard_hub::Raw;
-use toolyard_hub::json::{Object, from_text, to_raw};
-
-/// Text that is JSON nested deeper than this stays text: most readers give up there.
-const DEEPEST: usize = 128;
+use toolyard_hub::json::{Object, from_text, read_text, to_raw};
 
 /// A result, cut into what matters here.
 #[derive(Debug, Default)]
@@ -60,7 +57,7 @@ impl Said {
 
 fn value(block: &RawValue) -> Raw {
     match text(block) {
-        Some(text) => as_json(&text).unwrap_or_else(|| to_raw(&text)),
+        Some(text) => read_text(&text).unwrap_or_else(|| to_raw(&text)),
         None => block.to_owned(),
     }
 }
@@ -68,33 +65,6 @@ fn value(block: &RawValue) -> Raw {
 fn text(block: &RawValue) -> Option<String> {
     let block: Text = serde_json::from_str(block.get()).ok()?;
     block.text.filter(|_| block.r#type == "text")
-}
-
-/// The text as JSON, if it is.
-fn as_json(text: &str) -> Option<Raw> {
-    if depth(text) > DEEPEST {
-        return None;
-    }
-    serde_json::from_str::<Raw>(text).ok()
-}
-
-/// How deep it is nested, counted without looking at what it means.
-fn depth(text: &str) -> usize {
-    let (mut now, mut most, mut quoted, mut escaped) = (0_usize, 0, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b'{' | b'[' if !quoted => {
-                now += 1;
-                most = most.max(now);
-            }
-            b'}' | b']' if !quoted => now = now.saturating_sub(1),
-            _ => {}
-        }
-    }
-    most
 }
 
 pub(super) fn list(values: impl Iterator<Item = Raw>) -> Raw {

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Request, State as Shared};
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
-use toolyard_hub::{SourceName, State, Status, View};
+use toolyard_hub::{Reach, SourceName, State, Status, View};
 
 use super::answer::of;
 use super::errors::Failure;
@@ -26,7 +26,7 @@ pub(super) async fn list(
         .statuses()
         .into_iter()
         .filter_map(|(name, status)| {
-            let view = View::new(Arc::clone(&catalog), principal.clone()).of_source(name.clone());
+            let view = View::new(Arc::clone(&catalog), principal.clone()).of(Reach::Source(name.clone()));
             let offers = catalog.tools().iter().any(|tool| tool.source == name);
             // A server that has tools, none of them for this caller, is none of their business.
             let shown = observes || !offers || view.tools().next().is_some();

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Abilities, Call, CallContext, Client, Deadline, Offer, Principal, Source, SourceName, State, Target,
-    Update,
+    Abilities, Call, CallContext, Client, Deadline, Offer, Principal, Priority, Source, SourceName, State,
+    Target, Update,
 };
 use toolyard_upstream::{
     AuthSettings, AuthShared, Common, Keeper, ServerSettings, TransportSettings, Upstream, UrlKind,
@@ -116,6 +116,7 @@ impl Connection {
             context: CallContext::default(),
             deadline: Deadline::after(PATIENCE),
             cancel: CancellationToken::new(),
+            priority: Priority::Normal,
             meta: None,
             client,
         };

@@ -32,6 +32,12 @@ impl Server {
             (Kind::ArrayOutput, "array") => structured("[1,2,3]", "[1,2,3]"),
             (Kind::WrongOutput, "wrong") => structured("wrong", r#"{"n":"one"}"#),
             (Kind::WrongOutput, "missing") => text("nothing structured"),
+            (Kind::Financials, "query_financials") => {
+                let list =
+                    format!("[{}]", STATEMENTS[..arguments(params).limit.min(STATEMENTS.len())].join(","));
+                structured(&list, &list)
+            }
+            (Kind::Documents, "search_docs") => text(DOCUMENTS),
             (Kind::OddContent, "hologram") => Reply::Result(HOLOGRAM.to_owned()),
             (Kind::OddContent, "list_tools") => Reply::Result(LIST.to_owned()),
             (Kind::ProgressThenSilence, "silence") => {
@@ -67,6 +73,15 @@ const HOLOGRAM: &str = concat!(
     r#"{"text":"after","x-key":1.0,"type":"text"},{"type":"widget"}]}"#,
 );
 
+/// Statements of a company, latest first.
+const STATEMENTS: [&str; 2] = [
+    r#"{"revenue":170000000000,"netIncome":33916000000,"operatingIncome":44000000000,"period":"Q2","date":"2024-06-30"}"#,
+    r#"{"revenue":165300000000,"netIncome":31000000000,"operatingIncome":42000000000,"period":"Q1","date":"2024-03-31"}"#,
+];
+
+/// What is found among documents.
+const DOCUMENTS: &str = r#"[{"title":"Travel","content":"Book early.","score":0.9,"doc_id":"d1"},{"title":"Leave","content":"Ask first.","score":0.4,"doc_id":"d2"}]"#;
+
 /// A result that looks like a list.
 const LIST: &str = r#"{"tools":[{"name":"inner","inputSchema":null}],"nextCursor":"7","content":[{"type":"text","text":"a list"}]}"#;
 
@@ -76,11 +91,12 @@ struct Arguments {
     megabytes: usize,
     steps: u64,
     every_ms: u64,
+    limit: usize,
 }
 
 impl Default for Arguments {
     fn default() -> Self {
-        Self { megabytes: 50, steps: 3, every_ms: 50 }
+        Self { megabytes: 50, steps: 3, every_ms: 50, limit: usize::MAX }
     }
 }
 

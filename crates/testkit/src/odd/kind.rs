@@ -59,10 +59,14 @@ pub enum Kind {
     WrongOutput,
     /// Definitions and answers with values of the wrong types.
     IllTyped,
+    /// Nothing odd: the financial data of the document about `inspect_tool`.
+    Financials,
+    /// Nothing odd: the documents of the same.
+    Documents,
 }
 
 impl Kind {
-    pub const ALL: [(&str, Self); 26] = [
+    pub const ALL: [(&str, Self); 28] = [
         ("pages", Self::Pages),
         ("unknown-keys", Self::UnknownKeys),
         ("null-schema", Self::NullSchema),
@@ -89,6 +93,8 @@ impl Kind {
         ("counts-sessions", Self::CountsSessions),
         ("wrong-output", Self::WrongOutput),
         ("ill-typed", Self::IllTyped),
+        ("financials", Self::Financials),
+        ("documents", Self::Documents),
     ];
 
     pub fn parse(name: &str) -> Option<Self> {

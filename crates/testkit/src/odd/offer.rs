@@ -125,6 +125,8 @@ impl Server {
             Kind::Changes => vec![tool(&format!("tool_{}", self.seen.starts)), tool("exit")],
             Kind::Asks => ["elicit", "sample", "roots", "everything"].map(tool).to_vec(),
             Kind::CountsSessions => vec![tool("sessions")],
+            Kind::Financials => vec![of_document("found")],
+            Kind::Documents => vec![of_document("noSchema")],
             Kind::WrongOutput => ["wrong", "missing"].map(with_output).to_vec(),
             Kind::IllTyped => {
                 vec![r#"{"name":"typed","description":5,"inputSchema":{}}"#.to_owned(), "7".to_owned()]
@@ -133,6 +135,20 @@ impl Server {
         });
         tools
     }
+}
+
+/// A tool of the document about `inspect_tool`, as its server would advertise it.
+fn of_document(which: &str) -> String {
+    let document: Value = serde_json::from_str(include_str!("../../../../tests/data/spec/inspect-tool.json"))
+        .unwrap_or_default();
+    let shown = &document[which];
+    let name = shown["name"].as_str().and_then(|name| name.rsplit("__").next()).unwrap_or_default();
+    let mut tool =
+        json!({"name": name, "description": shown["description"], "inputSchema": shown["inputSchema"]});
+    if !shown["outputSchema"].is_null() {
+        tool["outputSchema"] = shown["outputSchema"].clone();
+    }
+    tool.to_string()
 }
 
 /// A schema that is an object and nonsense all the same.

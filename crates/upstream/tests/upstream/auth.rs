@@ -9,7 +9,8 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Call, CallContext, Client, Deadline, Error, Outcome, Principal, Source, SourceName, State, Status, Target,
+    Call, CallContext, Client, Deadline, Error, Outcome, Principal, Priority, Source, SourceName, State,
+    Status, Target,
 };
 use toolyard_upstream::{
     AuthError, AuthSettings, AuthShared, AuthStatus, Common, CredentialStore, Keeper, Person, Secret,
@@ -71,6 +72,7 @@ async fn call(upstream: &Upstream, tool: &str) -> Result<Outcome, Error> {
         context: CallContext::default(),
         deadline: Deadline::after(Duration::from_secs(10)),
         cancel: CancellationToken::new(),
+        priority: Priority::Normal,
         meta: None,
         client: Client::silent(),
     };

@@ -10,7 +10,9 @@ use crate::fake::{
     Fake, calling, holder_of, only, prompts, reading, request, resource, resources, templates, tool, tools,
     yard,
 };
-use crate::request::{Reference, What};
+use crate::name::SourceName;
+use crate::reach::Reach;
+use crate::request::{CallContext, Reference, What};
 use crate::source::Offer;
 
 #[tokio::test]
@@ -147,4 +149,34 @@ async fn hostile_names_cost_little_and_are_not_repeated_whole() {
     let error = yard.call(reading(&"x://".repeat(100_000))).await.unwrap_err();
     assert_eq!(error.kind(), Kind::UnknownResource);
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_front_that_shows_a_part_of_the_yard_leads_nowhere_else() {
+    let apart = Fake::plain("apart", tools(&["search", "run"]));
+    let yard = yard(&[&apart, &Fake::offering("docs", tools(&["search", "read"]))]);
+    let sources = || vec![SourceName::new("apart")].into();
+    let told = async |reach: &Reach, name: &str| {
+        let context = CallContext { reach: reach.clone(), ..CallContext::default() };
+        let request = crate::request::Request { context, ..calling(name) };
+        yard.call(request)
+            .await
+            .map(|outcome| outcome.body.get().to_owned())
+            .map_err(|error| error.sentence())
+    };
+    let (done, search) = (r#""done""#, r#""Tool { name: \"search\", arguments: RawValue({}) }""#);
+    let (all, rest, part) = (Reach::All, Reach::Without(sources()), Reach::Only(sources()));
+    // The plain name is the name of the one tool and the bare name of the other.
+    assert_eq!(told(&all, "search").await.as_deref(), Ok(done));
+    assert_eq!(told(&rest, "search").await.as_deref(), Ok(search));
+    assert_eq!(told(&part, "search").await.as_deref(), Ok(done));
+    assert_eq!(told(&rest, "run").await, Err("unknown tool run".to_owned()));
+    assert_eq!(told(&part, "raed").await, Err("unknown tool raed".to_owned()));
+    assert_eq!(told(&rest, "raed").await, Err("unknown tool raed; did you mean read?".to_owned()));
+    let listed = |reach: Reach| {
+        let view = yard.view(&crate::principal::Principal::owner()).of(reach);
+        view.tools().map(|tool| tool.full_name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(rest), ["mcp__docs__search", "mcp__docs__read"]);
+    assert_eq!(listed(part), ["search", "run"]);
 }

@@ -1,4 +1,4 @@
-//! From a JSON Schema to shapes that both languages can say. What cannot be said becomes *unknown*, never wrong.
+//! From a JSON Schema to shapes that several languages can say. What cannot be said becomes *unknown*, never wrong.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,9 @@ type Members = Map<String, Value>;
 /// How deep schemas are followed.
 const DEEPEST: usize = 24;
 
+/// What a value looks like.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Shape {
+pub enum Shape {
     Unknown,
     Null,
     Boolean,
@@ -28,28 +29,35 @@ pub(super) enum Shape {
     Union(Vec<Shape>),
 }
 
+/// A shape with a name.
 #[derive(Debug)]
-pub(super) struct Declared {
-    pub(super) name: String,
-    pub(super) description: String,
-    pub(super) body: Body,
+pub struct Declared {
+    pub name: String,
+    pub description: String,
+    pub body: Body,
 }
 
+/// What a name stands for.
 #[derive(Debug)]
-pub(super) enum Body {
+pub enum Body {
     Record { fields: Vec<Field>, open: bool },
     Alias(Shape),
 }
 
+/// One key of a record.
 #[derive(Debug)]
-pub(super) struct Field {
-    pub(super) key: String,
-    pub(super) description: String,
-    pub(super) shape: Shape,
-    pub(super) required: bool,
+pub struct Field {
+    pub key: String,
+    pub description: String,
+    pub shape: Shape,
+    pub required: bool,
+    /// What is meant where it is left out, if the schema says.
+    pub default: Option<Value>,
 }
 
-pub(super) struct Reader<'a> {
+/// Reads one schema.
+#[derive(Debug)]
+pub struct Reader<'a> {
     root: &'a Value,
     names: &'a mut Names,
     declared: Vec<Declared>,
@@ -59,12 +67,12 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(root: &'a Value, names: &'a mut Names) -> Self {
+    pub fn new(root: &'a Value, names: &'a mut Names) -> Self {
         Self { root, names, declared: Vec::new(), known: HashMap::new(), base: String::new() }
     }
 
     /// The whole schema under a name.
-    pub(super) fn root(&mut self, base: &str, description: &str) -> Shape {
+    pub fn root(&mut self, base: &str, description: &str) -> Shape {
         self.base = base.to_owned();
         let name = self.names.give(base);
         self.known.insert("#".to_owned(), name.clone());
@@ -73,7 +81,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Everything that was declared on the way, what others need first.
-    pub(super) fn finish(self) -> Vec<Declared> {
+    pub fn finish(self) -> Vec<Declared> {
         self.declared
     }
 
@@ -103,6 +111,7 @@ impl<'a> Reader<'a> {
             description: description(schema),
             shape: self.shape(schema, &format!("{hint}_{key}"), depth + 1),
             required: required.contains(&key.as_str()),
+            default: schema.get("default").cloned(),
         });
         let fields = fields.collect();
         // Most schemas say nothing about other keys, and mean none: slips of the pen are worth finding.

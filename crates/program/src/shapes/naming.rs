@@ -1,18 +1,20 @@
-//! Names of types: made from whatever names there are, fit for both languages, and never the same twice.
+//! Names of types: made from whatever names there are, fit for every language, and never the same twice.
 
 use std::collections::HashSet;
 
-pub(super) struct Names {
+/// Names that were given.
+#[derive(Debug)]
+pub struct Names {
     taken: HashSet<String>,
 }
 
 impl Names {
-    pub(super) fn new(reserved: &[&str]) -> Self {
+    pub fn new(reserved: &[&str]) -> Self {
         Self { taken: reserved.iter().map(|name| (*name).to_owned()).collect() }
     }
 
     /// A name like `McpGitLogParams` for `mcp__git__log_params`.
-    pub(super) fn give(&mut self, from: &str) -> String {
+    pub fn give(&mut self, from: &str) -> String {
         let wanted = pascal(from);
         let mut name = wanted.clone();
         for number in 2.. {
@@ -39,7 +41,7 @@ fn pascal(text: &str) -> String {
 }
 
 /// A description on its way into a comment or a docstring: words only, nothing that could end either.
-pub(super) fn prose(text: &str) -> String {
+pub fn prose(text: &str) -> String {
     const LONGEST: usize = 400;
     let harmless = |letter: &char| !matches!(letter, '\\' | '"' | '\u{2028}' | '\u{2029}');
     let spaced = |letter: char| if letter.is_control() { ' ' } else { letter };

@@ -1,0 +1,206 @@
+//! `toolyard run`: a script over the tools of the yard, from the command line.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Error, Kind, Outcome, Request, Source, State, What, Yard};
+use toolyard_program::META;
+use toolyard_tester::Servers;
+
+use crate::args::RunArgs;
+use crate::config::{Config, Given};
+use crate::fleet::{Crew, Fleet, Manned};
+use crate::keeping::{Keeping, Readers};
+use crate::outside::ConfiguredHooks;
+use crate::signals::until_stopped;
+use crate::{Exit, outside, programs, shared, yard};
+
+/// How long servers may take to start before the script runs without those that have not.
+const SETTLING: Duration = Duration::from_secs(30);
+
+pub(crate) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
+    let given = args.documents.given(args.config);
+    let Some(config) = given.load() else {
+        return Ok(Exit::Usage);
+    };
+    let code = match read(&args.script).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("toolyard: {error:#}");
+            return Ok(Exit::Usage);
+        }
+    };
+    let stop = CancellationToken::new();
+    let work = Box::pin(execute(config, given, code, args.timeout, stop.clone()));
+    let Some(ended) = until_stopped(stop, work).await? else { return Ok(Exit::Interrupted) };
+    let ended = ended?;
+    if args.json {
+        println!("{}", ended.json());
+    } else {
+        print!("{}", ended.printed);
+        if !ended.trouble.is_empty() {
+            eprintln!("{}", ended.trouble);
+        }
+    }
+    Ok(ended.exit)
+}
+
+async fn read(script: &Path) -> anyhow::Result<String> {
+    if script == Path::new("-") {
+        let mut code = String::new();
+        tokio::io::stdin().read_to_string(&mut code).await.context("cannot read standard input")?;
+        return Ok(code);
+    }
+    std::fs::read_to_string(script).with_context(|| format!("cannot read {}", script.display()))
+}
+
+async fn execute(
+    config: Config,
+    given: Given,
+    code: String,
+    timeout: Option<Duration>,
+    stop: CancellationToken,
+) -> anyhow::Result<Ended> {
+    let common = shared::common()?;
+    let hooks = ConfiguredHooks::new(outside::client(&common)?, &config.hooks);
+    let keeping = Keeping::open(&config, Readers::None)?;
+    let yard = yard::build(&config, hooks, &keeping);
+    let programs = programs::build(&config.programs, &yard)?;
+    yard.add(Arc::clone(&programs) as Arc<dyn Source>);
+    let owner = yard::owner(&config);
+    let crew = Crew { common, manned: Manned::Fully, directory: Servers::default() };
+    let fleet = Fleet::start(Arc::clone(&yard), config, given, crew, |_| {})?;
+    tokio::select! {
+        () = yard.settle(SETTLING) => {}
+        () = stop.cancelled() => {}
+    }
+    tell_absent(&yard);
+    let timeout_ms = timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
+    let mut arguments = json!({"code": code});
+    if let Some(timeout_ms) = timeout_ms {
+        arguments["timeout_ms"] = json!(timeout_ms);
+    }
+    let what = What::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
+    let outcome = yard.call(Request { cancel: stop, ..Request::new(what, owner) }).await;
+    programs.stop().await;
+    fleet.stop().await;
+    keeping.close().await;
+    Ok(match outcome {
+        Ok(outcome) => Ended::of(&outcome),
+        Err(error) => Ended::refused(&error),
+    })
+}
+
+/// The script may do without them, or fail and wonder why.
+fn tell_absent(yard: &Yard) {
+    for (name, status) in yard.statuses() {
+        if !matches!(status.state, State::Ready | State::Disabled) {
+            let why = status.reason.unwrap_or_else(|| "it is not ready".to_owned());
+            eprintln!("toolyard: the tools of {name} are missing: {why}");
+        }
+    }
+}
+
+/// How a script ended, for a person.
+struct Ended {
+    how: String,
+    printed: String,
+    trouble: String,
+    exit: Exit,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Said {
+    ended: String,
+    /// How many bytes of the answer were printed by the script.
+    printed: usize,
+}
+
+impl Ended {
+    fn of(outcome: &Outcome) -> Self {
+        let body = Object::parse(&outcome.body).unwrap_or_default();
+        let read = |key: &str| body.get(key).and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let text = read("content").and_then(|blocks| Some(blocks[0]["text"].as_str()?.to_owned()));
+        let text = text.unwrap_or_default();
+        let said = read("_meta").and_then(|meta| serde_json::from_value::<Said>(meta[META].clone()).ok());
+        let said = said.unwrap_or(Said { ended: "unavailable".to_owned(), printed: 0 });
+        let exit = match said.ended.as_str() {
+            "finished" => Exit::Fine,
+            "timed_out" => Exit::TimedOut,
+            "unavailable" => Exit::Failed,
+            _ if unreachable(&text) => Exit::Unreachable,
+            _ => Exit::ToolFailed,
+        };
+        if said.ended == "unavailable" {
+            return Self { how: said.ended, printed: String::new(), trouble: text, exit };
+        }
+        let after = text.split_once('\n').map_or("", |(_, after)| after);
+        let (printed, trouble) = parted(after, said.printed);
+        Self { how: said.ended, printed, trouble, exit }
+    }
+
+    fn refused(error: &Error) -> Self {
+        let exit = match error.kind() {
+            Kind::InvalidArguments | Kind::TooLarge => Exit::Usage,
+            Kind::Unauthenticated | Kind::Forbidden => Exit::Unauthorised,
+            Kind::NotConnected | Kind::CannotConnect | Kind::ConnectionLost => Exit::Unreachable,
+            Kind::UnknownTool | Kind::UnknownResource | Kind::UnknownPrompt => Exit::ToolFailed,
+            Kind::ToolFailed | Kind::ClientCannot => Exit::ToolFailed,
+            Kind::RateLimited => Exit::RateLimited,
+            Kind::TimedOut => Exit::TimedOut,
+            Kind::Cancelled => Exit::Interrupted,
+            Kind::Bug => Exit::Failed,
+        };
+        let how = error.kind().as_str().replace(' ', "_");
+        Self { how, printed: String::new(), trouble: format!("toolyard: {}", error.sentence()), exit }
+    }
+
+    fn json(&self) -> Value {
+        let trouble = Some(&self.trouble).filter(|text| !text.is_empty());
+        json!({"success": self.exit == Exit::Fine, "ended": self.how, "output": self.printed, "error": trouble})
+    }
+}
+
+/// Whether a script ended because it called a tool of a server that is not there.
+fn unreachable(text: &str) -> bool {
+    let last = text.lines().rev().find(|line| line.starts_with("ToolError")).unwrap_or_default();
+    ["not_connected", "connection_failed", "connection_lost"].iter().any(|word| last.contains(word))
+}
+
+/// What the script printed, with the end of its last line, and what is said after that.
+fn parted(text: &str, printed: usize) -> (String, String) {
+    match text.split_at_checked(printed) {
+        Some((printed, trouble)) => {
+            (printed.to_owned(), trouble.strip_prefix('\n').unwrap_or(trouble).to_owned())
+        }
+        // Only the end of the last line was left out.
+        None => (format!("{text}\n"), String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parted;
+
+    #[test]
+    fn what_was_printed_is_told_from_what_went_wrong() {
+        let parts = |text: &str, printed: usize| {
+            let (printed, trouble) = parted(text, printed);
+            format!("{printed:?} {trouble:?}")
+        };
+        assert_eq!(parts("a\nb", 4), r#""a\nb\n" """#);
+        assert_eq!(parts("a\nb", 3), r#""a\nb" """#);
+        assert_eq!(parts("a\nTraceback", 2), r#""a\n" "Traceback""#);
+        assert_eq!(parts("a\nTraceback", 1), r#""a" "Traceback""#);
+        assert_eq!(parts("Traceback", 0), r#""" "Traceback""#);
+        assert_eq!(parts("", 0), r#""" """#);
+    }
+}

@@ -1,0 +1,74 @@
+//! Programs over tools, used as an assistant would: the examples of the document that defines them, word for word, and who
+//! may do what.
+
+mod document;
+mod places;
+mod running;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolyard_testkit::harness::{Client, Line, Over, Scratch, Server, Version};
+use toolyard_testkit::odd::{Kind, Nearby, nearby};
+
+use super::{SERVE, TOOLYARD};
+
+/// The servers of the document, and a configuration that names them.
+struct Upstreams {
+    scratch: Scratch,
+    _running: [Nearby; 2],
+    config: String,
+}
+
+impl Upstreams {
+    async fn start(more: &str) -> Self {
+        let running = [nearby(Kind::Financials).await.unwrap(), nearby(Kind::Documents).await.unwrap()];
+        let [finance, documents] = &running;
+        let scratch = Scratch::new();
+        let text = format!(
+            "{more}\n[servers.financial_data]\nurl = {:?}\n[servers.doc_retrieval]\nurl = {:?}\n",
+            finance.url, documents.url
+        );
+        let config = scratch.file("toolyard.toml", &text);
+        Self { scratch, _running: running, config }
+    }
+
+    async fn serve(&self) -> Arc<Server> {
+        Server::start(TOOLYARD, &[&SERVE[..], &["--auth", "none", "--config", &self.config]].concat()).await
+    }
+
+    /// A client of the three tools.
+    async fn client(&self, over: Over, version: Version) -> Client {
+        match over {
+            Over::Http => Client::join(&self.serve().await.at("/programs/mcp"), version).await,
+            Over::Stdio => self.exposing("programs", version).await,
+        }
+    }
+
+    async fn exposing(&self, what: &str, version: Version) -> Client {
+        let arguments = ["stdio", "--expose", what, "--config", &self.config];
+        Client::on(Line::start(TOOLYARD, &arguments, version), version).await
+    }
+}
+
+/// The texts of an answer, and whether it says that it failed.
+fn texts(result: &Value) -> (Vec<&str>, bool) {
+    let blocks = result["content"].as_array().unwrap();
+    (blocks.iter().map(|block| block["text"].as_str().unwrap()).collect(), result["isError"] == true)
+}
+
+/// Runs a script, and gives back the one text that comes of it.
+async fn executed(client: &mut Client, code: &str) -> (String, bool) {
+    let answer = client.call("execute_program", json!({"code": code})).await.answer;
+    let (texts, failed) = texts(answer.result());
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    (texts[0].to_owned(), failed)
+}
+
+async fn names(client: &mut Client) -> Vec<String> {
+    let listed = client.ask("tools/list", "{}").await.answer;
+    let tools = listed.result()["tools"].as_array().unwrap().clone();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+const THREE: [&str; 3] = ["inspect_tool", "search_tools", "execute_program"];

@@ -1,0 +1,93 @@
+//! The examples of the document, over both transports and in both eras.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use toolyard_testkit::harness::{Client, Version};
+
+use super::{Upstreams, executed, texts};
+
+fn document() -> Value {
+    serde_json::from_str(include_str!("../../../../../tests/data/spec/inspect-tool.json")).unwrap()
+}
+
+/// What `json.dumps(result, indent=2)` gives, by Python itself.
+fn dumps(value: &Value) -> String {
+    let script = "import json, sys; sys.stdout.write(json.dumps(json.load(sys.stdin), indent=2))";
+    let mut python = Command::new("python3");
+    let mut child =
+        python.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3");
+    child.stdin.take().unwrap().write_all(value.to_string().as_bytes()).unwrap();
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+/// The definition, the three answers of `inspect_tool` and both interaction patterns.
+async fn as_the_document_says(client: &mut Client) {
+    let document = document();
+    let listed = client.ask("tools/list", "{}").await.answer;
+    assert_eq!(listed.result()["tools"][0].to_string(), document["definition"].to_string());
+    let inspected = async |client: &mut Client, name: &str| {
+        let answer = client.call("inspect_tool", json!({"tool_name": name})).await.answer;
+        let (texts, failed) = texts(answer.result());
+        assert!(!failed);
+        texts.into_iter().map(ToOwned::to_owned).collect::<Vec<String>>()
+    };
+
+    let found = inspected(client, "mcp__financial_data__query_financials").await;
+    assert_eq!(found[0], dumps(&document["found"]));
+    assert_eq!(
+        found[1].lines().next().unwrap(),
+        "async def query_financials(ticker: str, statement: Literal[\"income\", \"balance\", \"cashflow\"], \
+         period: Literal[\"annual\", \"quarter\"] | None = None, limit: int | None = None) -> list[dict]:"
+    );
+    let none = inspected(client, "mcp__doc_retrieval__search_docs").await;
+    assert_eq!(none[0], dumps(&document["noSchema"]));
+    // A bare name that is unique is as good.
+    assert_eq!(inspected(client, "search_docs").await, none);
+    let absent = &document["notFound"];
+    let told = inspected(client, absent["name"].as_str().unwrap()).await;
+    assert_eq!(told[0], absent["text"].as_str().unwrap());
+
+    let code = "quarters = await query_financials(ticker=\"AAPL\", statement=\"income\", period=\"quarter\", limit=2)\n\
+                for q in quarters:\n    print(q['revenue'])\n";
+    let said = "[Script executed successfully]\n170000000000\n165300000000";
+    assert_eq!(executed(client, code).await, (said.to_owned(), false));
+    let code = "r = await mcp__doc_retrieval__search_docs(query=\"leave\")\nprint(type(r), r[0].keys(), sep=\"\\n\")";
+    let said =
+        "[Script executed successfully]\n<class 'list'>\ndict_keys(['title', 'content', 'score', 'doc_id'])";
+    assert_eq!(executed(client, code).await, (said.to_owned(), false));
+}
+
+#[tokio::test]
+async fn the_examples_of_the_document_hold_everywhere() {
+    let upstreams = Upstreams::start("").await;
+    for over in Client::BOTH {
+        for version in Version::NEWEST {
+            as_the_document_says(&mut upstreams.client(over, version).await).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn names_that_are_not_there_have_close_ones_beside_the_text() {
+    let upstreams = Upstreams::start("").await;
+    let mut client = upstreams.client(Client::BOTH[0], Version::V2025_11_25).await;
+    let answer = client
+        .call("inspect_tool", json!({"tool_name": "mcp__financial_data__query_financial"}))
+        .await
+        .answer;
+    let (texts, failed) = texts(answer.result());
+    assert_eq!(
+        (texts.as_slice(), failed),
+        (
+            [
+                "[Tool not found] 'mcp__financial_data__query_financial' is not available in execute_program",
+                "Close to it: mcp__financial_data__query_financials, mcp__financial_data__echo, \
+                 mcp__financial_data__requests"
+            ]
+            .as_slice(),
+            false
+        )
+    );
+}

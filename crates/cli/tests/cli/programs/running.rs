@@ -1,0 +1,76 @@
+//! `toolyard run`, and what a program says while it runs.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use toolyard_testkit::harness::{Client, Scratch, Version};
+
+use super::{TOOLYARD, Upstreams};
+
+/// Exit code, standard output and standard error.
+fn run(arguments: &[&str], stdin: &str) -> (Option<i32>, String, String) {
+    let mut command = Command::new(TOOLYARD);
+    command.arg("run").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_runs_from_the_command_line() {
+    let upstreams = Upstreams::start("").await;
+    let script = upstreams.scratch.file("report.py", "print(len(await search_docs(query='x')), end='')");
+    let config = ["--config", upstreams.config.as_str()];
+    assert_eq!(
+        run(&[&[script.as_str()], &config[..]].concat(), ""),
+        (Some(0), "2".to_owned(), String::new())
+    );
+    let from_stdin = |code: &str, more: &[&str]| run(&[&["-"], &config[..], more].concat(), code);
+    assert_eq!(from_stdin("print('a')\nprint('b')\n", &[]), (Some(0), "a\nb\n".to_owned(), String::new()));
+    assert_eq!(from_stdin("", &[]), (Some(0), String::new(), String::new()));
+    let (code, out, err) = from_stdin("print('before')\nraise ValueError('on purpose')\n", &[]);
+    assert_eq!((code, out.as_str()), (Some(5), "before\n"));
+    assert!(err.contains("line 2") && err.trim_end().ends_with("ValueError: on purpose"), "{err}");
+    let (code, out, err) =
+        from_stdin("print('before', flush=True)\nwhile True: pass\n", &["--timeout", "500ms"]);
+    assert_eq!((code, out.as_str()), (Some(7), "before\n"), "{err}");
+    assert!(err.contains("stopped after 0.5 s"), "{err}");
+    let (code, out, _) = from_stdin("print('x')\n1/0\n", &["--json"]);
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (code, &told["success"], &told["ended"], &told["output"]),
+        (Some(5), &json!(false), &json!("raised"), &json!("x\n"))
+    );
+    assert_eq!(run(&["/nowhere/script.py"], "").0, Some(2));
+    assert_eq!(from_stdin("print(1)", &["--timeout", "soon"]).0, Some(2));
+}
+
+#[test]
+fn a_server_that_is_not_there_has_its_own_exit_code() {
+    let scratch = Scratch::new();
+    let config = scratch.file("toolyard.toml", "[servers.gone]\ncommand = \"/nowhere/server\"\n");
+    let (code, _, err) = run(&["-", "--config", &config], "print('fine without it')");
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("the tools of gone are missing"), "{err}");
+}
+
+#[tokio::test]
+async fn progress_of_a_program_reaches_its_caller() {
+    let upstreams = Upstreams::start("").await;
+    for over in Client::BOTH {
+        let mut client = upstreams.client(over, Version::V2025_11_25).await;
+        let code = "for at in range(3):\n    progress(at + 1, 3, f'step {at + 1}')\nprint('done')";
+        let call = client.begin_watched_call("execute_program", json!({"code": code}), "p").await;
+        let exchange = call.finish().await;
+        let steps: Vec<String> = exchange
+            .of("notifications/progress")
+            .iter()
+            .map(|params| format!("{} of {}: {}", params["progress"], params["total"], params["message"]))
+            .collect();
+        assert_eq!(steps, ["1.0 of 3.0: \"step 1\"", "2.0 of 3.0: \"step 2\"", "3.0 of 3.0: \"step 3\""]);
+        assert_eq!(exchange.answer.content(), "[Script executed successfully]\ndone");
+    }
+}

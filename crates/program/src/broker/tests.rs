@@ -1,0 +1,409 @@
+//! The broker against programs that ask for everything they can think of: the test plays the program's side.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::json::{from_text, to_raw};
+use toolyard_hub::{
+    Abilities, BoxFuture, Call, CallContext, CallRecord, Client, Deadline, Error, Kind, Outcome, Principal,
+    Priority, Progress, Question as Asking, QuestionKind, Recorder, Source, SourceName, Target, Update, Yard,
+    YardSettings,
+};
+
+use super::{Broker, Caller};
+use crate::fixture::{Fake, ada, yard};
+use crate::meter::Meter;
+use crate::program::{Asked, Data, Question, Reply};
+use crate::search::Indexes;
+
+/// A program that is run for somebody.
+struct Side {
+    ask: mpsc::Sender<Asked>,
+    broker: Arc<Broker>,
+    serving: JoinHandle<()>,
+}
+
+impl Side {
+    fn of(yard: &Arc<Yard>, principal: Principal) -> Self {
+        Self::with(yard, principal, Client::silent())
+    }
+
+    fn with(yard: &Arc<Yard>, principal: Principal, client: Client) -> Self {
+        let headers = vec![("x-tenant".to_owned(), "7".to_owned())];
+        let context = CallContext { session_id: Some("s1".into()), headers, ..CallContext::default() };
+        let caller = Caller {
+            principal,
+            context,
+            deadline: Deadline::after(Duration::from_secs(60)),
+            priority: Priority::High,
+            cancel: CancellationToken::new(),
+            meta: Some(to_raw(&json!({"traceparent": "00-x", "progressToken": 7}))),
+            client,
+        };
+        let broker = Arc::new(Broker {
+            yard: Arc::clone(yard),
+            indexes: Arc::new(Indexes::default()),
+            own: SourceName::new("programs"),
+            caller,
+            calls: 10_000,
+            parallel: 4,
+            meter: Meter::default(),
+        });
+        let (ask, asked) = mpsc::channel(16);
+        let serving = tokio::spawn(Arc::clone(&broker).serve(asked));
+        Self { ask, broker, serving }
+    }
+
+    async fn send(&self, question: Question) -> oneshot::Receiver<Reply> {
+        let (reply, answer) = oneshot::channel();
+        self.ask.send(Asked { question, reply }).await.unwrap();
+        answer
+    }
+
+    async fn asks(&self, question: Question) -> String {
+        told(self.send(question).await.await.unwrap())
+    }
+
+    async fn calls(&self, tool: &str, arguments: &str) -> String {
+        self.asks(Question::Call { tool: tool.to_owned(), arguments: from_text(arguments.to_owned()) }).await
+    }
+}
+
+fn told(reply: Reply) -> String {
+    match reply {
+        Reply::Data(Data::Json(json)) => json.get().to_owned(),
+        Reply::Data(Data::Text(text)) => text,
+        Reply::Data(other) => format!("{other:?}"),
+        Reply::Face(face) => format!("{:?}", face.words),
+        Reply::Failed(failure) => format!("{}: {}", failure.kind, failure.message),
+    }
+}
+
+fn named(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}})
+}
+
+/// A source that answers every call with its arguments.
+fn echo() -> Arc<dyn Source> {
+    let strict = json!({
+        "name": "strict",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"ticker": {"type": "string"}, "limit": {"type": "integer"}, "note": {"type": ["string", "null"]}},
+            "required": ["ticker"],
+        },
+    });
+    let secret =
+        json!({"name": "secret", "inputSchema": {"type": "object"}, "_meta": {"permissions": ["admin"]}});
+    Fake::new("data", &[named("echo"), strict, secret], |call| async move {
+        let Target::Tool { arguments, .. } = call.target else { panic!("only tools") };
+        Ok(Outcome::success(to_raw(&json!({"structuredContent": arguments}))))
+    })
+}
+
+#[tokio::test]
+async fn a_call_goes_down_the_corridor_as_its_caller_made_it() {
+    let seen: Arc<Mutex<Option<String>>> = Arc::default();
+    let look = Arc::clone(&seen);
+    let source = Fake::new("data", &[named("look")], move |call: Call| {
+        let context = &call.context;
+        *look.lock().unwrap() = Some(format!(
+            "{} {:?} {:?} {:?} {:?} {:?} {:?} {}",
+            call.principal.id(),
+            context.session_id,
+            context.headers,
+            context.made_by,
+            context.reach,
+            call.priority,
+            call.meta.as_ref().map(|meta| meta.get().to_owned()),
+            call.deadline.remaining() <= Duration::from_secs(60),
+        ));
+        async { Ok(Outcome::success(to_raw(&json!({"structuredContent": {"ok": true}})))) }
+    });
+    let side = Side::of(&yard(&[source]), ada());
+    assert_eq!(side.calls("look", "{}").await, r#"{"ok":true}"#);
+    assert_eq!(
+        seen.lock().unwrap().as_deref().unwrap(),
+        "ada Some(\"s1\") [(\"x-tenant\", \"7\")] Program Without([SourceName(\"programs\")]) High Some(\"{\\\"traceparent\\\":\\\"00-x\\\"}\") true"
+    );
+}
+
+#[tokio::test]
+async fn names_that_lead_nowhere_are_refused_with_what_is_close() {
+    let side = Side::of(&yard(&[echo()]), ada());
+    let unknown = "tool_not_found: there is no tool mcp__data__ecoh; did you mean mcp__data__echo?";
+    assert!(side.calls("mcp__data__ecoh", "{}").await.starts_with(&unknown[..unknown.len() - 1]));
+    let question = Question::Face { tool: "mcp__data__ecoh".to_owned() };
+    assert!(side.asks(question).await.starts_with(&unknown[..unknown.len() - 1]));
+    for odd in ["", "\0", "../../etc/passwd", &"x".repeat(1_000_000), &"é".repeat(1_000)] {
+        let answer = side.calls(odd, "{}").await;
+        assert!(answer.starts_with("tool_not_found: ") && answer.len() < 2_000, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_caller_may_not_use_the_program_may_not_use() {
+    let yard = yard(&[echo()]);
+    let side = Side::of(&yard, ada());
+    let refused = "forbidden: mcp__data__secret needs the permission admin; ask whoever runs this yard for a token that has it";
+    assert_eq!(side.calls("mcp__data__secret", "{}").await, refused);
+    assert_eq!(side.calls("secret", "{}").await, refused);
+    let inspect = || Question::Inspect { tool: "mcp__data__secret".to_owned() };
+    assert!(side.asks(inspect()).await.starts_with("tool_not_found"));
+    let search = || Question::Search { query: "secret".to_owned(), server: None, limit: None };
+    assert_eq!(side.asks(search()).await, "[]");
+    assert!(side.broker.faces("await secret()").is_empty());
+    let owner = Side::of(&yard, Principal::owner());
+    assert_eq!(owner.calls("secret", "{}").await, "{}");
+    assert!(owner.asks(inspect()).await.starts_with('{'));
+    assert!(owner.asks(search()).await.contains("mcp__data__secret"));
+}
+
+#[tokio::test]
+async fn a_program_cannot_start_programs_but_can_ask_about_tools() {
+    let own = Fake::offering("programs", &[named("execute_program"), named("inspect_tool")]);
+    let side = Side::of(&yard(&[echo(), own]), Principal::owner());
+    for name in ["execute_program", "mcp__programs__execute_program"] {
+        let answer = side.calls(name, r#"{"code":"print(1)"}"#).await;
+        assert!(answer.starts_with("forbidden: ") || answer.starts_with("tool_not_found: "), "{answer}");
+    }
+    let inspected = side.calls("inspect_tool", r#"{"tool_name":"echo"}"#).await;
+    assert!(inspected.contains("mcp__data__echo"), "{inspected}");
+    assert!(side.calls("inspect_tool", "[]").await.starts_with("invalid_arguments"));
+    let found = side.calls("search_tools", r#"{"query":"echo","limit":1}"#).await;
+    assert!(found.contains("mcp__data__echo") && !found.contains("programs"), "{found}");
+    assert!(side.calls("search_tools", r#"{"limit":-1}"#).await.starts_with("invalid_arguments"));
+}
+
+#[tokio::test]
+async fn arguments_are_checked_and_the_valid_ones_named() {
+    let side = Side::of(&yard(&[echo()]), ada());
+    let names = "its arguments are ticker, limit, note";
+    assert_eq!(
+        side.calls("strict", r#"{"ticker":"A","limit":null,"note":null}"#).await,
+        r#"{"ticker":"A","note":null}"#
+    );
+    assert_eq!(
+        side.calls("strict", r#"{"tikcer":"A"}"#).await,
+        format!(
+            "invalid_arguments: mcp__data__strict takes no argument tikcer; did you mean ticker? {names}"
+        )
+    );
+    for wrong in [r#"{"ticker":7}"#, "{}", r#"{"ticker":"A","limit":"x"}"#, "[]", "7", "null", "\"x\""] {
+        let answer = side.calls("strict", wrong).await;
+        assert!(answer.starts_with("invalid_arguments: ") && answer.contains(names), "{wrong}: {answer}");
+    }
+    let huge = format!(r#"{{"ticker":"{}"}}"#, "x".repeat(11 << 20));
+    assert!(side.calls("strict", &huge).await.starts_with("too_large: "));
+    let deep = format!(r#"{{"ticker":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    assert!(side.calls("strict", &deep).await.starts_with("invalid_arguments: "));
+}
+
+#[tokio::test]
+async fn calls_and_questions_are_counted() {
+    let side = Side::of(&yard(&[echo()]), ada());
+    for _ in 0..10_000 {
+        assert_eq!(side.calls("echo", "{}").await, "{}");
+    }
+    let over = "limit_reached: a program may make 10000 calls, and this one has made them";
+    assert_eq!(side.calls("echo", "{}").await, over);
+    assert_eq!(side.calls("echo", "{}").await, over);
+    // Asking is another matter.
+    assert_eq!(side.asks(Question::Face { tool: "echo".to_owned() }).await, r#"["mcp__data__echo", "echo"]"#);
+}
+
+#[tokio::test]
+async fn only_so_many_calls_run_at_once_and_the_rest_wait_unread() {
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (now, peak) = (Arc::clone(&running), Arc::clone(&most));
+    let source = Fake::new("data", &[named("slow")], move |_| {
+        let (now, peak) = (Arc::clone(&now), Arc::clone(&peak));
+        async move {
+            peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            now.fetch_sub(1, Ordering::SeqCst);
+            Ok(Outcome::success(to_raw(&json!({"structuredContent": 1}))))
+        }
+    });
+    let side = Side::of(&yard(&[source]), ada());
+    let mut answers = Vec::new();
+    for _ in 0..40 {
+        let call = Question::Call { tool: "slow".to_owned(), arguments: to_raw(&json!({})) };
+        answers.push(side.send(call).await);
+    }
+    for answer in answers {
+        assert_eq!(told(answer.await.unwrap()), "1");
+    }
+    assert_eq!((most.load(Ordering::SeqCst), running.load(Ordering::SeqCst)), (4, 0));
+}
+
+/// A source whose calls never end by themselves, and tell when they are gone.
+fn endless(gone: &Arc<AtomicUsize>) -> Arc<dyn Source> {
+    struct Gone(Arc<AtomicUsize>);
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let gone = Arc::clone(gone);
+    Fake::new("data", &[named("endless")], move |_| {
+        let gone = Gone(Arc::clone(&gone));
+        async move {
+            let _gone = gone;
+            std::future::pending().await
+        }
+    })
+}
+
+async fn reaches(count: &AtomicUsize, wanted: usize) {
+    let reached = async {
+        while count.load(Ordering::SeqCst) < wanted {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), reached).await.expect("they are not gone");
+}
+
+#[tokio::test]
+async fn calls_that_are_still_running_when_the_program_ends_are_cancelled() {
+    let gone = Arc::new(AtomicUsize::new(0));
+    let yard = yard(&[endless(&gone)]);
+    let call = || Question::Call { tool: "endless".to_owned(), arguments: to_raw(&json!({})) };
+    // The program ends by closing its side.
+    let side = Side::of(&yard, ada());
+    let _answers = [side.send(call()).await, side.send(call()).await];
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    drop(side.ask);
+    side.serving.await.unwrap();
+    assert_eq!(gone.load(Ordering::SeqCst), 2);
+    // Or the broker is dropped with it.
+    let side = Side::of(&yard, ada());
+    let _answers = [side.send(call()).await, side.send(call()).await];
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    side.serving.abort();
+    reaches(&gone, 4).await;
+    // Or nobody waits for one of its calls any more.
+    let side = Side::of(&yard, ada());
+    let answer = side.send(call()).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    drop(answer);
+    reaches(&gone, 5).await;
+    // What is asked after the end goes nowhere.
+    let (reply, answer) = oneshot::channel();
+    side.serving.abort();
+    let _ = side.ask.send(Asked { question: call(), reply }).await;
+    assert!(tokio::time::timeout(Duration::from_secs(5), answer).await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn failures_say_what_kind_they_are() {
+    let source = Fake::new("data", &[named("fails"), named("breaks"), named("huge")], |call| async move {
+        let Target::Tool { name, .. } = call.target else { panic!("only tools") };
+        match name.as_str() {
+            "fails" => Ok(Outcome::failure(to_raw(
+                &json!({"content": [{"type": "text", "text": "no such table"}], "isError": true}),
+            ))),
+            "huge" => Ok(Outcome::success(to_raw(&json!({"structuredContent": "x".repeat(33 << 20)})))),
+            _ => Err(Error::new(Kind::ConnectionLost, "the server died").suggest("look at its log")),
+        }
+    });
+    let side = Side::of(&yard(&[source]), ada());
+    assert_eq!(side.calls("fails", "{}").await, "tool_failed: no such table");
+    assert_eq!(side.calls("breaks", "{}").await, "connection_lost: the server died; look at its log");
+    assert!(side.calls("huge", "{}").await.starts_with("too_large: a result of 346"));
+}
+
+#[tokio::test]
+async fn questions_of_tools_reach_the_caller_and_progress_grows() {
+    let source = Fake::new("data", &[named("asks")], |call: Call| async move {
+        call.client.progress(Progress {
+            progress: 50.0,
+            total: Some(100.0),
+            message: Some("half".to_owned()),
+        });
+        let question =
+            Asking { key: "q".to_owned(), kind: QuestionKind::ElicitForm, params: to_raw(&json!({})) };
+        let answers = call.client.ask(vec![question]).await?;
+        let answers: Vec<String> = answers.iter().map(|(key, answer)| format!("{key}={answer}")).collect();
+        Ok(Outcome::success(to_raw(&json!({"structuredContent": answers}))))
+    });
+    let (client, mut updates) = Client::new(Abilities { elicit_form: true, ..Abilities::default() });
+    let side = Side::with(&yard(&[source]), ada(), client);
+    let answer = side.send(Question::Call { tool: "asks".to_owned(), arguments: to_raw(&json!({})) }).await;
+    let Some(Update::Progress(progress)) = updates.recv().await else { panic!("no progress") };
+    assert_eq!(progress.message.as_deref(), Some("mcp__data__asks (50 of 100): half"));
+    let Some(Update::Ask(ask)) = updates.recv().await else { panic!("no question") };
+    let key = ask.questions[0].key.clone();
+    assert_eq!(key, "call-1.q");
+    ask.reply.send(Ok(vec![(key, to_raw(&json!({"action": "accept"})))])).unwrap();
+    assert_eq!(told(answer.await.unwrap()), r#"["q={\"action\":\"accept\"}"]"#);
+    let own = |progress| Question::Progress { progress, total: Some(2.0), message: Some("own".to_owned()) };
+    assert_eq!(side.asks(own(1.0)).await, "null");
+    assert_eq!(side.asks(own(f64::NAN)).await, "null");
+    let Some(Update::Progress(said)) = updates.recv().await else { panic!("no progress") };
+    assert_eq!((said.progress, said.total), (1.0, Some(2.0)));
+}
+
+/// Keeps who made which call.
+#[derive(Default)]
+struct Kept(Mutex<Vec<String>>);
+
+impl Recorder for Kept {
+    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), Error>> {
+        let line = format!(
+            "{} {} {} {:?} {}",
+            record.principal,
+            record.subject,
+            record.made_by.as_str(),
+            record.session_id,
+            record.error.map_or("fine", |error| error.kind().as_str())
+        );
+        self.0.lock().unwrap().push(line);
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[tokio::test]
+async fn every_call_is_on_record_as_made_by_a_program() {
+    let kept = Arc::new(Kept::default());
+    let recorder = Arc::clone(&kept) as Arc<dyn Recorder>;
+    let yard = Yard::new(YardSettings { recorder: Some(recorder), ..YardSettings::default() });
+    yard.add(echo());
+    let side = Side::of(&yard, ada());
+    side.calls("echo", "{}").await;
+    side.calls("strict", r#"{"ticker":7}"#).await;
+    side.calls("secret", "{}").await;
+    side.calls("nowhere", "{}").await;
+    assert_eq!(
+        *kept.0.lock().unwrap(),
+        [
+            "ada mcp__data__echo program Some(\"s1\") fine",
+            "ada mcp__data__strict program Some(\"s1\") invalid arguments",
+            "ada mcp__data__secret program Some(\"s1\") forbidden",
+            "ada nowhere program Some(\"s1\") unknown tool",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_program_is_handed_the_tools_that_it_mentions() {
+    let side = Side::of(&yard(&[echo()]), ada());
+    let names = |code: &str| -> Vec<String> {
+        side.broker.faces(code).into_iter().map(|face| face.full_name).collect()
+    };
+    assert_eq!(
+        names("r = await mcp__data__strict(ticker='A'); await echo(); echo"),
+        ["mcp__data__strict", "mcp__data__echo"]
+    );
+    assert_eq!(names("print(1)"), Vec::<String>::new());
+    let face = &side.broker.faces("strict")[0];
+    assert_eq!(
+        (face.parameters.as_slice(), face.required),
+        (["ticker", "limit", "note"].map(String::from).as_slice(), 1)
+    );
+}

@@ -1,0 +1,185 @@
+//! From a tool's result to data for a program: no envelope. What the tool declared as structured is taken as it is, so that
+//! what arrives is what `inspect_tool` shows; nothing is unwrapped.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toolyard_hub::json::{Object, from_text, read_text};
+use toolyard_hub::{Outcome, Raw};
+
+use crate::fault::failure;
+use crate::program::{Block, Data, Failure};
+
+/// What a call gave, or how the tool says that it failed. Pieces that were sent ahead come first.
+pub(crate) fn read(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<Data, Failure> {
+    let mut members = Object::parse(&outcome.body).unwrap_or_default();
+    let structured = members.remove("structuredContent").filter(|value| value.get() != "null");
+    let content =
+        members.remove("content").and_then(|content| serde_json::from_str::<Vec<Raw>>(content.get()).ok());
+    let content = content.unwrap_or_default();
+    if outcome.failed {
+        let texts: Vec<String> = content.iter().filter_map(|block| text(block)).collect();
+        let message =
+            if texts.is_empty() { "the tool says that it failed".to_owned() } else { texts.join("\n") };
+        let details = structured.and_then(|value| serde_json::from_str(value.get()).ok());
+        return Err(failure(tool, "tool_failed", &message, details));
+    }
+    let ahead = ahead.into_iter().map(|piece| match piece {
+        Value::String(text) => Block::Text(text),
+        other => Block::Json(from_text(other.to_string())),
+    });
+    let mut blocks: Vec<Block> = ahead.collect();
+    match structured {
+        Some(value) if blocks.is_empty() => return Ok(Data::Json(value)),
+        Some(value) => blocks.push(Block::Json(value)),
+        None => blocks.extend(content.iter().map(|block| piece(block))),
+    }
+    Ok(match (blocks.len(), blocks.pop()) {
+        (_, None) => Data::Json(RawValue::NULL.to_owned()),
+        (1, Some(Block::Json(value))) => Data::Json(value),
+        (1, Some(Block::Text(text))) => Data::Text(text),
+        (_, Some(last)) => {
+            blocks.push(last);
+            Data::Blocks(blocks)
+        }
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    r#type: String,
+    text: Option<String>,
+    data: Option<String>,
+    mime_type: Option<String>,
+    resource: Option<Resource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource {
+    uri: Option<String>,
+    mime_type: Option<String>,
+    text: Option<String>,
+    blob: Option<String>,
+}
+
+/// One block of content. What is not as the protocol says stays JSON.
+fn piece(block: &RawValue) -> Block {
+    media(block).or_else(|| text(block).map(words)).unwrap_or_else(|| Block::Json(block.to_owned()))
+}
+
+fn words(text: String) -> Block {
+    read_text(&text).map_or(Block::Text(text), Block::Json)
+}
+
+fn text(block: &RawValue) -> Option<String> {
+    let told: Told = serde_json::from_str(block.get()).ok()?;
+    told.text.filter(|_| told.r#type == "text")
+}
+
+fn media(block: &RawValue) -> Option<Block> {
+    let told: Told = serde_json::from_str(block.get()).ok()?;
+    let (kind, base64, mime_type, uri) = match told.r#type.as_str() {
+        "image" => ("image", told.data?, told.mime_type, None),
+        "audio" => ("audio", told.data?, told.mime_type, None),
+        "resource" => {
+            let Resource { uri, mime_type, text, blob } = told.resource?;
+            let usual = if text.is_some() { "text/plain" } else { "application/octet-stream" };
+            let base64 = blob.or_else(|| text.map(|text| STANDARD.encode(text)))?;
+            ("resource", base64, mime_type.or_else(|| Some(usual.to_owned())), uri)
+        }
+        _ => return None,
+    };
+    // Whoever reads it decodes it: what is no base64 is left as it came.
+    STANDARD.decode(&base64).ok()?;
+    let mime_type = mime_type.unwrap_or_else(|| "application/octet-stream".to_owned());
+    Some(Block::Media { kind, mime_type, base64, uri })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use toolyard_hub::Outcome;
+    use toolyard_hub::json::{from_text, to_raw};
+
+    use super::read;
+
+    fn given(body: &Value) -> String {
+        format!("{:?}", read("t", &Outcome::success(to_raw(body)), Vec::new()).unwrap())
+    }
+
+    fn content(blocks: Value) -> String {
+        given(&json!({"content": blocks}))
+    }
+
+    #[test]
+    fn structured_content_comes_first_and_as_it_is() {
+        let body = r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"result":[1e400,{"b":1,"a":2}]}}"#;
+        let data = read("t", &Outcome::success(from_text(body.to_owned())), Vec::new()).unwrap();
+        assert_eq!(format!("{data:?}"), r#"Json(RawValue({"result":[1e400,{"b":1,"a":2}]}))"#);
+        assert_eq!(given(&json!({"structuredContent": [1, 2]})), "Json(RawValue([1,2]))");
+        assert_eq!(
+            given(&json!({"structuredContent": null, "content": [{"type": "text", "text": "x"}]})),
+            "Text(\"x\")"
+        );
+    }
+
+    #[test]
+    fn one_text_is_the_json_that_it_is_or_a_text() {
+        let of = |text: &str| content(json!([{"type": "text", "text": text}]));
+        assert_eq!(of(r#"{"a": 1}"#), r#"Json(RawValue({"a": 1}))"#);
+        assert_eq!(of("42"), "Json(RawValue(42))");
+        assert_eq!(of("{not json"), "Text(\"{not json\")");
+        assert_eq!(of(""), "Text(\"\")");
+        assert!(of(&"[".repeat(1_000)).starts_with("Text"));
+        assert!(of(&format!("{}{}", "[".repeat(1_000), "]".repeat(1_000))).starts_with("Text"));
+    }
+
+    #[test]
+    fn nothing_is_null_and_several_are_a_list() {
+        assert_eq!(content(json!([])), "Json(RawValue(null))");
+        assert_eq!(given(&json!({})), "Json(RawValue(null))");
+        assert_eq!(given(&json!([])), "Json(RawValue(null))");
+        let several = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "[1]"}]);
+        assert_eq!(content(several), "Blocks([Text(\"a\"), Json(RawValue([1]))])");
+    }
+
+    #[test]
+    fn pictures_sounds_and_files_have_a_type_and_bytes() {
+        let blocks = json!([
+            {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+            {"type": "audio", "data": "aGk="},
+            {"type": "resource", "resource": {"uri": "x://1", "text": "hi"}},
+            {"type": "resource", "resource": {"uri": "x://2", "blob": "aGk=", "mimeType": "a/b"}},
+            {"type": "resource_link", "uri": "x://3", "name": "three"},
+            {"type": "image", "data": "no base64!"},
+            {"type": "text"},
+            7,
+        ]);
+        insta::assert_snapshot!(content(blocks).replace("}, ", "},\n").replace("), ", "),\n"));
+    }
+
+    #[test]
+    fn a_tool_that_says_that_it_failed_is_a_failure() {
+        let body = json!({"content": [{"type": "text", "text": "no such table"}, {"type": "text", "text": "x"}],
+            "structuredContent": {"code": 7}, "isError": true});
+        let failure = read("t", &Outcome::failure(to_raw(&body)), Vec::new()).unwrap_err();
+        assert_eq!((failure.message.as_str(), failure.kind.as_str()), ("no such table\nx", "tool_failed"));
+        assert_eq!(failure.details, Some(json!({"code": 7})));
+        let silent = read("t", &Outcome::failure(to_raw(&json!({}))), Vec::new()).unwrap_err();
+        assert_eq!(silent.message, "the tool says that it failed");
+    }
+
+    #[test]
+    fn what_was_sent_ahead_comes_first() {
+        let body = to_raw(&json!({"structuredContent": {"done": true}}));
+        let data = read("t", &Outcome::success(body), vec![json!("one"), json!({"two": 2})]).unwrap();
+        assert_eq!(
+            format!("{data:?}"),
+            r#"Blocks([Text("one"), Json(RawValue({"two":2})), Json(RawValue({"done":true}))])"#
+        );
+    }
+}

@@ -1,0 +1,251 @@
+//! JSON as Python's `json.dumps(value, indent=2)` writes it: two spaces, keys in their order, everything beyond ASCII
+//! escaped. It works on the text, so that numbers stay as they were said and letters that no text can hold survive.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+/// Deeper than this nothing is indented any more; Python would give up at some depth too.
+const DEEPEST: usize = 200;
+
+/// A value as Python writes it, indented as if it stood `level` deep.
+pub(crate) fn dumps(value: &RawValue, level: usize) -> String {
+    let mut text = String::with_capacity(value.get().len() * 2);
+    Writer { rest: value.get() }.value(level, level + DEEPEST, &mut text);
+    text
+}
+
+/// A text as Python writes it in JSON.
+pub(crate) fn dumps_text(text: &str) -> String {
+    let mut written = String::with_capacity(text.len() + 2);
+    written.push('"');
+    text.encode_utf16().for_each(|unit| put(unit, &mut written));
+    written.push('"');
+    written
+}
+
+/// A line break and the indentation of a level.
+pub(crate) fn line(level: usize) -> String {
+    format!("\n{}", "  ".repeat(level))
+}
+
+/// Reads JSON that is known to be well-formed, from its beginning to its end.
+struct Writer<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Writer<'a> {
+    fn value(&mut self, level: usize, deepest: usize, into: &mut String) {
+        match self.peek() {
+            Some('{') if level < deepest => self.object(level, deepest, into),
+            Some('[') if level < deepest => self.array(level, deepest, into),
+            Some('{' | '[') => into.push_str(self.whole()),
+            Some('"') => self.text(into),
+            _ => {
+                let end = self.rest.find([',', '}', ']', ' ', '\n', '\r', '\t']).unwrap_or(self.rest.len());
+                into.push_str(self.take(end));
+            }
+        }
+    }
+
+    fn object(&mut self, level: usize, deepest: usize, into: &mut String) {
+        self.take(1);
+        // Of a key that is said twice Python keeps the first place and the last value.
+        let mut members: Vec<(String, String)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        while self.peek() == Some('"') {
+            let (mut key, mut value) = (String::new(), String::new());
+            self.text(&mut key);
+            self.peek();
+            self.take(1);
+            self.peek();
+            self.value(level + 1, deepest, &mut value);
+            match places.get(&key) {
+                Some(at) => members[*at].1 = value,
+                None => {
+                    places.insert(key.clone(), members.len());
+                    members.push((key, value));
+                }
+            }
+            if self.peek() == Some(',') {
+                self.take(1);
+            }
+        }
+        self.take(1);
+        let members = members.iter().map(|(key, value)| format!("{key}: {value}"));
+        enclose(into, ('{', '}'), level, members);
+    }
+
+    fn array(&mut self, level: usize, deepest: usize, into: &mut String) {
+        self.take(1);
+        let mut items = Vec::new();
+        while self.peek().is_some_and(|next| next != ']') {
+            let mut item = String::new();
+            self.value(level + 1, deepest, &mut item);
+            items.push(item);
+            if self.peek() == Some(',') {
+                self.take(1);
+            }
+        }
+        self.take(1);
+        enclose(into, ('[', ']'), level, items.into_iter());
+    }
+
+    /// A text, whose escapes are written anew.
+    fn text(&mut self, into: &mut String) {
+        self.take(1);
+        into.push('"');
+        loop {
+            let plain = self.rest.find(['"', '\\']).unwrap_or(self.rest.len());
+            self.take(plain).encode_utf16().for_each(|unit| put(unit, into));
+            if !self.rest.starts_with('\\') {
+                break;
+            }
+            let escape = self.take(2).as_bytes().get(1).copied();
+            match escape {
+                Some(b'u') => {
+                    let digits = self.take(4);
+                    put(u16::from_str_radix(digits, 16).unwrap_or_default(), into);
+                }
+                Some(b'n') => put(10, into),
+                Some(b't') => put(9, into),
+                Some(b'r') => put(13, into),
+                Some(b'b') => put(8, into),
+                Some(b'f') => put(12, into),
+                Some(other) => put(other.into(), into),
+                None => break,
+            }
+        }
+        self.take(1);
+        into.push('"');
+    }
+
+    /// A value that is not taken apart.
+    fn whole(&mut self) -> &'a str {
+        let mut stream = serde_json::Deserializer::from_str(self.rest).into_iter::<&'a RawValue>();
+        let read = stream.next().is_some_and(|read| read.is_ok());
+        let end = if read { stream.byte_offset() } else { self.rest.len() };
+        self.take(end)
+    }
+
+    /// The next letter that is no space.
+    fn peek(&mut self) -> Option<char> {
+        self.rest = self.rest.trim_start_matches([' ', '\n', '\r', '\t']);
+        self.rest.chars().next()
+    }
+
+    fn take(&mut self, bytes: usize) -> &'a str {
+        let (taken, rest) = self.rest.split_at(self.rest.floor_char_boundary(bytes));
+        self.rest = rest;
+        taken
+    }
+}
+
+fn enclose(
+    into: &mut String,
+    (open, close): (char, char),
+    level: usize,
+    items: impl ExactSizeIterator<Item = String>,
+) {
+    into.push(open);
+    let many = items.len() > 0;
+    for (at, item) in items.enumerate() {
+        if at > 0 {
+            into.push(',');
+        }
+        into.push_str(&line(level + 1));
+        into.push_str(&item);
+    }
+    if many {
+        into.push_str(&line(level));
+    }
+    into.push(close);
+}
+
+/// One unit of UTF-16: Python writes a letter beyond those as two.
+fn put(unit: u16, into: &mut String) {
+    match u8::try_from(unit) {
+        Ok(b'"') => into.push_str("\\\""),
+        Ok(b'\\') => into.push_str("\\\\"),
+        Ok(b'\n') => into.push_str("\\n"),
+        Ok(b'\r') => into.push_str("\\r"),
+        Ok(b'\t') => into.push_str("\\t"),
+        Ok(8) => into.push_str("\\b"),
+        Ok(12) => into.push_str("\\f"),
+        Ok(letter @ b' '..=b'~') => into.push(char::from(letter)),
+        _ => into.push_str(&format!("\\u{unit:04x}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    use toolyard_hub::json::from_text;
+
+    use super::{dumps, dumps_text};
+
+    fn written(text: &str) -> String {
+        dumps(&from_text(text.to_owned()), 0)
+    }
+
+    /// What Python itself makes of it.
+    fn python(text: &str) -> String {
+        let script = "import json, sys; sys.stdout.write(json.dumps(json.load(sys.stdin), indent=2))";
+        let mut child = Command::new("python3")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("these tests compare with python3");
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{text}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn everything_is_written_as_python_writes_it() {
+        let cases = [
+            "{}",
+            "[]",
+            " [ ] ",
+            "null",
+            "\"plain\"",
+            "-0.5",
+            "[1, -2, 3.5, 12345678901234567890123, true,false , null]",
+            r#"{"b":1,"a":{"z":[],"y":{}},"c":[[1],[{}],[]]}"#,
+            r#"{"a":1,"b":2,"a":3}"#,
+            r#"{"a":{"x":1,"x":{"y":2}},"\u0061":9}"#,
+            r#"["ä€😀", "\ud83d\ude00", "\u00e4", "\/", "\"\\\b\f\n\r\t", "\u0000\u001f\u007f\u0080"]"#,
+            r#"["\ud800", "\udc00x", "a\uD83D"]"#,
+            "[\"\u{7f}\u{80}\u{2028}\u{ffff}\u{10ffff}\"]",
+            "{\n\t\"a\" : [ 1 ,\r\n 2 ] , \"\" : { \"b\" : \"c\" }\n}",
+            r#"{"type":"object","properties":{"größe":{"type":"string","enum":["klein","groß"]}},"required":[]}"#,
+        ];
+        for case in cases {
+            assert_eq!(written(case), python(case), "{case}");
+        }
+    }
+
+    #[test]
+    fn numbers_stay_as_they_were_said() {
+        assert_eq!(written("[1e5,1.10,1E400,-0]"), "[\n  1e5,\n  1.10,\n  1E400,\n  -0\n]");
+    }
+
+    #[test]
+    fn a_text_is_written_like_the_texts_within() {
+        for text in ["", "a\"b\\c\n", "ä😀\u{7f}"] {
+            let quoted = serde_json::to_string(text).unwrap();
+            assert_eq!(dumps_text(text), written(&quoted));
+        }
+    }
+
+    #[test]
+    fn what_is_absurdly_deep_is_written_without_an_overflow() {
+        let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+        let text = written(&deep);
+        assert!(text.contains(&format!("{}1{}", "[".repeat(99_000), "]".repeat(99_000))));
+    }
+}

@@ -1,0 +1,201 @@
+//! `execute_program`: one script from its text to the answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::mpsc;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{Error, Kind, Outcome};
+
+use crate::broker::Broker;
+use crate::program::{Ending, How, Limits, Printed, Program, Unavailable};
+use crate::source::Programs;
+
+/// Longer scripts are refused: nobody writes them.
+const LONGEST_CODE: usize = 1 << 20;
+/// Questions of a program that wait to be read.
+const QUEUE: usize = 16;
+/// What is kept back of the caller's time to say how it ended.
+const MARGIN: Duration = Duration::from_millis(500);
+
+/// Under this key the result's `_meta` says how the program ended.
+pub const META: &str = "dev.toolyard/program";
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Order {
+    code: String,
+    timeout_ms: Option<u64>,
+}
+
+impl Order {
+    /// The time that it gets, of what its caller still has.
+    fn time(&self, most: Duration, left: Duration) -> Duration {
+        let wanted = self.timeout_ms.map_or(most, Duration::from_millis);
+        wanted.min(most).min(left.saturating_sub(MARGIN).max(left / 2))
+    }
+}
+
+impl Programs {
+    pub(crate) async fn execute(&self, order: Order, broker: Broker) -> Result<Outcome, Error> {
+        if order.code.len() > LONGEST_CODE {
+            let message = format!("a script of {} bytes; {LONGEST_CODE} are allowed", order.code.len());
+            return Err(Error::new(Kind::TooLarge, message));
+        }
+        let (deadline, most) = (broker.caller.deadline.clone(), self.settings.time);
+        // Those that wait are let in one after the other.
+        let place = tokio::time::timeout(order.time(most, deadline.remaining()), self.places.acquire()).await;
+        let Ok(Ok(_place)) = place else {
+            let message = format!(
+                "all {} places for programs were taken until the time was up",
+                self.settings.programs
+            );
+            return Err(Error::new(Kind::TimedOut, message).suggest("try again later"));
+        };
+        let limits = Limits {
+            time: order.time(most, deadline.remaining()),
+            memory: self.settings.memory,
+            output: self.settings.output,
+        };
+        let program = Program { faces: broker.faces(&order.code), code: order.code, limits: limits.clone() };
+        let (asked, asking) = mpsc::channel(QUEUE);
+        let cancel = broker.caller.cancel.clone();
+        let broker = Arc::new(broker);
+        let running = self.engine.run(program, asked, cancel);
+        // However it ends, whatever it still asks for ends with it.
+        let ended = tokio::select! {
+            ended = running => ended,
+            never = async { broker.serve(asking).await; std::future::pending().await } => never,
+        };
+        Ok(match ended {
+            Ok(ending) => answer(&ending, &limits),
+            Err(unavailable) => cannot(&unavailable),
+        })
+    }
+}
+
+/// What is said of a program that has ended.
+fn answer(ending: &Ending, limits: &Limits) -> Outcome {
+    let printed = said(&ending.printed, limits);
+    let (word, trouble) = match &ending.how {
+        How::Finished => ("finished", None),
+        How::Raised { traceback } => ("raised", Some(traceback.trim_end().to_owned())),
+        How::TimedOut => {
+            let time = limits.time.as_secs_f64();
+            (
+                "timed_out",
+                Some(format!(
+                    "TimeoutError: the program was stopped after {time} s, which is all that it may take"
+                )),
+            )
+        }
+        How::OutOfMemory => {
+            let memory = limits.memory >> 20;
+            (
+                "out_of_memory",
+                Some(format!("MemoryError: the program needed more than the {memory} MB that it may use")),
+            )
+        }
+        How::Died { why } => ("died", Some(format!("The program was stopped: {why}"))),
+        How::Broke { why } => {
+            ("broke", Some(format!("The program was stopped, because it broke the rules: {why}")))
+        }
+    };
+    let header = if trouble.is_none() { "[Script executed successfully]" } else { "[Script failed]" };
+    let pieces = [Some(header.to_owned()), Some(printed).filter(|text| !text.is_empty()), trouble];
+    let text = pieces.into_iter().flatten().collect::<Vec<_>>().join("\n");
+    let failed = ending.how != How::Finished;
+    let mut body = json!({"content": [{"type": "text", "text": text}]});
+    if failed {
+        body["isError"] = json!(true);
+    }
+    // What was printed is in the text already; whoever wants it alone needs only know how long it is.
+    let Printed { text, left_out } = &ending.printed;
+    body["_meta"] = json!({META: {"ended": word, "printed": text.len(), "leftOut": left_out}});
+    if failed { Outcome::failure(to_raw(&body)) } else { Outcome::success(to_raw(&body)) }
+}
+
+/// What was printed, without the end of its last line, and marked where something is missing.
+fn said(printed: &Printed, limits: &Limits) -> String {
+    let text = printed.text.strip_suffix('\n').unwrap_or(&printed.text);
+    if printed.left_out == 0 {
+        return text.to_owned();
+    }
+    let (more, most) = (printed.left_out, limits.output);
+    format!("{text}\n[Output cut: {more} more bytes were printed; a program may print {most}]")
+}
+
+/// There is no way to run programs here.
+fn cannot(unavailable: &Unavailable) -> Outcome {
+    let Unavailable { reason, suggestion } = unavailable;
+    let mut text = format!("[Script not executed] Programs cannot be run here: {reason}");
+    if let Some(suggestion) = suggestion {
+        text.push_str(&format!("\n{suggestion}"));
+    }
+    let meta = json!({META: {"ended": "unavailable", "printed": 0, "leftOut": 0}});
+    Outcome::failure(to_raw(
+        &json!({"content": [{"type": "text", "text": text}], "isError": true, "_meta": meta}),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::Value;
+
+    use super::{Order, answer, cannot};
+    use crate::program::{Ending, How, Limits, Printed, Unavailable};
+
+    fn told(how: How, text: &str, left_out: u64) -> String {
+        let limits = Limits { time: Duration::from_millis(2_500), memory: 512 << 20, output: 10 };
+        let printed = Printed { text: text.to_owned(), left_out };
+        let outcome = answer(&Ending { printed, how }, &limits);
+        let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
+        assert_eq!(body["isError"] == true, outcome.failed);
+        format!("{}\n{}", body["content"][0]["text"].as_str().unwrap(), body["_meta"])
+    }
+
+    #[test]
+    fn every_end_has_its_words() {
+        let traceback = "Traceback (most recent call last):\n  File \"program\", line 2\nKeyError: 'x'\n";
+        let all = [
+            told(How::Finished, "170000000000\n165300000000\n", 0),
+            told(How::Finished, "", 0),
+            told(How::Finished, "no newline", 0),
+            told(How::Finished, "\n\n", 0),
+            told(How::Finished, "0123456789", 90),
+            told(How::Raised { traceback: traceback.to_owned() }, "before\n", 0),
+            told(How::Raised { traceback: traceback.to_owned() }, "", 0),
+            told(How::TimedOut, "before\n", 0),
+            told(How::OutOfMemory, "", 0),
+            told(How::Died { why: "it was killed by signal 31".to_owned() }, "", 0),
+            told(How::Broke { why: "a message that is no JSON".to_owned() }, "", 0),
+        ];
+        insta::assert_snapshot!(all.join("\n----\n"));
+    }
+
+    #[test]
+    fn where_programs_cannot_run_the_answer_says_why_and_what_to_do() {
+        let suggestion = Some("install python3".to_owned());
+        let outcome = cannot(&Unavailable { reason: "there is no python3".to_owned(), suggestion });
+        assert!(outcome.failed);
+        let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
+        assert_eq!(
+            body["content"][0]["text"],
+            "[Script not executed] Programs cannot be run here: there is no python3\ninstall python3"
+        );
+    }
+
+    #[test]
+    fn a_program_gets_no_more_time_than_its_caller_has() {
+        let (most, second) = (Duration::from_secs(300), Duration::from_secs(1));
+        let time = |timeout_ms, left| Order { code: String::new(), timeout_ms }.time(most, left);
+        assert_eq!(time(None, 1_000 * second), most);
+        assert_eq!(time(Some(1_500), 1_000 * second), Duration::from_millis(1_500));
+        assert_eq!(time(Some(9_000_000), 1_000 * second), most);
+        assert_eq!(time(None, 10 * second), Duration::from_millis(9_500));
+        assert_eq!(time(None, Duration::from_millis(100)), Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,89 @@
+//! Sources and yards for tests. Nothing of it is shipped.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{
+    BoxFuture, Call, Catalog, Error, Offer, Outcome, Permissions, Principal, Source, SourceName, Tool,
+    ToolOffer, Yard, YardSettings,
+};
+
+type Work = Box<dyn Fn(Call) -> BoxFuture<'static, Result<Outcome, Error>> + Send + Sync>;
+
+/// A source that offers what it is told to and answers with any function.
+pub(crate) struct Fake {
+    name: SourceName,
+    offer: Arc<Offer>,
+    work: Work,
+}
+
+impl Fake {
+    pub(crate) fn new<F>(
+        name: &str,
+        tools: &[Value],
+        work: impl Fn(Call) -> F + Send + Sync + 'static,
+    ) -> Arc<dyn Source>
+    where
+        F: Future<Output = Result<Outcome, Error>> + Send + 'static,
+    {
+        let tools = tools.iter().map(|definition| ToolOffer {
+            definition: to_raw(definition),
+            permissions: permissions(definition),
+            metadata: Map::new(),
+            hooks: Vec::new(),
+        });
+        let offer = Arc::new(Offer { tools: tools.collect(), ..Offer::default() });
+        Arc::new(Self {
+            name: SourceName::new(name),
+            offer,
+            work: Box::new(move |call| Box::pin(work(call))),
+        })
+    }
+
+    /// One that nobody calls.
+    pub(crate) fn offering(name: &str, tools: &[Value]) -> Arc<dyn Source> {
+        Self::new(name, tools, |_| async {
+            Ok(Outcome::success(to_raw(&serde_json::json!({"content": []}))))
+        })
+    }
+}
+
+/// A definition may say for itself which permissions its tool needs.
+fn permissions(definition: &Value) -> Vec<String> {
+    let list = definition["_meta"]["permissions"].as_array();
+    list.into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+}
+
+impl Source for Fake {
+    fn name(&self) -> &SourceName {
+        &self.name
+    }
+
+    fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer)
+    }
+
+    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+        (self.work)(call)
+    }
+}
+
+/// A tool as a catalog holds it.
+pub(crate) fn tool(definition: &Value) -> Arc<Tool> {
+    let catalog = Catalog::build(&[Fake::offering("s", std::slice::from_ref(definition))]);
+    Arc::clone(&catalog.tools()[0])
+}
+
+pub(crate) fn yard(sources: &[Arc<dyn Source>]) -> Arc<Yard> {
+    let yard = Yard::new(YardSettings::default());
+    for source in sources {
+        yard.add(Arc::clone(source));
+    }
+    yard
+}
+
+/// Somebody without permissions.
+pub(crate) fn ada() -> Principal {
+    Principal::new("ada", Permissions::Only(std::collections::BTreeSet::new()))
+}

@@ -1,0 +1,101 @@
+//! `inspect_tool`: what a tool is, byte for byte as the server advertised it, in the form that Python's `json.dumps` gives it.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use toolyard_hub::json::{Object, from_text};
+use toolyard_hub::{Raw, Tool};
+
+use crate::dumps::{dumps, dumps_text, line};
+use crate::find::Seen;
+use crate::signature::Signature;
+
+const NOTE: &str = "No output schema defined by the upstream server. Inspect the return value in your script (e.g., \
+                    print(type(result), result[:1])) to determine the structure.";
+
+/// The description of a tool, as text.
+pub(crate) fn described(tool: &Tool) -> String {
+    let members = Object::parse(&tool.definition).unwrap_or_default();
+    let as_said = |key: &str| members.get(key).map_or_else(|| "null".to_owned(), |value| dumps(value, 1));
+    let mut entries = vec![
+        ("name", dumps_text(tool.full_name.as_str())),
+        ("description", as_said("description")),
+        ("inputSchema", as_said("inputSchema")),
+    ];
+    match members.get("outputSchema").filter(|schema| says_something(schema)) {
+        Some(schema) => entries.push(("outputSchema", dumps(schema, 1))),
+        None => {
+            entries.push(("outputSchema", "null".to_owned()));
+            entries.push(("note", dumps_text(NOTE)));
+        }
+    }
+    let entries: Vec<String> =
+        entries.iter().map(|(key, value)| format!("{}\"{key}\": {value}", line(1))).collect();
+    format!("{{{}\n}}", entries.join(","))
+}
+
+/// The same as data.
+pub(crate) fn data(tool: &Tool) -> Raw {
+    from_text(described(tool))
+}
+
+/// What is beside it: how a program calls the tool.
+pub(crate) fn beside(seen: &Seen<'_>, tool: &Arc<Tool>) -> String {
+    Signature::of(tool).definition(seen.name(tool))
+}
+
+pub(crate) fn not_found(name: &str) -> String {
+    format!("[Tool not found] '{name}' is not available in execute_program")
+}
+
+/// Whether Python would take it for true: an empty schema says as much as none.
+fn says_something(schema: &RawValue) -> bool {
+    let nothing = |text: &str| matches!(text, "null" | "false" | "{}" | "[]" | "\"\"" | "0" | "0.0" | "-0");
+    let text: String = schema.get().chars().take(16).filter(|letter| !letter.is_whitespace()).collect();
+    schema.get().len() > 16 || !nothing(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::described;
+    use crate::fixture::tool;
+
+    fn shown(definition: &Value) -> String {
+        described(&tool(definition))
+    }
+
+    #[test]
+    fn what_is_not_said_is_null_and_what_is_odd_stays_odd() {
+        let nothing = shown(&json!({"name": "t"}));
+        assert_eq!(
+            nothing.lines().take(5).collect::<Vec<_>>(),
+            [
+                "{",
+                "  \"name\": \"mcp__s__t\",",
+                "  \"description\": null,",
+                "  \"inputSchema\": null,",
+                "  \"outputSchema\": null,"
+            ]
+        );
+        let odd = shown(
+            &json!({"name": "t", "description": 5, "inputSchema": {"type": "string"}, "outputSchema": {"x": []}}),
+        );
+        assert_eq!(
+            odd,
+            "{\n  \"name\": \"mcp__s__t\",\n  \"description\": 5,\n  \"inputSchema\": {\n    \"type\": \"string\"\n  },\n  \
+             \"outputSchema\": {\n    \"x\": []\n  }\n}"
+        );
+    }
+
+    #[test]
+    fn a_schema_that_python_takes_for_false_is_none() {
+        for empty in [json!(null), json!({}), json!([]), json!(false), json!(""), json!(0)] {
+            let text = shown(&json!({"name": "t", "inputSchema": {}, "outputSchema": empty}));
+            assert!(text.contains("\"outputSchema\": null,\n  \"note\": \"No output schema"), "{text}");
+        }
+        let text = shown(&json!({"name": "t", "inputSchema": {}, "outputSchema": true}));
+        assert!(text.ends_with("\"outputSchema\": true\n}"), "{text}");
+    }
+}

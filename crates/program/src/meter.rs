@@ -1,0 +1,71 @@
+//! Progress of a program and of its calls on the one scale that its caller sees, where every value must be larger than the
+//! one before.
+
+use std::sync::{Mutex, PoisonError};
+
+use toolyard_hub::{Client, Progress};
+
+/// What a word of a call moves the needle by, while the program says nothing itself.
+const TICK: f64 = 0.001;
+
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    at: Mutex<At>,
+}
+
+#[derive(Debug, Default)]
+struct At {
+    value: f64,
+    total: Option<f64>,
+}
+
+impl Meter {
+    /// The program says how far it is: that is what the caller sees.
+    pub(crate) fn own(&self, client: &Client, said: Progress) {
+        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.progress.is_finite() && said.progress > at.value {
+            at.value = said.progress;
+            at.total = said.total;
+            client.progress(said);
+        }
+    }
+
+    /// A call says how far it is. That is another scale, so it is told in words, and the needle moves a little.
+    pub(crate) fn of_call(&self, client: &Client, tool: &str, said: &Progress) {
+        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        at.value = if at.total.is_some() { at.value.next_up() } else { at.value + TICK };
+        let (message, progress) = (said.message.as_deref().unwrap_or_default(), said.progress);
+        let far = said.total.map_or_else(|| format!("{progress}"), |total| format!("{progress} of {total}"));
+        let colon = if message.is_empty() { "" } else { ": " };
+        let message = Some(format!("{tool} ({far}){colon}{message}"));
+        client.progress(Progress { progress: at.value, total: at.total, message });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolyard_hub::{Abilities, Client, Progress, Update};
+
+    use super::Meter;
+
+    #[test]
+    fn what_the_caller_sees_always_grows() {
+        let (client, mut updates) = Client::new(Abilities::default());
+        let meter = Meter::default();
+        let said = |progress, total| Progress { progress, total, message: None };
+        meter.of_call(&client, "fetch", &said(50.0, Some(100.0)));
+        meter.own(&client, said(1.0, Some(3.0)));
+        meter.of_call(&client, "fetch", &said(7.0, None));
+        meter.own(&client, said(0.5, None));
+        meter.own(&client, said(f64::NAN, None));
+        meter.own(&client, said(3.0, Some(3.0)));
+        let mut seen = Vec::new();
+        while let Ok(Update::Progress(progress)) = updates.try_recv() {
+            seen.push((progress.progress, progress.total, progress.message));
+        }
+        assert!(seen.is_sorted_by(|one, other| one.0 < other.0), "{seen:?}");
+        let words: Vec<Option<&str>> = seen.iter().map(|(_, _, message)| message.as_deref()).collect();
+        assert_eq!(words, [Some("fetch (50 of 100)"), None, Some("fetch (7)"), None]);
+        assert_eq!(seen[3].0, 3.0);
+    }
+}

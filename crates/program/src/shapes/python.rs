@@ -1,0 +1,74 @@
+//! Shapes as Python says them.
+
+use serde_json::Value;
+
+use super::schema::Shape;
+
+/// How a union is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unions {
+    /// `int | None`, which people read best.
+    Bars,
+    /// `Union[int, None]`, which every Python understands that has types.
+    Brackets,
+}
+
+/// A shape as a Python type. What the names of shapes stand for is the caller's to say.
+pub fn python(shape: &Shape, unions: Unions, named: &mut dyn FnMut(&str) -> String) -> String {
+    match shape {
+        Shape::Unknown => "Any".to_owned(),
+        Shape::Null => "None".to_owned(),
+        Shape::Boolean => "bool".to_owned(),
+        Shape::Integer => "int".to_owned(),
+        Shape::Number => "float".to_owned(),
+        Shape::Text => "str".to_owned(),
+        Shape::Literal(values) => {
+            let values: Vec<String> = values.iter().map(literal).collect();
+            format!("Literal[{}]", values.join(", "))
+        }
+        Shape::List(item) => format!("list[{}]", python(item, unions, named)),
+        Shape::Map(value) => format!("dict[str, {}]", python(value, unions, named)),
+        Shape::Named(name) => named(name),
+        Shape::Union(parts) => {
+            let parts: Vec<String> = parts.iter().map(|part| python(part, unions, named)).collect();
+            match unions {
+                Unions::Bars => parts.join(" | "),
+                Unions::Brackets => format!("Union[{}]", parts.join(", ")),
+            }
+        }
+    }
+}
+
+/// A JSON value as Python writes it.
+pub fn literal(value: &Value) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::String(text) => quoted(text),
+        Value::Number(number) => number.to_string(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(literal).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(members) => {
+            let members: Vec<String> =
+                members.iter().map(|(key, value)| format!("{}: {}", quoted(key), literal(value))).collect();
+            format!("{{{}}}", members.join(", "))
+        }
+    }
+}
+
+/// A text as Python writes it: JSON's escapes are Python's too, but letters that JSON leaves alone may end a line.
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::new();
+    for letter in Value::from(text).to_string().chars() {
+        match letter {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted
+}

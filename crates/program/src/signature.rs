@@ -1,0 +1,325 @@
+//! A tool as a Python function: its signature and what `help` says about it, made from its schemas. For people and models
+//! to read; nothing of it is ever executed.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use serde_json::Value;
+use toolyard_hub::Tool;
+
+use crate::python::is_word;
+use crate::shapes::{Body, Declared, Field, Names, Reader, Shape, Unions, literal, prose, python, quoted};
+
+mod docstring;
+
+/// More values than this say less than their type does.
+const MOST_VALUES: usize = 12;
+/// More shapes than this are not looked at.
+const MOST_SHAPES: usize = 2_000;
+/// A default that is longer is not shown.
+const LONGEST_DEFAULT: usize = 40;
+
+/// What a tool takes and gives.
+#[derive(Debug)]
+pub(crate) struct Signature {
+    /// Required ones first, and of each those first that Python can name; else in the order of the schema.
+    parameters: Vec<Parameter>,
+    /// Whether there may be arguments that are not named here.
+    others: Others,
+    returns: Typed,
+    description: String,
+}
+
+#[derive(Debug)]
+struct Parameter {
+    key: String,
+    typed: Typed,
+    required: bool,
+    default: Option<String>,
+    description: String,
+    /// Whether it may be nothing.
+    nullable: bool,
+}
+
+/// A type in Python's words, and the fields of the objects in it.
+#[derive(Debug, Default)]
+struct Typed {
+    name: String,
+    fields: Vec<Entry>,
+}
+
+/// One field of an object, with those below it.
+#[derive(Debug)]
+struct Entry {
+    key: String,
+    typed: Typed,
+    required: bool,
+    description: String,
+}
+
+/// What is known of arguments beyond the named ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// There are none: a name that is not known is a slip.
+    Refused,
+    Taken,
+}
+
+impl Signature {
+    pub(crate) fn of(tool: &Tool) -> Self {
+        let parse = |raw: &str| serde_json::from_str::<Value>(raw).unwrap_or(Value::Bool(true));
+        let mut names = Names::new(&[]);
+        let input = parse(tool.input_schema.get());
+        let mut reader = Reader::new(&input, &mut names);
+        let root = reader.root("arguments", "");
+        let declared = Known::of(reader.finish());
+        let (parameters, others) = match declared.body(&root) {
+            Some(Body::Record { fields, open }) => (declared.parameters(fields), open_or_not(&input, *open)),
+            _ => (Vec::new(), without_names(&input)),
+        };
+        let output = tool.output_schema.as_ref().map(|schema| parse(schema.get()));
+        let returns = output.map_or_else(unknown, |output| {
+            let mut names = Names::new(&[]);
+            let mut reader = Reader::new(&output, &mut names);
+            let root = reader.root("result", "");
+            Known::of(reader.finish()).typed(&root, 0)
+        });
+        Self { parameters, others, returns, description: tool.description.clone().unwrap_or_default() }
+    }
+
+    /// The names of the parameters, in the order in which they can be given.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.parameters.iter().map(|parameter| parameter.key.as_str())
+    }
+
+    /// How many of them are required.
+    pub(crate) fn required(&self) -> usize {
+        self.parameters.iter().filter(|parameter| parameter.required).count()
+    }
+
+    pub(crate) fn others(&self) -> Others {
+        self.others
+    }
+
+    /// Whether nothing may be given for this argument, which is then the same as not giving it.
+    pub(crate) fn may_be_left_out(&self, key: &str) -> bool {
+        let known = self.parameters.iter().find(|parameter| parameter.key == key);
+        known.is_some_and(|parameter| !parameter.required && !parameter.nullable)
+    }
+
+    /// `async def name(ticker: str, limit: int | None = None) -> list[dict]`
+    pub(crate) fn line(&self, name: &str) -> String {
+        let function = if is_word(name) { name.to_owned() } else { format!("tools[{}]", quoted(name)) };
+        format!("async def {function}({}) -> {}", self.said().join(", "), self.returns.name)
+    }
+
+    fn said(&self) -> Vec<String> {
+        let (words, odd): (Vec<&Parameter>, Vec<&Parameter>) =
+            self.parameters.iter().partition(|parameter| is_word(&parameter.key));
+        let mut said: Vec<String> = words.iter().map(|parameter| parameter.said()).collect();
+        if !odd.is_empty() {
+            let odd = odd.iter().map(|one| format!("{}: {}", quoted(&one.key), one.type_said()));
+            said.push(format!("**{{{}}}", odd.collect::<Vec<_>>().join(", ")));
+        } else if self.others == Others::Taken {
+            said.push("**others: Any".to_owned());
+        }
+        said
+    }
+}
+
+impl Parameter {
+    fn type_said(&self) -> String {
+        let may_be_none =
+            self.nullable || self.typed.name == "Any" || self.required || self.default.is_some();
+        if may_be_none { self.typed.name.clone() } else { format!("{} | None", self.typed.name) }
+    }
+
+    fn said(&self) -> String {
+        let default = match (&self.default, self.required) {
+            (_, true) => String::new(),
+            (Some(default), false) => format!(" = {default}"),
+            (None, false) => " = None".to_owned(),
+        };
+        format!("{}: {}{default}", self.key, self.type_said())
+    }
+}
+
+fn unknown() -> Typed {
+    Typed { name: "Any".to_owned(), fields: Vec::new() }
+}
+
+/// Most schemas say nothing about other keys and mean none, unless other keys are described in another way.
+fn open_or_not(schema: &Value, open: bool) -> Others {
+    let more = ["patternProperties", "dependentSchemas", "if", "unevaluatedProperties"];
+    let more = more.iter().any(|key| schema.get(*key).is_some());
+    if open || more { Others::Taken } else { Others::Refused }
+}
+
+/// A schema that names no keys takes any, unless it says that it takes none.
+fn without_names(schema: &Value) -> Others {
+    let plain = ["$ref", "anyOf", "oneOf", "allOf"].iter().all(|key| schema.get(*key).is_none());
+    let none = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    let empty =
+        schema.get("properties").is_some_and(|keys| keys.as_object().is_some_and(serde_json::Map::is_empty));
+    let said = schema.get("additionalProperties").is_some();
+    if plain && (none || (empty && !said)) { Others::Refused } else { Others::Taken }
+}
+
+/// What the names of a schema's shapes stand for.
+struct Known {
+    bodies: HashMap<String, Body>,
+    /// How many more shapes are looked at. A few names that lead to each other can stand for millions.
+    left: Cell<usize>,
+}
+
+impl Known {
+    fn of(declared: Vec<Declared>) -> Self {
+        let bodies = declared.into_iter().map(|one| (one.name, one.body)).collect();
+        Self { bodies, left: Cell::new(MOST_SHAPES) }
+    }
+
+    fn body(&self, shape: &Shape) -> Option<&Body> {
+        match shape {
+            Shape::Named(name) => self.bodies.get(name),
+            _ => None,
+        }
+    }
+
+    fn parameters(&self, fields: &[Field]) -> Vec<Parameter> {
+        let mut parameters: Vec<Parameter> = fields.iter().map(|field| self.parameter(field)).collect();
+        parameters.sort_by_key(|parameter| (!parameter.required, !is_word(&parameter.key)));
+        parameters
+    }
+
+    fn parameter(&self, field: &Field) -> Parameter {
+        let default = field.default.as_ref().map(|value| {
+            let said = literal(value);
+            if said.chars().count() > LONGEST_DEFAULT { "...".to_owned() } else { said }
+        });
+        Parameter {
+            key: field.key.clone(),
+            typed: self.typed(&field.shape, 0),
+            required: field.required,
+            default,
+            description: prose(&field.description),
+            nullable: self.takes_null(&field.shape, 0),
+        }
+    }
+
+    /// Whether there is still something left to look with.
+    fn goes_on(&self) -> bool {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    fn takes_null(&self, shape: &Shape, depth: usize) -> bool {
+        match shape {
+            Shape::Unknown | Shape::Null => true,
+            Shape::Literal(values) => values.contains(&Value::Null),
+            Shape::Union(parts) => parts.iter().any(|part| self.takes_null(part, depth)),
+            Shape::Named(_) if depth < docstring::DEEPEST && self.goes_on() => match self.body(shape) {
+                Some(Body::Alias(inner)) => self.takes_null(inner, depth + 1),
+                Some(Body::Record { .. }) | None => false,
+            },
+            // A type that leads in a circle says nothing about what it takes.
+            Shape::Named(_) => true,
+            Shape::Boolean
+            | Shape::Integer
+            | Shape::Number
+            | Shape::Text
+            | Shape::List(_)
+            | Shape::Map(_) => false,
+        }
+    }
+
+    fn typed(&self, shape: &Shape, depth: usize) -> Typed {
+        let mut fields = Vec::new();
+        let name = self.said(shape, depth, &mut fields);
+        Typed { name, fields }
+    }
+
+    /// A shape in Python's words. Objects are dicts, whose fields are gathered beside.
+    fn said(&self, shape: &Shape, depth: usize, fields: &mut Vec<Entry>) -> String {
+        if !self.goes_on() {
+            return "Any".to_owned();
+        }
+        if let Shape::Literal(values) = shape
+            && values.len() > MOST_VALUES
+        {
+            return kinds(values);
+        }
+        // Shapes that are made of others are taken apart here; the rest needs no fields.
+        match shape {
+            Shape::List(item) => format!("list[{}]", self.said(item, depth, fields)),
+            Shape::Map(value) => format!("dict[str, {}]", self.said(value, depth, fields)),
+            Shape::Union(parts) => {
+                let mut said: Vec<String> = Vec::new();
+                for part in parts {
+                    let part = self.said(part, depth, fields);
+                    if !said.contains(&part) {
+                        said.push(part);
+                    }
+                }
+                said.join(" | ")
+            }
+            Shape::Named(name) => match self.bodies.get(name) {
+                _ if depth >= docstring::DEEPEST => "Any".to_owned(),
+                Some(Body::Record { fields: inner, .. }) => {
+                    let entries = inner.iter().take_while(|_| self.goes_on());
+                    fields.extend(entries.map(|field| self.entry(field, depth + 1)));
+                    "dict".to_owned()
+                }
+                Some(Body::Alias(inner)) => self.said(inner, depth + 1, fields),
+                None => "Any".to_owned(),
+            },
+            simple => python(simple, Unions::Bars, &mut |_| "Any".to_owned()),
+        }
+    }
+
+    fn entry(&self, field: &Field, depth: usize) -> Entry {
+        Entry {
+            key: field.key.clone(),
+            typed: if depth >= docstring::DEEPEST {
+                self.flat(&field.shape)
+            } else {
+                self.typed(&field.shape, depth)
+            },
+            required: field.required,
+            description: prose(&field.description),
+        }
+    }
+
+    /// The type of something too deep down to be taken apart.
+    fn flat(&self, shape: &Shape) -> Typed {
+        let name = match (shape, self.body(shape)) {
+            (_, Some(Body::Record { .. })) => "dict".to_owned(),
+            (Shape::List(_), _) => "list".to_owned(),
+            (Shape::Map(_), _) => "dict".to_owned(),
+            (Shape::Union(_) | Shape::Named(_), _) => "Any".to_owned(),
+            (simple, _) => python(simple, Unions::Bars, &mut |_| "Any".to_owned()),
+        };
+        Typed { name, fields: Vec::new() }
+    }
+}
+
+/// The types of values that are too many to name.
+fn kinds(values: &[Value]) -> String {
+    let mut kinds: Vec<&str> = Vec::new();
+    for value in values {
+        let kind = match value {
+            Value::Null => "None",
+            Value::Bool(_) => "bool",
+            Value::Number(_) => "int",
+            Value::String(_) => "str",
+            Value::Array(_) | Value::Object(_) => "Any",
+        };
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds.join(" | ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! Schemas of all kinds as functions.
+
+use serde_json::{Value, json};
+
+use super::{Others, Signature};
+use crate::fixture::tool;
+
+fn signature(input: Value, output: Option<Value>) -> Signature {
+    let mut definition = json!({"name": "t", "description": "Does it.", "inputSchema": input});
+    if let Some(output) = output {
+        definition["outputSchema"] = output;
+    }
+    Signature::of(&tool(&definition))
+}
+
+fn line(input: Value) -> String {
+    signature(input, None).line("t")
+}
+
+fn object(properties: Value, required: &[&str]) -> Value {
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+#[test]
+fn the_example_of_the_issue() {
+    let input = object(
+        json!({
+            "ticker": {"type": "string"},
+            "statement": {"type": "string", "enum": ["income", "balance"]},
+            "limit": {"type": "integer"},
+        }),
+        &["ticker", "statement"],
+    );
+    let output =
+        json!({"type": "array", "items": {"type": "object", "properties": {"revenue": {"type": "number"}}}});
+    assert_eq!(
+        signature(input, Some(output)).line("query_financials"),
+        "async def query_financials(ticker: str, statement: Literal[\"income\", \"balance\"], \
+         limit: int | None = None) -> list[dict]"
+    );
+}
+
+#[test]
+fn required_ones_come_first_and_defaults_are_said() {
+    let input = object(
+        json!({
+            "page": {"type": "integer", "default": 1},
+            "flags": {"type": "array", "items": {"type": "string"}, "default": ["a", true]},
+            "long": {"type": "string", "default": "x".repeat(100)},
+            "query": {"type": "string"},
+            "maybe": {"type": ["string", "null"]},
+            "either": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": null},
+            "const": {"const": "on"},
+        }),
+        &["query", "const"],
+    );
+    assert_eq!(
+        line(input),
+        "async def t(query: str, const: Literal[\"on\"], page: int = 1, flags: list[str] = [\"a\", True], \
+         long: str = ..., maybe: str | None = None, either: int | None = None) -> Any"
+    );
+}
+
+#[test]
+fn names_that_python_cannot_spell_are_given_in_another_way() {
+    let input = object(
+        json!({"from": {"type": "string"}, "max-size": {"type": "integer"}, "ok": {}, "größe": {"type": "number"}}),
+        &["from", "ok"],
+    );
+    assert_eq!(
+        line(input),
+        "async def t(ok: Any, **{\"from\": str, \"max-size\": int | None, \"größe\": float | None}) -> Any"
+    );
+    let name = "mcp__x-y__z";
+    assert_eq!(
+        signature(json!({"type": "object"}), None).line(name),
+        "async def tools[\"mcp__x-y__z\"](**others: Any) -> Any"
+    );
+}
+
+#[test]
+fn absurd_schemas_are_any_and_circles_end() {
+    let circle = json!({
+        "type": "object",
+        "properties": {
+            "node": {"$ref": "#/$defs/node"},
+            "self": {"$ref": "#"},
+            "spin": {"$ref": "#/$defs/spin"},
+            "nowhere": {"$ref": "#/$defs/nobody"},
+            "outside": {"$ref": "https://example.com/x.json"},
+            "odd": {"type": 7},
+            "no": false,
+            "all": {"allOf": [{"type": "string"}, {"minLength": 1}]},
+            "halves": {"enum": [0.5, 1.5]},
+            "many": {"enum": (0..100).collect::<Vec<_>>()},
+        },
+        "$defs": {
+            "node": {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/node"}}}},
+            "spin": {"$ref": "#/$defs/spin"},
+        },
+    });
+    assert_eq!(
+        line(circle),
+        "async def t(node: dict | None = None, self: dict | None = None, spin: Any = None, nowhere: Any = None, \
+         outside: Any = None, odd: Any = None, no: Any = None, all: Any = None, halves: Any = None, \
+         many: int | None = None) -> Any"
+    );
+    for absurd in [json!({"type": "object", "properties": 7}), json!({"type": "object", "required": {}})] {
+        assert_eq!(line(absurd), "async def t(**others: Any) -> Any");
+    }
+    let mut deep = json!({"type": "string"});
+    for _ in 0..100 {
+        deep = json!({"type": "array", "items": deep});
+    }
+    assert!(line(object(json!({"deep": deep}), &[])).contains("list[Any]"));
+}
+
+#[test]
+fn whether_unknown_arguments_are_slips_is_read_from_the_schema() {
+    let cases = [
+        (json!({"type": "object"}), Others::Taken),
+        (json!({"type": "object", "properties": {}}), Others::Refused),
+        (json!({"type": "object", "additionalProperties": false}), Others::Refused),
+        (json!({"type": "object", "properties": {"a": {}}}), Others::Refused),
+        (json!({"type": "object", "properties": {"a": {}}, "additionalProperties": true}), Others::Taken),
+        (json!({"type": "object", "properties": {"a": {}}, "patternProperties": {"^x": {}}}), Others::Taken),
+        (json!({"type": "object", "anyOf": [{"properties": {"a": {}}}]}), Others::Taken),
+    ];
+    for (schema, others) in cases {
+        assert_eq!(signature(schema.clone(), None).others(), others, "{schema}");
+    }
+}
+
+#[test]
+fn nothing_given_is_left_out_only_where_that_is_what_it_means() {
+    let input = object(json!({"a": {"type": "integer"}, "b": {"type": ["integer", "null"]}, "c": {}}), &[]);
+    let signature = signature(input, None);
+    let left_out: Vec<bool> = ["a", "b", "c", "d"].iter().map(|key| signature.may_be_left_out(key)).collect();
+    assert_eq!(left_out, [true, false, false, false]);
+}
+
+#[test]
+fn help_describes_parameters_and_results_with_their_fields() {
+    let input = object(
+        json!({
+            "filter": {
+                "type": "object",
+                "description": "What to look for.",
+                "properties": {
+                    "field": {"type": "string", "description": "Its name."},
+                    "range": {"type": "object", "properties": {"from": {"type": "integer"}}, "required": ["from"]},
+                },
+                "required": ["field"],
+            },
+            "plain": {"type": "integer"},
+        }),
+        &["filter"],
+    );
+    let output = json!({"type": "object", "properties": {"rows": {"type": "array", "items": {
+        "type": "object", "properties": {"id": {"type": "integer"}, "when": {"type": "string"}}, "required": ["id"]}}}});
+    let mut definition = json!({"name": "t", "inputSchema": input, "outputSchema": output});
+    definition["description"] = json!("Finds rows.\n\nAnd \"\"\" more.\u{1b}[2J");
+    insta::assert_snapshot!(Signature::of(&tool(&definition)).definition("find_rows"));
+}
+
+#[test]
+fn a_schema_that_stands_for_millions_is_not_followed() {
+    let many = |to: &str| -> Value {
+        (0..200).map(|at| (format!("f{at}"), json!({"$ref": to}))).collect::<serde_json::Map<_, _>>().into()
+    };
+    let unions: Vec<Value> = (0..200).map(|at| json!({"$ref": format!("#/$defs/u{at}")})).collect();
+    let defs: serde_json::Map<_, _> =
+        (0..200).map(|at| (format!("u{at}"), json!({"anyOf": unions.clone()}))).collect();
+    let began = std::time::Instant::now();
+    for properties in [many("#"), many("#/$defs/u0")] {
+        let schema = json!({"type": "object", "properties": properties, "$defs": defs});
+        assert!(signature(schema, None).definition("t").len() < 100_000);
+    }
+    // Years if every way is gone.
+    assert!(began.elapsed() < std::time::Duration::from_secs(20));
+}
