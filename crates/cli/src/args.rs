@@ -6,6 +6,10 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+mod openapi;
+
+pub(crate) use openapi::{Diagnostics, OpenApiArgs};
+
 /// Find, test, call, serve and script MCP tools.
 #[derive(Debug, Parser)]
 #[command(version, about, propagate_version = true, max_term_width = 110, after_help = EXAMPLES)]
@@ -40,6 +44,9 @@ pub(crate) enum Verb {
     Token(TokenVerb),
     /// Print the parameters and results of every tool as types for a client library.
     Types(TypesArgs),
+    /// Show the tools that an OpenAPI document becomes.
+    #[command(name = "openapi")]
+    OpenApi(OpenApiArgs),
     /// Keeps the process of a server: this program starts itself like that, people do not.
     #[command(hide = true)]
     Keeper(KeeperArgs),
@@ -224,7 +231,7 @@ mod tests {
         let mut command = Args::command().term_width(100);
         command.build();
         let mut text = command.render_long_help().to_string();
-        for verb in ["serve", "stdio", "login", "logout"] {
+        for verb in ["serve", "stdio", "login", "logout", "openapi"] {
             text.push_str("\n----\n");
             text.push_str(&command.find_subcommand_mut(verb).unwrap().render_long_help().to_string());
         }

@@ -10,6 +10,7 @@ mod fleet;
 mod keeper;
 mod keeping;
 mod login;
+mod openapi;
 mod outside;
 mod sandbox;
 mod serve;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Verb::Logout(verb) => run(args.log.as_deref(), login::log_out(verb)),
         Verb::Token(TokenVerb::New(verb)) => run(args.log.as_deref(), async { token::run(verb) }),
         Verb::Types(verb) => run(args.log.as_deref(), shapes::run(verb)),
+        Verb::OpenApi(verb) => run(args.log.as_deref(), openapi::run(verb)),
         // There is one of these beside every server that we start, so it has neither log nor runtime.
         Verb::Keeper(verb) => keeper::run(verb),
         // It gives up its rights one after the other, for which it must have one thread.
