@@ -14,7 +14,7 @@ use crate::outcome::Outcome;
 use crate::principal::{Permissions, Principal};
 use crate::request::{CallContext, Request, What};
 use crate::source::{
-    Call, Feed, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,
+    Call, Feed, Listing, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,
 };
 use crate::yard::{Yard, YardSettings};
 use crate::{BoxFuture, Limits};
@@ -141,6 +141,7 @@ pub(crate) fn tool(definition: &Value) -> ToolOffer {
         permissions: Vec::new(),
         metadata: Map::new(),
         hooks: Vec::new(),
+        listing: Listing::Listed,
     }
 }
 

@@ -61,7 +61,9 @@ pub use request::{CallContext, MadeBy, Priority, Reference, Request, Thing, What
 pub use results::{ResultCheck, ResultChecks};
 pub use schema::{Schema, Violation};
 pub use secret::Secret;
-pub use source::{Call, Feed, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer};
+pub use source::{
+    Call, Feed, Listing, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,
+};
 pub use status::{State, Status};
 pub use timestamp::{NoTimestamp, Timestamp};
 pub use uri_template::UriTemplate;

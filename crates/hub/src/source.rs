@@ -114,6 +114,16 @@ pub struct ToolOffer {
     /// Version, author, category, tags and whatever else the author wrote down.
     pub metadata: Map<String, Value>,
     pub hooks: Vec<Arc<dyn Hooks>>,
+    pub listing: Listing,
+}
+
+/// Whether a tool is on the list that every client reads whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Listing {
+    #[default]
+    Listed,
+    /// It takes up no room there; whoever searches finds it, and whoever knows its name calls it.
+    Unlisted,
 }
 
 #[derive(Debug, Clone)]
@@ -152,6 +162,7 @@ impl std::fmt::Debug for ToolOffer {
             .field("permissions", &self.permissions)
             .field("metadata", &self.metadata)
             .field("hooks", &self.hooks.len())
+            .field("listing", &self.listing)
             .finish()
     }
 }

@@ -25,7 +25,6 @@ pub use operation::{
     SchemeKind, ServerUrl, Severity, Style, Variable,
 };
 pub use settings::{
-    AuthSettings, ClientSending, ClientSettings, Credential, DocumentSettings, Listing, MissingAuth,
-    References,
+    AuthSettings, ClientSending, ClientSettings, Credential, DocumentSettings, MissingAuth, References,
 };
 pub use source::OpenApi;

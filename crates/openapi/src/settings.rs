@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use toolyard_hub::{Secret, SourceName};
+use toolyard_hub::{Listing, Secret, SourceName};
 
 use crate::convert::ConvertSettings;
 use crate::document::Location;
@@ -90,15 +90,6 @@ pub enum References {
     #[default]
     Files,
     Network,
-}
-
-/// Whether the tools are in lists.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Listing {
-    #[default]
-    Listed,
-    /// They are found by searching and called by name, and take up no room in lists.
-    Unlisted,
 }
 
 /// How we prove who we are.

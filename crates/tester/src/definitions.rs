@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Offer, Raw, Schema, ToolOffer, Violation};
+use toolyard_hub::{Listing, Offer, Raw, Schema, ToolOffer, Violation};
 
 static TEXT: &str = include_str!("definitions.json");
 
@@ -117,6 +117,7 @@ pub(crate) fn offer() -> Arc<Offer> {
         permissions: Vec::new(),
         metadata: Map::new(),
         hooks: Vec::new(),
+        listing: Listing::Listed,
     };
     Arc::new(Offer { tools: DEFINITIONS.iter().map(tool).collect(), ..Offer::default() })
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolyard_hub::glob;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Offer, PromptOffer, Raw, ResourceOffer, TemplateOffer, ToolOffer};
+use toolyard_hub::{Listing, Offer, PromptOffer, Raw, ResourceOffer, TemplateOffer, ToolOffer};
 use toolyard_wire::{Failure, check_annotations, code};
 
 use crate::live::{Live, Mirrored};
@@ -72,7 +72,8 @@ fn offered(settings: &ServerSettings, definition: Raw) -> Option<ToolOffer> {
             permissions.extend(more.iter().cloned());
         }
     }
-    Some(ToolOffer { definition, permissions, metadata: serde_json::Map::new(), hooks: Vec::new() })
+    let (metadata, hooks, listing) = (serde_json::Map::new(), Vec::new(), Listing::Listed);
+    Some(ToolOffer { definition, permissions, metadata, hooks, listing })
 }
 
 /// The lists that a server has.

@@ -13,6 +13,7 @@ use crate::json::{Object, Raw};
 use crate::name::{FullName, SourceName};
 use crate::principal::Principal;
 use crate::schema::Compiled;
+use crate::source::Listing;
 use crate::uri_template::UriTemplate;
 
 /// A tool of the yard.
@@ -33,6 +34,7 @@ pub struct Tool {
     pub description: Option<String>,
     pub permissions: Vec<String>,
     pub metadata: Map<String, Value>,
+    pub listing: Listing,
     /// The version that took the place of this one, if one did.
     pub deprecated_by: Option<String>,
     /// Older versions under the same name, newest first. No list shows them; they are reached by their version.

@@ -10,7 +10,7 @@ use crate::events::Change;
 use crate::fake::{Fake, prompts, resource, resources, templates, text, tool, tools};
 use crate::json::Raw;
 use crate::name::SourceName;
-use crate::source::{Offer, PromptOffer, Source, TemplateOffer, ToolOffer};
+use crate::source::{Listing, Offer, PromptOffer, Source, TemplateOffer, ToolOffer};
 
 fn build(sources: &[&Arc<Fake>]) -> Catalog {
     Catalog::build(&owned(sources))
@@ -21,7 +21,8 @@ fn owned(sources: &[&Arc<Fake>]) -> Vec<Arc<dyn Source>> {
 }
 
 fn defined(definition: Raw) -> ToolOffer {
-    ToolOffer { definition, permissions: Vec::new(), metadata: serde_json::Map::new(), hooks: Vec::new() }
+    let (metadata, listing) = (serde_json::Map::new(), Listing::Listed);
+    ToolOffer { definition, permissions: Vec::new(), metadata, hooks: Vec::new(), listing }
 }
 
 fn warnings(catalog: &Catalog) -> Vec<String> {

@@ -50,6 +50,7 @@ pub(super) fn offer(operations: &[Operation], settings: &DocumentSettings) -> Of
             permissions: settings.permissions.iter().chain(more).cloned().collect(),
             metadata: Map::new(),
             hooks: Vec::new(),
+            listing: settings.listing,
         })
     });
     Offer { tools: tools.collect(), ..Offer::default() }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use serde_json::value::RawValue;
 use toolyard_hub::json::Object;
-use toolyard_hub::{Raw, ToolOffer};
+use toolyard_hub::{Listing, Raw, ToolOffer};
 
 use super::Tool;
 use crate::definition::Definition;
@@ -40,6 +40,7 @@ impl Tool {
             permissions: self.permissions.clone(),
             metadata: self.metadata.clone(),
             hooks: self.hooks.clone(),
+            listing: Listing::Listed,
         }
     }
 }

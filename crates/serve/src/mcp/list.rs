@@ -1,5 +1,6 @@
 //! Lists, in pages with opaque cursors.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -7,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolyard_hub::json::{Object, from_text, to_raw};
-use toolyard_hub::{Principal, Tool};
+use toolyard_hub::{Listing, Principal, Tool};
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Version};
 
 use super::shape::{Cache, cacheable};
@@ -21,7 +22,12 @@ struct Paging {
 impl Front {
     pub(super) fn list_tools(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
         let view = self.view(&request.caller);
-        let all = view.tools().map(|tool| match self.scope {
+        // Who looks at one server by itself sees it as it is.
+        let on_it = |tool: &&Arc<Tool>| match self.scope {
+            Scope::All => tool.listing == Listing::Listed,
+            Scope::Source(_) => true,
+        };
+        let all = view.tools().filter(on_it).map(|tool| match self.scope {
             Scope::All => (tool.full_name.as_str(), shown(tool, &tool.shown, request.version)),
             Scope::Source(_) => (tool.raw_name.as_str(), shown(tool, &tool.definition, request.version)),
         });
