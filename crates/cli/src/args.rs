@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::config::Given;
+
 mod openapi;
 
 pub(crate) use openapi::{Diagnostics, OpenApiArgs};
@@ -26,6 +28,7 @@ const EXAMPLES: &str = "Examples:
   toolyard serve                              the demo yard on http://127.0.0.1:8080, with a fresh token
   toolyard serve --listen 127.0.0.1:0 --json  on a free port; the address and token as JSON
   toolyard serve --auth none                  without a token, on this machine only
+  toolyard serve --openapi petstore.yaml      the operations of an OpenAPI document as tools
   toolyard stdio                              for a client that starts its servers itself
   toolyard stdio --expose tester              nine tools that let an assistant test any MCP server";
 
@@ -62,6 +65,9 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) documents: DocumentArgs,
+
     /// The address to listen on; port 0 picks a free one [default: 127.0.0.1:8080].
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
@@ -77,6 +83,27 @@ pub(crate) struct ServeArgs {
     /// Print the address and the token as JSON on standard output once they are known.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// OpenAPI documents that are served without a configuration.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DocumentArgs {
+    /// An OpenAPI document whose operations are served as tools: a file, or an address; may be given several times. No
+    /// configuration is read then unless one is named too.
+    #[arg(long, value_name = "DOCUMENT")]
+    pub(crate) openapi: Vec<String>,
+
+    /// Where the operations of these documents are, whatever the documents say.
+    #[arg(long, value_name = "URL", requires = "openapi")]
+    pub(crate) base_url: Option<reqwest::Url>,
+}
+
+impl DocumentArgs {
+    /// What is served, together with these configurations.
+    pub(crate) fn given(&self, files: Vec<PathBuf>) -> Given {
+        let base_url = self.base_url.as_ref().map(reqwest::Url::to_string);
+        Given { files, documents: self.openapi.clone(), base_url }
+    }
 }
 
 /// What can be served to a client over standard input and output.
@@ -98,6 +125,9 @@ pub(crate) struct StdioArgs {
     /// times. Without one: ./toolyard.toml, the one among your configurations, or the embedded demo yard.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) documents: DocumentArgs,
 }
 
 #[derive(Debug, Parser)]

@@ -19,10 +19,12 @@ mod dotenv;
 mod expand;
 mod files;
 mod form;
+mod given;
 mod hook;
 mod keys;
 mod limits;
 mod load;
+mod openapi;
 mod origin;
 mod problem;
 mod records;
@@ -37,6 +39,7 @@ mod watch;
 
 pub(crate) use access::{Access, TokenEntry, name_problem};
 pub(crate) use diff::diff;
+pub(crate) use given::Given;
 pub(crate) use keys::TesterKeys;
 pub(crate) use limits::LimitKeys;
 pub(crate) use problem::{Problem, Problems};
@@ -45,7 +48,7 @@ pub(crate) use surroundings::Surroundings;
 pub(crate) use watch::{Change, Watch};
 
 /// Everything that was configured.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Config {
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) auth: Option<AuthMode>,

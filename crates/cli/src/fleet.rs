@@ -1,28 +1,45 @@
 //! The servers of the configuration as sources of the yard, kept in step with the files while it runs.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context;
 use futures_util::future::join_all;
 use toolyard_hub::{Source, SourceName, State, Yard};
+use toolyard_openapi::{Http, OpenApi};
 use toolyard_tester::{Known, Servers};
 use toolyard_upstream::{Broken, Common, Upstream};
 
-use crate::config::{self, Change, Config, ServerEntry, Watch, diff};
+use crate::config::{Change, Config, Given, ServerEntry, Watch, diff};
 
 /// Every server that was started, by name.
 pub(crate) struct Fleet {
     yard: Arc<Yard>,
     common: Common,
     config: Config,
-    files: Vec<PathBuf>,
-    running: HashMap<SourceName, Arc<Upstream>>,
+    given: Given,
+    http: Http,
+    running: HashMap<SourceName, Running>,
     manned: Manned,
     /// Every server by name, for whoever connects to one by itself.
     directory: Servers,
     watch: Watch,
     reloaded: Box<dyn Fn(&Config) + Send + Sync>,
+}
+
+/// A source that was started, and must be stopped.
+enum Running {
+    Upstream(Arc<Upstream>),
+    Document(Arc<OpenApi>),
+}
+
+impl Running {
+    async fn stop(&self) {
+        match self {
+            Self::Upstream(upstream) => upstream.stop().await,
+            Self::Document(document) => document.stop().await,
+        }
+    }
 }
 
 /// What a fleet works with.
@@ -48,7 +65,7 @@ impl Fleet {
     pub(crate) fn start(
         yard: Arc<Yard>,
         config: Config,
-        files: Vec<PathBuf>,
+        given: Given,
         crew: Crew,
         reloaded: impl Fn(&Config) + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
@@ -58,7 +75,9 @@ impl Fleet {
         let running = HashMap::new();
         directory.store(Arc::new(directory_of(&config)));
         let reloaded = Box::new(reloaded);
-        let mut fleet = Self { yard, common, config, files, running, manned, directory, watch, reloaded };
+        let http = Http::new().context("cannot set up HTTP")?;
+        let mut fleet =
+            Self { yard, common, config, given, http, running, manned, directory, watch, reloaded };
         let entries: Vec<ServerEntry> = fleet.config.servers().to_vec();
         for entry in &entries {
             fleet.add(entry);
@@ -74,7 +93,7 @@ impl Fleet {
                 Change::HangUp => eprintln!("toolyard: reading the configuration again"),
             }
             // What cannot be used was told; what runs goes on as it is.
-            if let Some(new) = config::load_or_tell(&self.files) {
+            if let Some(new) = self.given.load() {
                 self.watch.follow(&new);
                 self.become_like(new).await;
             }
@@ -106,12 +125,12 @@ impl Fleet {
             changed.len(),
             gone.len()
         );
-        join_all(ending.iter().map(|upstream| upstream.stop())).await;
+        join_all(ending.iter().map(Running::stop)).await;
     }
 
     /// Ends everything that was started.
     pub(crate) async fn stop(&self) {
-        join_all(self.running.values().map(|upstream| upstream.stop())).await;
+        join_all(self.running.values().map(Running::stop)).await;
     }
 
     fn add(&mut self, entry: &ServerEntry) {
@@ -121,8 +140,13 @@ impl Fleet {
         let source: Arc<dyn Source> = match entry {
             ServerEntry::Ready(settings) => {
                 let upstream = Upstream::start((**settings).clone(), self.common.clone());
-                self.running.insert(settings.name.clone(), Arc::clone(&upstream));
+                self.running.insert(settings.name.clone(), Running::Upstream(Arc::clone(&upstream)));
                 upstream
+            }
+            ServerEntry::Document(settings) => {
+                let document = OpenApi::start((**settings).clone(), self.http.clone());
+                self.running.insert(settings.name.clone(), Running::Document(Arc::clone(&document)));
+                document
             }
             ServerEntry::Broken(broken) => {
                 let state = if broken.enabled { State::Failed } else { State::Disabled };
@@ -136,6 +160,7 @@ impl Fleet {
 fn directory_of(config: &Config) -> BTreeMap<String, Known> {
     let known = |entry: &ServerEntry| match entry {
         ServerEntry::Ready(settings) => Known::Ready(settings.clone()),
+        ServerEntry::Document(_) => Known::Broken("it is an OpenAPI document, no MCP server".to_owned()),
         ServerEntry::Broken(broken) => Known::Broken(broken.reason()),
     };
     config.servers().iter().map(|entry| (entry.name().to_string(), known(entry))).collect()
@@ -147,10 +172,11 @@ pub(crate) fn forwarded(config: &Config) -> Vec<String> {
         .servers()
         .iter()
         .filter_map(|entry| match entry {
-            ServerEntry::Ready(settings) => Some(settings),
+            ServerEntry::Ready(settings) => Some(&settings.forward_headers),
+            ServerEntry::Document(settings) => Some(&settings.forward_headers),
             ServerEntry::Broken(_) => None,
         })
-        .flat_map(|settings| settings.forward_headers.iter().map(|name| name.to_ascii_lowercase()))
+        .flat_map(|headers| headers.iter().map(|name| name.to_ascii_lowercase()))
         .collect();
     names.sort();
     names.dedup();

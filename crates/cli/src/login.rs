@@ -51,6 +51,12 @@ fn server(files: &[PathBuf], name: &str) -> Option<Box<ServerSettings>> {
     let entry = config.servers().iter().find(|entry| entry.name().as_str() == name);
     match entry {
         Some(ServerEntry::Ready(settings)) => Some(settings.clone()),
+        Some(ServerEntry::Document(_)) => {
+            eprintln!(
+                "toolyard: {name} is an OpenAPI document: what it needs is said with `auth` in the configuration"
+            );
+            None
+        }
         Some(ServerEntry::Broken(broken)) => {
             eprintln!("toolyard: the server {name} cannot be used: {}", broken.reason());
             None

@@ -17,10 +17,11 @@ use crate::fleet::{self, Crew, Fleet, Manned};
 use crate::keeping::{Keeping, Readers};
 use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
-use crate::{Exit, config, outside, shared, token, yard};
+use crate::{Exit, outside, shared, token, yard};
 
 pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
-    let Some(config) = config::load_or_tell(&args.config) else {
+    let given = args.documents.given(args.config);
+    let Some(config) = given.load() else {
         return Ok(Exit::Usage);
     };
     let common = shared::common()?;
@@ -89,7 +90,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     };
     let servers = config.servers().len();
     let crew = Crew { common, manned: Manned::Fully, directory };
-    let mut fleet = Fleet::start(Arc::clone(&yard), config, args.config, crew, hang)?;
+    let mut fleet = Fleet::start(Arc::clone(&yard), config, given, crew, hang)?;
     greet(&yard, servers, bound.address(), &entrance, args.json);
     let stop = CancellationToken::new();
     let work = Box::pin(async {

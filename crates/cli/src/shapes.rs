@@ -18,6 +18,7 @@ use toolyard_tester::Servers;
 use toolyard_upstream::Common;
 
 use crate::args::{Language, TypesArgs};
+use crate::config::Given;
 use crate::fleet::{Crew, Fleet, Manned};
 use crate::keeping::Keeping;
 use crate::outside::ConfiguredHooks;
@@ -150,7 +151,7 @@ async fn collect(files: Vec<PathBuf>, common: Common) -> anyhow::Result<Option<V
     let hooks = ConfiguredHooks::new(outside::client(&common)?, &config.hooks);
     let yard = yard::build(&config, hooks, &Keeping::nothing());
     let crew = Crew { common, manned: Manned::Fully, directory: Servers::default() };
-    let fleet = Fleet::start(Arc::clone(&yard), config, files, crew, |_| {})?;
+    let fleet = Fleet::start(Arc::clone(&yard), config, Given::files(files), crew, |_| {})?;
     yard.settle(SETTLING).await;
     for (name, status) in yard.statuses() {
         if !matches!(status.state, State::Ready | State::Disabled) {

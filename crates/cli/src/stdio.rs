@@ -13,10 +13,11 @@ use crate::fleet::{Crew, Fleet, Manned};
 use crate::keeping::{Keeping, Readers};
 use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
-use crate::{Exit, config, outside, shared, yard};
+use crate::{Exit, outside, shared, yard};
 
 pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
-    let Some(config) = config::load_or_tell(&args.config) else {
+    let given = args.documents.given(args.config);
+    let Some(config) = given.load() else {
         return Ok(Exit::Usage);
     };
     let stop = CancellationToken::new();
@@ -54,7 +55,7 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     };
     let reloaded = move |config: &Config| hooks.replace(&config.hooks);
     let crew = Crew { common, manned, directory };
-    let mut fleet = Fleet::start(Arc::clone(&yard), config, args.config, crew, reloaded)?;
+    let mut fleet = Fleet::start(Arc::clone(&yard), config, given, crew, reloaded)?;
     let work = Box::pin(async {
         let served = tokio::select! {
             served = stdio_with(yard, options) => served.map_err(Into::into),

@@ -36,6 +36,7 @@ impl ServerEntry {
     fn is_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Ready(one), Self::Ready(other)) => one == other,
+            (Self::Document(one), Self::Document(other)) => one == other,
             (Self::Broken(one), Self::Broken(other)) => {
                 one.enabled == other.enabled && one.reason() == other.reason()
             }

@@ -8,10 +8,11 @@ use super::tree::fault::Fault;
 use super::tree::{Broken, Node, Span, Value, json, toml};
 
 /// Below these keys nothing is shown but `${…}`.
-const PRIVATE: [&str; 19] = [
+const PRIVATE: [&str; 24] = [
     "args",
     "auth_token",
     "baseUrl",
+    "base_url",
     // Here people write the token itself where its variable is asked for.
     "bearerTokenEnv",
     "bearerTokenEnvVar",
@@ -27,9 +28,13 @@ const PRIVATE: [&str; 19] = [
     "headers",
     "httpUrl",
     "http_headers",
+    "openapi",
+    "password",
     "serverUrl",
     "token",
+    "token_url",
     "url",
+    "username",
 ];
 /// Excerpts of longer lines are cut; there are configurations of one line.
 const WIDEST: usize = 100;

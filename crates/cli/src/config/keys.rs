@@ -11,6 +11,7 @@ use toolyard_hub::ResultCheck;
 use super::access::{JwtKeys, TokenKeys};
 use super::hook::HookKeys;
 use super::limits::{BoundKeys, LimitKeys};
+use super::openapi::{BudgetKeys, FilterKeys, MissingAuthKey, ReferencesKey, SchemeKeys};
 use super::records::{AuditKeys, HistoryKeys};
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, Time, Word, Words};
@@ -52,7 +53,7 @@ pub(super) struct ConfigKeys {
     pub(super) limits: LimitKeys,
     /// The tools that test other servers.
     pub(super) tester: TesterKeys,
-    /// MCP servers by name.
+    /// MCP servers and OpenAPI documents by name.
     #[allow(dead_code, reason = "each server is read on its own, so that one mistake costs one server")]
     pub(super) servers: BTreeMap<String, ServerKeys>,
 }
@@ -85,7 +86,7 @@ impl TesterKeys {
     }
 }
 
-/// One MCP server: a `command` to start, or a `url` to connect to.
+/// One server: a `command` to start, a `url` to connect to, or an `openapi` document.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(super) struct ServerKeys {
@@ -101,6 +102,39 @@ pub(super) struct ServerKeys {
     pub(super) cwd: Option<String>,
     /// The address of the server. Variables are replaced.
     pub(super) url: Option<String>,
+    /// An OpenAPI document whose operations become tools: a file, seen from the folder of this file, or an address.
+    /// Variables are replaced.
+    pub(super) openapi: Option<String>,
+    /// Where the operations of the document are, whatever it says. Variables are replaced.
+    pub(super) base_url: Option<String>,
+    /// Values for the variables in the document's addresses. Variables of the environment are replaced.
+    pub(super) variables: Option<BTreeMap<String, Word>>,
+    /// Hosts that the document may name though they are private, with or without a port.
+    pub(super) allow_hosts: Option<Vec<String>>,
+    /// How to prove who we are, by the name of the document's security scheme.
+    pub(super) auth: Option<BTreeMap<String, SchemeKeys>>,
+    /// What becomes of calls that need a security scheme for which nothing is configured.
+    pub(super) missing_auth: Option<MissingAuthKey>,
+    /// Which operations of the document become tools; all of them if this is not said.
+    pub(super) include: Option<FilterKeys>,
+    /// Which operations of the document do not, whatever `include` says.
+    pub(super) exclude: Option<FilterKeys>,
+    /// Names for tools, by operationId, by `METHOD /path`, or by the name that the tool would have.
+    pub(super) rename: Option<BTreeMap<String, String>>,
+    /// Descriptions for tools, by the same keys.
+    pub(super) describe: Option<BTreeMap<String, String>>,
+    /// Whether the document's tools say what they answer.
+    pub(super) output_schemas: Option<bool>,
+    /// How much room one tool of the document may take.
+    pub(super) budgets: Option<BudgetKeys>,
+    /// Where references of the document to other documents may lead.
+    pub(super) references: Option<ReferencesKey>,
+    /// Whether the document's tools are on the list that clients read; if not, they are found by searching.
+    pub(super) listed: Option<bool>,
+    /// The largest answer that is read from the document's servers, in bytes.
+    pub(super) max_answer_bytes: Option<usize>,
+    /// How often a document at an address is asked for anew; a file is watched.
+    pub(super) reload_every: Option<Time>,
     /// Headers for every request to the address. Variables are replaced.
     pub(super) headers: Option<BTreeMap<String, Option<Word>>>,
     /// How to speak to the server; clear from `command` or `url` if this is not said.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use toolyard_hub::{Secret, SourceName};
+use toolyard_openapi::DocumentSettings;
 use toolyard_upstream::{
     AuthSettings, CommandSettings, Era, OAuthSettings, ServerSettings, TransportSettings, UrlKind,
     UrlSettings,
@@ -13,6 +14,7 @@ use toolyard_upstream::{
 use super::address::{is_address, is_header_name, is_header_value};
 use super::dotenv;
 use super::keys::{EraKey, OAuthKeys, ServerKeys};
+use super::openapi;
 use super::origin::Origin;
 use super::problem::Problem;
 use super::transport::TransportKind;
@@ -22,6 +24,8 @@ use super::values::{PermissionKeys, Word};
 #[derive(Clone, PartialEq)]
 pub(crate) enum ServerEntry {
     Ready(Box<ServerSettings>),
+    /// An OpenAPI document.
+    Document(Box<DocumentSettings>),
     Broken(BrokenServer),
 }
 
@@ -38,6 +42,7 @@ impl ServerEntry {
     pub(crate) fn name(&self) -> &SourceName {
         match self {
             Self::Ready(settings) => &settings.name,
+            Self::Document(settings) => &settings.name,
             Self::Broken(broken) => &broken.name,
         }
     }
@@ -56,6 +61,7 @@ impl fmt::Debug for ServerEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ready(settings) => write!(f, "Ready({})", settings.name),
+            Self::Document(settings) => write!(f, "Document({})", settings.name),
             Self::Broken(broken) => write!(f, "Broken({}: {})", broken.name, broken.reason()),
         }
     }
@@ -65,17 +71,19 @@ impl fmt::Debug for ServerEntry {
 pub(super) fn entry(keys: ServerKeys, mut origin: Origin<'_>) -> ServerEntry {
     let name = name(&keys, &mut origin);
     let enabled = keys.enabled.unwrap_or(true);
-    let settings = transport(&keys, &mut origin).zip(auth(&keys, &mut origin));
     let broken = |problems| ServerEntry::Broken(BrokenServer { name: name.clone(), enabled, problems });
+    if keys.openapi.is_some() || origin.has("openapi") {
+        return match openapi::settings(&keys, &name, &mut origin) {
+            Some(settings) if origin.errors.is_empty() => ServerEntry::Document(Box::new(settings)),
+            _ => broken(origin.errors),
+        };
+    }
+    let settings = transport(&keys, &mut origin).zip(auth(&keys, &mut origin));
     let (transport, auth) = match settings {
         Some(settings) if origin.errors.is_empty() => settings,
         _ => return broken(origin.errors),
     };
-    let (permissions, tool_permissions) = match keys.permissions {
-        Some(PermissionKeys::All(list)) => (list, BTreeMap::new()),
-        Some(PermissionKeys::ByTool(table)) => (Vec::new(), table),
-        None => (Vec::new(), BTreeMap::new()),
-    };
+    let (permissions, tool_permissions) = permissions(&keys);
     let usual = ServerSettings::new(name, transport);
     ServerEntry::Ready(Box::new(ServerSettings {
         enabled,
@@ -93,6 +101,15 @@ pub(super) fn entry(keys: ServerKeys, mut origin: Origin<'_>) -> ServerEntry {
         auth,
         ..usual
     }))
+}
+
+/// What is needed for everything, and what beside that for single tools.
+pub(super) fn permissions(keys: &ServerKeys) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
+    match &keys.permissions {
+        Some(PermissionKeys::All(list)) => (list.clone(), BTreeMap::new()),
+        Some(PermissionKeys::ByTool(table)) => (Vec::new(), table.clone()),
+        None => (Vec::new(), BTreeMap::new()),
+    }
 }
 
 fn name(keys: &ServerKeys, origin: &mut Origin<'_>) -> SourceName {
@@ -183,6 +200,16 @@ fn address(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettin
     if url.as_deref().is_some_and(|url| !is_address(url)) {
         origin.wrong(&["url"], "this is no address that starts with http:// or https://".to_owned());
     }
+    let headers = sent_headers(keys, origin);
+    let kind = match keys.kind {
+        Some(TransportKind::Sse) => UrlKind::OldSse,
+        _ => UrlKind::Any,
+    };
+    Some(TransportSettings::Url(UrlSettings { url: url?, headers, kind }))
+}
+
+/// Headers for every request.
+pub(super) fn sent_headers(keys: &ServerKeys, origin: &mut Origin<'_>) -> BTreeMap<String, Secret> {
     let mut headers = BTreeMap::new();
     for (name, value) in said(keys.headers.as_ref()) {
         let value = origin.expand(&value.0, &["headers", name]);
@@ -193,11 +220,7 @@ fn address(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettin
         let value = origin.variable(variable, &place);
         keep_header(&mut headers, name, value, &place, origin);
     }
-    let kind = match keys.kind {
-        Some(TransportKind::Sse) => UrlKind::OldSse,
-        _ => UrlKind::Any,
-    };
-    Some(TransportSettings::Url(UrlSettings { url: url?, headers, kind }))
+    headers
 }
 
 fn keep_header(

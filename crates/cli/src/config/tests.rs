@@ -91,14 +91,14 @@ fn entry<'a>(config: &'a Config, name: &str) -> &'a ServerEntry {
 fn settings<'a>(config: &'a Config, name: &str) -> &'a ServerSettings {
     match entry(config, name) {
         ServerEntry::Ready(settings) => settings,
-        broken @ ServerEntry::Broken(_) => panic!("{broken:?}"),
+        broken @ (ServerEntry::Broken(_) | ServerEntry::Document(_)) => panic!("{broken:?}"),
     }
 }
 
 fn broken<'a>(config: &'a Config, name: &str) -> &'a BrokenServer {
     match entry(config, name) {
         ServerEntry::Broken(broken) => broken,
-        ready @ ServerEntry::Ready(_) => panic!("{ready:?}"),
+        ready @ (ServerEntry::Ready(_) | ServerEntry::Document(_)) => panic!("{ready:?}"),
     }
 }
 

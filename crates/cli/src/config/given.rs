@@ -1,0 +1,54 @@
+//! What the command line names: configuration files, and documents that need none.
+
+use std::path::PathBuf;
+
+use toolyard_hub::SourceName;
+use toolyard_openapi::{DocumentSettings, Location};
+
+use super::openapi::{looks_like_address, name_of};
+use super::{Config, ServerEntry, Surroundings, load_or_tell};
+
+/// What to serve, as the command line has it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Given {
+    pub(crate) files: Vec<PathBuf>,
+    /// OpenAPI documents, files or addresses.
+    pub(crate) documents: Vec<String>,
+    /// Where the operations of these documents are, whatever they say.
+    pub(crate) base_url: Option<String>,
+}
+
+impl Given {
+    pub(crate) fn files(files: Vec<PathBuf>) -> Self {
+        Self { files, ..Self::default() }
+    }
+
+    /// Reads all of it; nothing if it cannot be used, and the person who started us has been told why.
+    pub(crate) fn load(&self) -> Option<Config> {
+        // Whoever names a document and no configuration wants the document and nothing else.
+        let mut config = match (self.files.is_empty(), self.documents.is_empty()) {
+            (true, false) => Config::default(),
+            _ => load_or_tell(&self.files)?,
+        };
+        let folder = Surroundings::of_process();
+        for document in &self.documents {
+            let location = match looks_like_address(document) {
+                true => Location::Url(document.clone()),
+                false => Location::File(folder.resolve(document, folder.folder())),
+            };
+            let name = free_name(&config, &name_of(document));
+            let settings =
+                DocumentSettings { base_url: self.base_url.clone(), ..DocumentSettings::new(name, location) };
+            config.servers.push(ServerEntry::Document(Box::new(settings)));
+        }
+        Some(config)
+    }
+}
+
+fn free_name(config: &Config, wanted: &str) -> SourceName {
+    let taken = |name: &str| config.servers.iter().any(|entry| entry.name().as_str() == name);
+    let names =
+        std::iter::once(wanted.to_owned()).chain((2_u32..).map(|number| format!("{wanted}-{number}")));
+    let free = names.into_iter().find(|name| !taken(name) && !(name == "demo" && config.demo));
+    SourceName::new(free.unwrap_or_else(|| wanted.to_owned()))
+}
