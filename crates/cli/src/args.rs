@@ -47,6 +47,9 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Print the parameters and results of every tool as types for a client library.
     Types(TypesArgs),
+    /// Show the tools that an OpenAPI document becomes.
+    #[command(name = "openapi")]
+    OpenApi(OpenApiArgs),
     /// Keeps the process of a server: this program starts itself like that, people do not.
     #[command(hide = true)]
     Keeper(KeeperArgs),

@@ -10,6 +10,7 @@ mod fleet;
 mod keeper;
 mod keeping;
 mod login;
+mod openapi;
 mod outside;
 mod programs;
 mod run;

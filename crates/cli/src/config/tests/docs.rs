@@ -85,7 +85,7 @@ fn the_example_works() {
     let place = Place::new(&[("toolyard.toml", example), (".mcp.json", json), (".claude.json", json)]);
     let config = place.with("GITHUB_TOKEN", "t0ken").load(&[]);
     assert_eq!(config.problems(), []);
-    assert_eq!(config.servers().len(), 2);
+    assert_eq!(config.servers().len(), 3);
 }
 
 /// The keys of every table, as they are written in the documentation.
@@ -105,7 +105,8 @@ fn gather(root: &Value, schema: &Value, prefix: &str, keys: &mut Vec<String>) {
         }
         let before = keys.len();
         if below["additionalProperties"]["$ref"].is_string() {
-            gather(root, &below["additionalProperties"], &format!("{key}.GLOB."), keys);
+            let any = if key.ends_with(".auth") { "SCHEME" } else { "GLOB" };
+            gather(root, &below["additionalProperties"], &format!("{key}.{any}."), keys);
         }
         gather(root, &below["items"], &format!("{key}."), keys);
         gather(root, below, &format!("{key}."), keys);

@@ -1,0 +1,229 @@
+//! `toolyard openapi`: shows what an OpenAPI document becomes, without serving it.
+
+use std::io::{IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use toolyard_openapi::{
+    Budgets, Conversion, ConvertSettings, Diagnostic, Fetch, Filters, LoadError, LoadSettings, Location,
+    OutputSchemas, Severity, convert, load,
+};
+
+use crate::args::{Diagnostics, OpenApiArgs};
+use crate::{Exit, shared};
+
+/// How long an address may take to send a document.
+const FETCHING: Duration = Duration::from_secs(60);
+
+pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
+    let location = match args.document.as_str() {
+        "-" => {
+            let mut text = Vec::new();
+            let most = LoadSettings::default().limits.bytes as u64 + 1;
+            std::io::stdin()
+                .lock()
+                .take(most)
+                .read_to_end(&mut text)
+                .context("cannot read standard input")?;
+            Location::Text {
+                text: String::from_utf8_lossy(&text).into_owned(),
+                folder: Some(PathBuf::from(".")),
+            }
+        }
+        address if address.starts_with("http://") || address.starts_with("https://") => {
+            Location::Url(address.to_owned())
+        }
+        path => Location::File(PathBuf::from(path)),
+    };
+    let settings = LoadSettings {
+        fetch: Some(fetch()?),
+        follow_network_references: args.network_references,
+        ..LoadSettings::default()
+    };
+    let shape = shape(&args);
+    // Large documents take a while, and whoever fetches waits.
+    let work = tokio::task::spawn_blocking(move || {
+        let document = load(&location, &settings)?;
+        Ok::<Conversion, LoadError>(convert(&document, &shape))
+    });
+    let conversion = match work.await.context("the conversion ended early")? {
+        Ok(conversion) => conversion,
+        Err(error) => {
+            eprintln!("toolyard: {}", plain(&error.to_string()));
+            let exit = match error {
+                LoadError::Unreadable { .. } if args.document.starts_with("http") => Exit::Unreachable,
+                _ => Exit::Usage,
+            };
+            return Ok(exit);
+        }
+    };
+    tell(&conversion.diagnostics, args.diagnostics)?;
+    if let Some(path) = &args.output {
+        let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        let mut file = std::io::BufWriter::new(file);
+        write_tools(&conversion, &mut file)
+            .and_then(|()| file.flush())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let written = match (args.json, &args.output) {
+        (true, None) => write_tools(&conversion, &mut std::io::stdout().lock()),
+        (true, Some(_)) => Ok(()),
+        (false, _) => std::io::stdout().lock().write_all(table(&conversion).as_bytes()),
+    };
+    match written {
+        // Whoever reads has seen enough, as `head` does.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot print"),
+        _ => Ok(Exit::Fine),
+    }
+}
+
+fn shape(args: &OpenApiArgs) -> ConvertSettings {
+    ConvertSettings {
+        filters: Filters {
+            include_tags: args.tag.clone(),
+            exclude_tags: args.exclude_tag.clone(),
+            include_methods: args.method.clone(),
+            exclude_methods: args.exclude_method.clone(),
+            include_paths: args.path.clone(),
+            exclude_paths: args.exclude_path.clone(),
+            include_operations: args.operation.clone(),
+            exclude_operations: args.exclude_operation.clone(),
+        },
+        budgets: Budgets {
+            input_bytes: args.input_budget,
+            output_bytes: args.output_budget,
+            ..Budgets::default()
+        },
+        output_schemas: if args.no_output_schemas { OutputSchemas::LeftOut } else { OutputSchemas::Shown },
+        ..ConvertSettings::default()
+    }
+}
+
+/// Brings documents from addresses; waits, so it is for threads that may.
+fn fetch() -> anyhow::Result<Arc<Fetch>> {
+    // It says how TLS is done.
+    let _common = shared::common()?;
+    let client = reqwest::Client::builder().timeout(FETCHING).connect_timeout(Duration::from_secs(10));
+    let client = client.build().context("cannot set up HTTP")?;
+    let runtime = tokio::runtime::Handle::current();
+    Ok(Arc::new(move |url: &str| {
+        runtime.block_on(async {
+            let text = |error: reqwest::Error| error.without_url().to_string();
+            let mut answer = client.get(url).send().await.map_err(text)?;
+            if !answer.status().is_success() {
+                return Err(format!("it answered {}", answer.status()));
+            }
+            let most = LoadSettings::default().limits.bytes;
+            let mut bytes = Vec::new();
+            while let Some(piece) = answer.chunk().await.map_err(text)? {
+                bytes.extend_from_slice(&piece);
+                if bytes.len() > most {
+                    return Err(format!("it answered more than {most} bytes"));
+                }
+            }
+            Ok(bytes)
+        })
+    }))
+}
+
+fn write_tools(conversion: &Conversion, to: &mut dyn Write) -> std::io::Result<()> {
+    to.write_all(b"[")?;
+    for (n, operation) in conversion.operations.iter().enumerate() {
+        to.write_all(if n == 0 { b"\n" } else { b",\n" })?;
+        to.write_all(operation.definition.get().as_bytes())?;
+    }
+    to.write_all(b"\n]\n")
+}
+
+fn tell(diagnostics: &[Diagnostic], form: Diagnostics) -> anyhow::Result<()> {
+    let colour =
+        std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    match form {
+        Diagnostics::None => {}
+        Diagnostics::Json => eprintln!("{}", serde_json::to_string(diagnostics)?),
+        Diagnostics::Text | Diagnostics::All => {
+            let mut kept_back = 0;
+            for found in diagnostics {
+                if form == Diagnostics::Text && found.severity == Severity::Note {
+                    kept_back += 1;
+                    continue;
+                }
+                eprintln!("{}", line(found, if colour { Painting::Colours } else { Painting::Plain }));
+            }
+            if kept_back > 0 {
+                eprintln!("{kept_back} notes; --diagnostics all shows them");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Painting {
+    Colours,
+    Plain,
+}
+
+fn line(found: &Diagnostic, painting: Painting) -> String {
+    let (word, colour) = match found.severity {
+        Severity::Note => ("note", "36"),
+        Severity::Warning => ("warning", "33"),
+        Severity::Error => ("error", "31"),
+    };
+    let word = match painting {
+        Painting::Colours => format!("\u{1b}[{colour}m{word}\u{1b}[0m"),
+        Painting::Plain => word.to_owned(),
+    };
+    let operation = found.operation.as_deref().map(|operation| format!(" ({operation})")).unwrap_or_default();
+    let place = if found.pointer.is_empty() { "/" } else { &found.pointer };
+    format!("{word} [{}] {}: {}{}", found.code, plain(place), plain(&found.message), plain(&operation))
+}
+
+/// What a document says, without what could move the cursor of a terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+fn table(conversion: &Conversion) -> String {
+    let warnings = |label: &str| {
+        let about = |found: &&Diagnostic| found.operation.as_deref() == Some(label);
+        conversion.diagnostics.iter().filter(about).filter(|found| found.severity > Severity::Note).count()
+    };
+    let mut rows = vec![["TOOL", "OPERATION", "BYTES", "WARNINGS"].map(str::to_owned)];
+    for operation in &conversion.operations {
+        let label = format!("{} {}", operation.method.as_str(), operation.path);
+        let count = warnings(&label);
+        let count = if count == 0 { String::new() } else { count.to_string() };
+        let size = operation.definition.get().len().to_string();
+        rows.push([operation.name.clone(), plain(&label), size, count]);
+    }
+    let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths = [wide(0), wide(1).min(60), wide(2)];
+    let mut text = String::new();
+    for row in &rows {
+        let [name, label, size, count] = row;
+        let line = format!("{name:<0$}  {label:<1$}  {size:>2$}  {count}", widths[0], widths[1], widths[2]);
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    let title = match (conversion.title.as_str(), conversion.version.as_str()) {
+        ("", _) => "The document".to_owned(),
+        (title, "") => plain(title),
+        (title, version) => plain(&format!("{title} {version}")),
+    };
+    let (tools, weight) = (conversion.operations.len(), conversion.weight);
+    text.push_str(&format!("{title}: {tools} tools, {weight} bytes\n"));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn what_could_move_a_cursor_is_not_printed() {
+        assert_eq!(plain("a\u{1b}[31mb\r\nc\u{9b}d"), "a [31mb  c d");
+    }
+}

@@ -1,0 +1,106 @@
+"""What request a document describes for a tool's arguments, worked out from the document by a second, independent reader:
+only as much of OpenAPI as the documents of the peers use. Also makes up arguments for a tool."""
+
+import base64
+import json
+from urllib.parse import quote
+
+
+def at(document, reference):
+    node = document
+    for step in reference.removeprefix("#/").split("/"):
+        node = node[step.replace("~1", "/").replace("~0", "~")]
+    return node
+
+
+def plain(document, node):
+    while "$ref" in node:
+        node = at(document, node["$ref"])
+    return node
+
+
+def made_up(schema, root, name=""):
+    """A value that a schema allows."""
+    schema = plain(root, schema)
+    if "enum" in schema:
+        return schema["enum"][0]
+    for key in ("anyOf", "oneOf", "allOf"):
+        if schema.get(key):
+            return made_up(schema[key][0], root, name)
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "integer":
+        return max(1, schema.get("minimum", 1))
+    if kind == "number":
+        return 1
+    if kind == "boolean":
+        return True
+    if kind == "array":
+        items = schema.get("items", {})
+        return [made_up(items, root, name), made_up(items, root, name)]
+    if kind == "object":
+        return {key: made_up(value, root, key) for key, value in schema.get("properties", {}).items()}
+    if schema.get("contentEncoding") == "base64" or schema.get("format") in ("binary", "byte"):
+        return base64.b64encode(b"bytes").decode()
+    if schema.get("format") == "date-time":
+        return "2026-01-02T03:04:05Z"
+    return "200" if name == "codes" else "a b/ü&=+"
+
+
+def text(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) if isinstance(value, (bool, dict, list)) else str(value)
+
+
+def encoded(value):
+    return quote(text(value), safe="-._~")
+
+
+def parameters(document, path, operation):
+    found = {}
+    for node in [*document["paths"][path].get("parameters", []), *operation.get("parameters", [])]:
+        node = plain(document, node)
+        found[(node["in"], node["name"])] = node
+    return found.values()
+
+
+def joined(parameter, value):
+    """The pairs of a query: style form."""
+    name = encoded(parameter["name"])
+    if not isinstance(value, list):
+        return [f"{name}={encoded(value)}"]
+    exploded = parameter.get("explode", True) if "schema" in parameter else parameter.get("collectionFormat") == "multi"
+    items = [encoded(item) for item in value]
+    return [f"{name}={item}" for item in items] if exploded else [f"{name}={','.join(items)}"]
+
+
+def described(document, method, path, arguments):
+    """The method, target, headers and body that the document describes."""
+    operation = document["paths"][path][method.lower()]
+    left = dict(arguments)
+    target, query, headers, form = path, [], {}, {}
+    for parameter in parameters(document, path, operation):
+        place, name = parameter["in"], parameter["name"]
+        if place == "body" or name not in left:
+            continue
+        value = left.pop(name)
+        if place == "path":
+            items = value if isinstance(value, list) else [value]
+            target = target.replace("{%s}" % name, ",".join(encoded(item) for item in items))
+        elif place == "query":
+            query += joined(parameter, value)
+        elif place == "header":
+            headers[name.lower()] = text(value)
+        elif place == "formData":
+            form[name] = value
+    body = b""
+    content = plain(document, operation.get("requestBody", {})).get("content", {})
+    if form:
+        headers["content-type"] = "application/x-www-form-urlencoded"
+        body = "&".join(f"{encoded(name)}={encoded(value)}" for name, value in form.items()).encode()
+    elif content and left:
+        # JSON where there is a choice.
+        kind = "application/json" if "application/json" in content else next(iter(content))
+        value = left["body"] if set(left) == {"body"} else left
+        headers["content-type"] = kind
+        body = base64.b64decode(value) if kind == "application/octet-stream" else text(value).encode()
+    return {"method": method, "target": target + ("?" + "&".join(query) if query else ""), "headers": headers, "body": body}
