@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    BoxFuture, Call, Catalog, Error, Offer, Outcome, Permissions, Principal, Source, SourceName, Tool,
+    BoxFuture, Call, Catalog, Error, Listing, Offer, Outcome, Permissions, Principal, Source, SourceName, Tool,
     ToolOffer, Yard, YardSettings,
 };
 
@@ -32,6 +32,7 @@ impl Fake {
             permissions: permissions(definition),
             metadata: Map::new(),
             hooks: Vec::new(),
+            listing: Listing::Listed,
         });
         let offer = Arc::new(Offer { tools: tools.collect(), ..Offer::default() });
         Arc::new(Self {

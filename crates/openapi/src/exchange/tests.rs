@@ -11,7 +11,7 @@ use reqwest::Url;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::from_text;
-use toolyard_hub::{Call, CallContext, Client, Deadline, Error, Outcome, Principal, SourceName, Target};
+use toolyard_hub::{Call, CallContext, Client, Deadline, Error, Outcome, Principal, Priority, SourceName, Target};
 
 use super::Exchange;
 use crate::address::Named;
@@ -78,6 +78,7 @@ impl Stage {
             cancel: CancellationToken::new(),
             meta: None,
             client: Client::silent(),
+            priority: Priority::Normal,
         };
         let exchange = Exchange {
             http: &self.http,
