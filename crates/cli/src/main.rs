@@ -9,6 +9,7 @@ mod demo;
 mod fleet;
 mod keeper;
 mod keeping;
+mod log;
 mod login;
 mod outside;
 mod serve;
@@ -17,6 +18,7 @@ mod shared;
 mod signals;
 mod stdio;
 mod token;
+mod watch;
 mod yard;
 
 use std::process::ExitCode;
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Verb::Login(verb) => run(args.log.as_deref(), login::log_in(verb)),
         Verb::Logout(verb) => run(args.log.as_deref(), login::log_out(verb)),
         Verb::Token(TokenVerb::New(verb)) => run(args.log.as_deref(), async { token::run(verb) }),
+        Verb::Watch(verb) => run(args.log.as_deref(), watch::run(verb)),
         Verb::Types(verb) => run(args.log.as_deref(), shapes::run(verb)),
         // There is one of these beside every server that we start, so it has neither log nor runtime.
         Verb::Keeper(verb) => keeper::run(verb),
@@ -69,7 +72,7 @@ fn main() -> ExitCode {
 }
 
 fn run(log: Option<&str>, work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
-    start_log(log);
+    log::start(log);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -85,12 +88,4 @@ fn run(log: Option<&str>, work: impl Future<Output = anyhow::Result<Exit>>) -> E
         Exit::Failed
     })
     .into()
-}
-
-fn start_log(log: Option<&str>) {
-    use std::io::IsTerminal;
-    let colour =
-        std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let filter = tracing_subscriber::EnvFilter::new(log.unwrap_or("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour).init();
 }
