@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Reach, Source, Yard};
 use toolyard_program::Programs;
 use toolyard_serve::{
-    Annex, Auth, DoorSettings, Keyring, Keys, McpSettings, ServeError, ServeSettings, Token, bind,
+    Annex, Auth, ControlSettings, DoorSettings, Keyring, Keys, McpSettings, ServeError, ServeSettings, Token,
+    bind,
 };
 use toolyard_tester::{Servers, Sharing, Tester};
 
@@ -87,6 +88,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         mcp: McpSettings { forward_headers: fleet::forwarded(&config), ..McpSettings::default() },
         endpoint: toolyard_serve::EndpointSettings { body: config.limits().payload, ..Default::default() },
         annexes,
+        control: ControlSettings { log: Some(crate::log::lines()) },
         drain: config.limits.drain(),
     };
     let bound = match bind(Arc::clone(&yard), settings).await {

@@ -9,12 +9,12 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Call, CallContext, Client, Deadline, Error, Outcome, Principal, Priority, Source, SourceName, State,
-    Status, Target,
+    Call, CallContext, Client, Deadline, Error, Outcome, Principal, Priority, Secret, Source, SourceName,
+    State, Status, Target,
 };
 use toolyard_upstream::{
-    AuthError, AuthSettings, AuthShared, AuthStatus, Common, CredentialStore, Keeper, Person, Secret,
-    ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings, Visit, auth_status, login, logout,
+    AuthError, AuthSettings, AuthShared, AuthStatus, Common, CredentialStore, Keeper, Person, ServerSettings,
+    TransportSettings, Upstream, UrlKind, UrlSettings, Visit, auth_status, login, logout,
 };
 
 use crate::authority::Authority;
