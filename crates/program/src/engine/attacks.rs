@@ -37,8 +37,7 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::{FutureExt, StreamExt, stream};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -260,7 +259,7 @@ const ATTACKS: &[Attack] = &[
 
 /// Makes every attack and says what came of it.
 pub(super) async fn all(zygote: &Zygote, clock: Clock) -> Vec<Attacked> {
-    let made = ATTACKS.iter().map(|attack| made(zygote, clock, attack));
+    let made: Vec<_> = ATTACKS.iter().map(|attack| made(zygote, clock, attack).boxed()).collect();
     stream::iter(made).buffered(AT_ONCE).collect().await
 }
 
