@@ -5,5 +5,13 @@
 mod attacked;
 #[path = "programs/fixture.rs"]
 mod fixture;
+#[path = "programs/living.rs"]
+mod living;
+#[path = "programs/refused.rs"]
+mod refused;
 #[path = "programs/running.rs"]
 mod running;
+#[path = "programs/scripts.rs"]
+mod scripts;
+#[path = "programs/shop.rs"]
+mod shop;
