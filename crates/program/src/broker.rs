@@ -51,6 +51,8 @@ pub(crate) struct Broker {
     pub(crate) calls: usize,
     pub(crate) parallel: usize,
     pub(crate) meter: Meter,
+    /// The program is over: what it still says is heard, but no call is made for it any more.
+    pub(crate) ended: CancellationToken,
 }
 
 impl Broker {
@@ -78,7 +80,13 @@ impl Broker {
         let places = Arc::new(Semaphore::new(self.parallel.max(1)));
         let (mut calls, mut looks) = (0_usize, 0_usize);
         let mut running = JoinSet::new();
-        while let Some(Asked { question, mut reply }) = asked.recv().await {
+        loop {
+            let next = tokio::select! {
+                biased;
+                next = asked.recv() => next,
+                () = self.ended.cancelled() => None,
+            };
+            let Some(Asked { question, mut reply }) = next else { break };
             while running.try_join_next().is_some() {}
             let Question::Call { tool, arguments } = question else {
                 looks += usize::from(!matches!(question, Question::Progress { .. }));
@@ -91,13 +99,20 @@ impl Broker {
                 let _ = reply.send(answer);
                 continue;
             };
+            if self.ended.is_cancelled() {
+                continue;
+            }
             calls += 1;
             if calls > self.calls {
                 let _ = reply.send(Reply::Failed(too_many(&tool, "calls", self.calls)));
                 continue;
             }
             // Nothing more is read from the program until there is a place: what waits, waits on its side.
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let place = tokio::select! {
+                place = Arc::clone(&places).acquire_owned() => place,
+                () = self.ended.cancelled() => continue,
+            };
+            let Ok(place) = place else { break };
             let broker = Arc::clone(&self);
             running.spawn(async move {
                 let number = calls;

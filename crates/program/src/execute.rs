@@ -62,12 +62,13 @@ impl Programs {
         let (asked, asking) = mpsc::channel(QUEUE);
         let cancel = broker.caller.cancel.clone();
         let broker = Arc::new(broker);
-        let running = self.engine.run(program, asked, cancel);
-        // However it ends, whatever it still asks for ends with it.
-        let ended = tokio::select! {
-            ended = running => ended,
-            never = async { broker.serve(asking).await; std::future::pending().await } => never,
+        // However it ends, what it still asks for ends with it; what it said before is heard.
+        let running = async {
+            let ended = self.engine.run(program, asked, cancel).await;
+            broker.ended.cancel();
+            ended
         };
+        let (ended, ()) = tokio::join!(running, Arc::clone(&broker).serve(asking));
         Ok(match ended {
             Ok(ending) => answer(&ending, &limits),
             Err(unavailable) => cannot(&unavailable),

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
     BoxFuture, Call, Error, Kind, Offer, Outcome, Prefix, Raw, Source, SourceName, Target, Yard,
@@ -103,6 +104,7 @@ impl Programs {
                     calls: self.settings.calls,
                     parallel: self.settings.parallel,
                     meter: Meter::default(),
+                    ended: CancellationToken::new(),
                 };
                 Box::pin(self.execute(order, broker)).await
             }

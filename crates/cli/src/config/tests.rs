@@ -17,6 +17,7 @@ mod hooks;
 mod mistakes;
 mod own;
 mod precedence;
+mod programs;
 mod records;
 mod reloading;
 

@@ -53,6 +53,7 @@ impl Side {
             calls: 10_000,
             parallel: 4,
             meter: Meter::default(),
+            ended: CancellationToken::new(),
         });
         let (ask, asked) = mpsc::channel(16);
         let serving = tokio::spawn(Arc::clone(&broker).serve(asked));
@@ -287,12 +288,26 @@ async fn calls_that_are_still_running_when_the_program_ends_are_cancelled() {
     tokio::time::sleep(Duration::from_millis(20)).await;
     side.serving.abort();
     reaches(&gone, 4).await;
+    // Or it is over while it has more to say: that is heard, but no call is made of it.
+    let (client, mut updates) = Client::new(Abilities::default());
+    let side = Side::with(&yard, ada(), client);
+    let mut answers = Vec::new();
+    for _ in 0..6 {
+        answers.push(side.send(call()).await);
+    }
+    let progress = Question::Progress { progress: 1.0, total: None, message: None };
+    let heard = side.send(progress).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    side.broker.ended.cancel();
+    side.serving.await.unwrap();
+    assert!(heard.await.is_ok() && matches!(updates.recv().await, Some(Update::Progress(_))));
+    assert_eq!(gone.load(Ordering::SeqCst), 8);
     // Or nobody waits for one of its calls any more.
     let side = Side::of(&yard, ada());
     let answer = side.send(call()).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     drop(answer);
-    reaches(&gone, 5).await;
+    reaches(&gone, 9).await;
     // What is asked after the end goes nowhere.
     let (reply, answer) = oneshot::channel();
     side.serving.abort();

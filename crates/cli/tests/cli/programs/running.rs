@@ -70,7 +70,7 @@ async fn progress_of_a_program_reaches_its_caller() {
             .iter()
             .map(|params| format!("{} of {}: {}", params["progress"], params["total"], params["message"]))
             .collect();
-        assert_eq!(steps, ["1.0 of 3.0: \"step 1\"", "2.0 of 3.0: \"step 2\"", "3.0 of 3.0: \"step 3\""]);
+        assert_eq!(steps, ["1 of 3: \"step 1\"", "2 of 3: \"step 2\"", "3 of 3: \"step 3\""]);
         assert_eq!(exchange.answer.content(), "[Script executed successfully]\ndone");
     }
 }
