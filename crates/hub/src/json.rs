@@ -33,7 +33,7 @@ pub fn from_text(text: String) -> Raw {
 }
 
 /// The beginning of a text that a stranger chose, for messages.
-pub(crate) fn short(text: &str) -> Cow<'_, str> {
+pub fn short(text: &str) -> Cow<'_, str> {
     const MOST: usize = 200;
     match text.char_indices().nth(MOST) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
