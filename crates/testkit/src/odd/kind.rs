@@ -59,10 +59,12 @@ pub enum Kind {
     WrongOutput,
     /// Definitions and answers with values of the wrong types.
     IllTyped,
+    /// Names, texts and results that a terminal would obey, or that people would misread.
+    Hostile,
 }
 
 impl Kind {
-    pub const ALL: [(&str, Self); 26] = [
+    pub const ALL: [(&str, Self); 27] = [
         ("pages", Self::Pages),
         ("unknown-keys", Self::UnknownKeys),
         ("null-schema", Self::NullSchema),
@@ -89,6 +91,7 @@ impl Kind {
         ("counts-sessions", Self::CountsSessions),
         ("wrong-output", Self::WrongOutput),
         ("ill-typed", Self::IllTyped),
+        ("hostile", Self::Hostile),
     ];
 
     pub fn parse(name: &str) -> Option<Self> {
