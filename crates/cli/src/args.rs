@@ -6,6 +6,22 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+mod calls;
+mod config_file;
+mod house;
+mod look;
+mod which;
+mod workbench;
+
+pub(crate) use calls::{CallArgs, CompleteArgs, Completed, PromptArgs, ReadArgs};
+pub(crate) use config_file::{
+    AddArgs, ExportArgs, ImportArgs, NamedArgs, Program, RemoveArgs, Scope, ScopeArgs, Transport,
+};
+pub(crate) use house::{CompletionsArgs, DoctorArgs, ManArgs, Shell};
+pub(crate) use look::{InspectArgs, ListArgs, Listed, SearchArgs};
+pub(crate) use which::{OtherArgs, WhichArgs};
+pub(crate) use workbench::WorkbenchVerb;
+
 /// Find, test, call, serve and script MCP tools.
 #[derive(Debug, Parser)]
 #[command(version, about, propagate_version = true, max_term_width = 110, after_help = EXAMPLES)]
@@ -19,6 +35,14 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "Examples:
+  toolyard list                               the tools of your servers; of the demo yard, if you have none
+  toolyard inspect add                        one tool with its parameters
+  toolyard call add a=2 b=3                   calls it
+  toolyard call echo message=hi -- npx -y @modelcontextprotocol/server-everything
+                                              the same of a server that is in no configuration
+  toolyard add files -- npx -y @modelcontextprotocol/server-filesystem .
+                                              puts a server into ./toolyard.toml
+  toolyard import                             finds the servers that your other programs know
   toolyard serve                              the demo yard on http://127.0.0.1:8080, with a fresh token
   toolyard serve --listen 127.0.0.1:0 --json  on a free port; the address and token as JSON
   toolyard serve --auth none                  without a token, on this machine only
@@ -27,6 +51,8 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    #[command(flatten)]
+    Workbench(WorkbenchVerb),
     /// Serve the yard over HTTP.
     Serve(ServeArgs),
     /// Serve the yard to the client that started this process, over standard input and output.
@@ -223,14 +249,18 @@ mod tests {
     fn help_helps() {
         let mut command = Args::command().term_width(100);
         command.build();
-        let mut text = command.render_long_help().to_string();
-        for verb in ["serve", "stdio", "login", "logout"] {
-            text.push_str("\n----\n");
-            text.push_str(&command.find_subcommand_mut(verb).unwrap().render_long_help().to_string());
+        insta::assert_snapshot!("help", command.render_long_help().to_string());
+        for verb in command.get_subcommands_mut().filter(|verb| verb.get_name() != "help") {
+            show(verb);
         }
-        let token = command.find_subcommand_mut("token").unwrap();
-        text.push_str("\n----\n");
-        text.push_str(&token.find_subcommand_mut("new").unwrap().render_long_help().to_string());
-        insta::assert_snapshot!(text);
+    }
+
+    /// One snapshot for each verb, so that a new one changes no other.
+    fn show(verb: &mut clap::Command) {
+        let name = format!("help_{}", verb.get_name());
+        insta::assert_snapshot!(name, verb.render_long_help().to_string());
+        for below in verb.get_subcommands_mut().filter(|below| below.get_name() != "help") {
+            show(below);
+        }
     }
 }

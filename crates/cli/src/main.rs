@@ -4,20 +4,30 @@
 #![allow(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 
 mod args;
+mod arguments;
+mod atomic;
+mod clean;
 mod config;
 mod demo;
+mod fault;
 mod fleet;
 mod keeper;
 mod keeping;
+mod known;
 mod login;
 mod outside;
+mod programs;
+mod question;
 mod sandbox;
 mod serve;
 mod shapes;
 mod shared;
 mod signals;
 mod stdio;
+mod terminal;
 mod token;
+mod verbs;
+mod visit;
 mod yard;
 
 use std::process::ExitCode;
@@ -38,6 +48,11 @@ enum Exit {
     Unauthorised,
     /// A server cannot be reached.
     Unreachable,
+    /// There is no such tool, resource or prompt, or it answered that it failed.
+    ToolFailed,
+    /// Too many calls at once or in a row.
+    RateLimited,
+    TimedOut,
     /// Stopped by a second Ctrl-C, before calls in flight were done.
     Interrupted,
 }
@@ -50,14 +65,20 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Unauthorised => 3,
             Exit::Unreachable => 4,
+            Exit::ToolFailed => 5,
+            Exit::RateLimited => 6,
+            Exit::TimedOut => 7,
             Exit::Interrupted => 130,
         })
     }
 }
 
 fn main() -> ExitCode {
+    // A shell that wants to know what could be typed next; otherwise this does nothing.
+    verbs::complete_for_shell();
     let args = Args::parse();
     match args.verb {
+        Verb::Workbench(verb) => verbs::run(args.log.as_deref(), verb),
         Verb::Serve(verb) => run(args.log.as_deref(), serve::run(verb)),
         Verb::Stdio(verb) => run(args.log.as_deref(), stdio::run(verb)),
         Verb::Login(verb) => run(args.log.as_deref(), login::log_in(verb)),

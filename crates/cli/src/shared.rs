@@ -19,7 +19,7 @@ pub(crate) fn common() -> anyhow::Result<Common> {
 }
 
 /// This very program, also after its file was replaced by a newer one or is gone.
-fn this_program() -> anyhow::Result<PathBuf> {
+pub(crate) fn this_program() -> anyhow::Result<PathBuf> {
     let itself = PathBuf::from("/proc/self/exe");
     if itself.exists() {
         return Ok(itself);
