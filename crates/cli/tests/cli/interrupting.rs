@@ -1,7 +1,9 @@
-//! Ctrl-C while a verb waits: the server hears of it, the exit code tells of it, and a second one ends at once.
+//! Servers that keep a verb waiting, or die; and Ctrl-C meanwhile: the server hears of it, the exit code tells of it, and a
+//! second one ends at once.
 
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Principal, Yard};
 use toolyard_serve::{Auth, DoorSettings, EndpointSettings, McpSettings, ServeSettings, bind};
@@ -135,4 +137,29 @@ async fn a_server_that_dies_in_the_middle_of_a_call_is_told_with_its_last_words(
     let (mut process, _stdin, _stdout) = Process::start(TOOLYARD, &["call", "go", "--", "sh", &script]);
     assert_eq!(process.exit().await, Some(4), "{}", process.stderr());
     insta::assert_snapshot!(process.stderr());
+}
+
+/// Starting takes this server longer than it takes to suspect that it is of the legacy era, which it refuses to be.
+#[tokio::test]
+async fn a_modern_server_that_is_slow_to_start_is_not_taken_for_a_legacy_one() {
+    let scratch = Scratch::new();
+    let script = scratch.file(
+        "slow.sh",
+        r#"sleep 6
+answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
+while read -r line; do
+id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+case "$line" in
+*'"server/discover"'*) answer '"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}' ;;
+*'"initialize"'*) answer '"error":{"code":-32600,"message":"this connection speaks 2026-07-28"}' ;;
+*'"tools/list"'*) answer '"result":{"resultType":"complete","tools":[{"name":"go","inputSchema":{"type":"object"}}]}' ;;
+esac
+done
+"#,
+    );
+    let (mut process, _stdin, mut stdout) = Process::start(TOOLYARD, &["list", "--", "sh", &script]);
+    let mut listed = String::new();
+    stdout.read_to_string(&mut listed).await.unwrap();
+    assert_eq!(process.exit().await, Some(0), "{}", process.stderr());
+    assert_eq!(listed, "mcp__slow__go\t\n");
 }
