@@ -255,6 +255,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_documentation_has_every_verb_and_every_exit_code() {
+        let docs = include_str!("../../../docs/cli.md");
+        let mut command = Args::command();
+        command.build();
+        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
+        {
+            let name = verb.get_name();
+            assert!(docs.contains(&format!("`{name}")), "docs/cli.md does not name the verb {name}");
+        }
+        for code in [0, 1, 2, 3, 4, 5, 6, 7, 130] {
+            assert!(
+                docs.contains(&format!("\n| {code} |")),
+                "docs/cli.md does not explain the exit code {code}"
+            );
+        }
+    }
+
     /// One snapshot for each verb, so that a new one changes no other.
     fn show(verb: &mut clap::Command) {
         let name = format!("help_{}", verb.get_name());

@@ -141,6 +141,7 @@ pub(crate) async fn spin<T>(words: impl Fn() -> String, work: impl Future<Output
         return done;
     }
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    bar.set_style(ProgressStyle::default_spinner());
     loop {
         bar.set_message(clean(&words()).into_owned());
         bar.tick();
