@@ -8,9 +8,23 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::config::Given;
 
+mod calls;
+mod config_file;
+mod house;
+mod look;
 mod openapi;
+mod which;
+mod workbench;
 
+pub(crate) use calls::{CallArgs, CompleteArgs, Completed, PromptArgs, ReadArgs};
+pub(crate) use config_file::{
+    AddArgs, App, ExportArgs, ImportArgs, NamedArgs, RemoveArgs, Scope, ScopeArgs, Transport,
+};
+pub(crate) use house::{CompletionsArgs, DoctorArgs, ManArgs, Shell};
+pub(crate) use look::{InspectArgs, ListArgs, Listed, SearchArgs};
 pub(crate) use openapi::{Diagnostics, OpenApiArgs};
+pub(crate) use which::{OtherArgs, WhichArgs};
+pub(crate) use workbench::WorkbenchVerb;
 
 /// Find, test, call, serve and script MCP tools.
 #[derive(Debug, Parser)]
@@ -25,6 +39,14 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "Examples:
+  toolyard list                               the tools of your servers; of the demo yard, if you have none
+  toolyard inspect add                        one tool with its parameters
+  toolyard call add a=2 b=3                   calls it
+  toolyard call echo message=hi -- npx -y @modelcontextprotocol/server-everything
+                                              the same of a server that is in no configuration
+  toolyard add files -- npx -y @modelcontextprotocol/server-filesystem .
+                                              puts a server into ./toolyard.toml
+  toolyard import                             finds the servers that your other programs know
   toolyard serve                              the demo yard on http://127.0.0.1:8080, with a fresh token
   toolyard serve --listen 127.0.0.1:0 --json  on a free port; the address and token as JSON
   toolyard serve --auth none                  without a token, on this machine only
@@ -36,6 +58,8 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    #[command(flatten)]
+    Workbench(WorkbenchVerb),
     /// Serve the yard over HTTP.
     Serve(ServeArgs),
     /// Serve the yard to the client that started this process, over standard input and output.
@@ -313,14 +337,36 @@ mod tests {
     fn help_helps() {
         let mut command = Args::command().term_width(100);
         command.build();
-        let mut text = command.render_long_help().to_string();
-        for verb in ["serve", "stdio", "run", "login", "logout", "watch", "openapi"] {
-            text.push_str("\n----\n");
-            text.push_str(&command.find_subcommand_mut(verb).unwrap().render_long_help().to_string());
+        insta::assert_snapshot!("help", command.render_long_help().to_string());
+        for verb in command.get_subcommands_mut().filter(|verb| verb.get_name() != "help") {
+            show(verb);
         }
-        let token = command.find_subcommand_mut("token").unwrap();
-        text.push_str("\n----\n");
-        text.push_str(&token.find_subcommand_mut("new").unwrap().render_long_help().to_string());
-        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn the_documentation_has_every_verb_and_every_exit_code() {
+        let docs = include_str!("../../../docs/cli.md");
+        let mut command = Args::command();
+        command.build();
+        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
+        {
+            let name = verb.get_name();
+            assert!(docs.contains(&format!("`{name}")), "docs/cli.md does not name the verb {name}");
+        }
+        for code in [0, 1, 2, 3, 4, 5, 6, 7, 130] {
+            assert!(
+                docs.contains(&format!("\n| {code} |")),
+                "docs/cli.md does not explain the exit code {code}"
+            );
+        }
+    }
+
+    /// One snapshot for each verb, so that a new one changes no other.
+    fn show(verb: &mut clap::Command) {
+        let name = format!("help_{}", verb.get_name());
+        insta::assert_snapshot!(name, verb.render_long_help().to_string());
+        for below in verb.get_subcommands_mut().filter(|below| below.get_name() != "help") {
+            show(below);
+        }
     }
 }

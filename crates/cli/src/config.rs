@@ -40,11 +40,13 @@ mod values;
 mod watch;
 
 pub(crate) use access::{Access, TokenEntry, name_problem};
+pub(crate) use address::{header, is_address};
 pub(crate) use diff::diff;
 pub(crate) use given::Given;
 pub(crate) use keys::TesterKeys;
 pub(crate) use limits::LimitKeys;
-pub(crate) use problem::{Problem, Problems};
+pub(crate) use load::{FILE as TOOLYARD_TOML, servers_of, usual_file};
+pub(crate) use problem::{Problem, Problems, Severity};
 pub(crate) use programs::ProgramKeys;
 pub(crate) use server::ServerEntry;
 pub(crate) use surroundings::Surroundings;
@@ -104,10 +106,20 @@ impl Config {
         Limits { sources, results: self.results.clone(), ..self.limits.limits() }
     }
 
+    /// Whether nothing was configured at all, so that there is only the demo.
+    pub(crate) fn is_demo_only(&self) -> bool {
+        self.files.is_empty()
+    }
+
     /// What is odd, and what is wrong with single servers, for a person to read.
     pub(crate) fn problems(&self) -> &[Problem] {
         &self.problems
     }
+}
+
+/// A time as the configuration writes it.
+pub(crate) fn time(text: &str) -> Option<std::time::Duration> {
+    values::Time::from_text(text).map(|time| time.0)
 }
 
 /// Reads the configuration and tells the person who started us what is wrong with it; nothing if it cannot be used.

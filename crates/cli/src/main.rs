@@ -3,17 +3,24 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talking to people is this crate's job")]
 #![allow(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 
+mod apps;
 mod args;
+mod arguments;
+mod atomic;
+mod clean;
 mod config;
 mod demo;
+mod fault;
 mod fleet;
 mod keeper;
 mod keeping;
+mod known;
 mod log;
 mod login;
 mod openapi;
 mod outside;
 mod programs;
+mod question;
 mod run;
 mod sandbox;
 mod serve;
@@ -21,7 +28,10 @@ mod shapes;
 mod shared;
 mod signals;
 mod stdio;
+mod terminal;
 mod token;
+mod verbs;
+mod visit;
 mod watch;
 mod yard;
 
@@ -70,8 +80,11 @@ impl From<Exit> for ExitCode {
 }
 
 fn main() -> ExitCode {
+    // A shell that wants to know what could be typed next; otherwise this does nothing.
+    verbs::complete_for_shell();
     let args = Args::parse();
     match args.verb {
+        Verb::Workbench(verb) => verbs::run(args.log.as_deref(), verb),
         Verb::Serve(verb) => start(args.log.as_deref(), serve::run(verb)),
         Verb::Stdio(verb) => start(args.log.as_deref(), stdio::run(verb)),
         Verb::Login(verb) => start(args.log.as_deref(), login::log_in(verb)),

@@ -4,8 +4,10 @@
 mod cli {
     mod access;
     mod audit;
+    mod cases;
     mod gateway;
     mod hooks;
+    mod interrupting;
     mod keeping;
     mod load;
     mod programs;

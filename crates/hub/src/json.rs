@@ -63,7 +63,7 @@ fn depth(text: &str) -> usize {
 }
 
 /// The beginning of a text that a stranger chose, for messages.
-pub(crate) fn short(text: &str) -> Cow<'_, str> {
+pub fn short(text: &str) -> Cow<'_, str> {
     const MOST: usize = 200;
     match text.char_indices().nth(MOST) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),

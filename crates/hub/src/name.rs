@@ -24,6 +24,11 @@ impl SourceName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// What the full names of its tools begin with, unless the name of the source is so long that it is cut.
+    pub fn prefix(&self) -> String {
+        format!("mcp__{}__", safe(&self.0))
+    }
 }
 
 impl fmt::Display for SourceName {
@@ -73,7 +78,7 @@ pub(crate) struct Namer {
 impl Namer {
     pub(crate) fn name(&mut self, prefix: Prefix, source: &SourceName, raw: &str) -> FullName {
         let wanted = match prefix {
-            Prefix::Source => format!("mcp__{}__{}", safe(source.as_str()), safe(raw)),
+            Prefix::Source => source.prefix() + &safe(raw),
             Prefix::Plain => safe(raw),
         };
         // The hash is over the names as they were said, so that two names that look the same once made safe

@@ -200,7 +200,7 @@ pub async fn login(settings: &ServerSettings, common: &Common, person: &Person) 
             &std::sync::Arc::default(),
         )
         .await?;
-        list::offer(&live, settings).await.map_err(Refused::from)
+        list::offer(&live, settings, &list::Lists::ALL).await.map_err(Refused::from)
     };
     let asked = tokio::time::timeout(settings.start_time, asked).await;
     let challenge = match asked {

@@ -23,6 +23,7 @@ use crate::settings::CommandSettings;
 use crate::tree::members;
 pub use fate::Fate;
 use fate::fate;
+pub use find::check_command;
 pub use input::Input;
 pub(crate) use tail::LineListener;
 use tail::Tail;
@@ -88,7 +89,7 @@ enum Order {
 impl Child {
     /// Starts a process. Must be called inside a runtime.
     pub fn spawn(settings: &CommandSettings, keeper: &Keeper) -> Result<Self, SpawnError> {
-        find::check(settings, keeper.path.as_deref())?;
+        check_command(settings, keeper.path.as_deref())?;
         let failed = |error| SpawnError::Keeper { program: keeper.program.clone(), error };
         let mut command = Command::new(&keeper.program);
         command.args(&keeper.args).arg("--watch").arg(std::process::id().to_string());

@@ -24,7 +24,7 @@ pub use auth::{
     AuthError, AuthShared, AuthStatus, CredentialStore, Person, Visit, auth_status, login, logout,
 };
 pub use broken::Broken;
-pub use child::{Child, Fate, Input, Keeper, SpawnError};
+pub use child::{Child, Fate, Input, Keeper, SpawnError, check_command};
 pub use connect::{Common, Credentials};
 pub use keeper::{KeepError, Kept, keep};
 pub use link::Link;
@@ -33,4 +33,4 @@ pub use settings::{
     AuthSettings, CommandSettings, OAuthSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
 };
 pub use toolyard_wire::{Era, Version};
-pub use upstream::Upstream;
+pub use upstream::{Upstream, Visitor};

@@ -15,8 +15,12 @@ use crate::settings::ServerSettings;
 /// More than this of one kind is not read: a list without an end must not fill our memory.
 const MOST: usize = 100_000;
 
-/// Reads every list that the server says it has.
-pub(crate) async fn offer(live: &Live, settings: &ServerSettings) -> Result<Offer, Failure> {
+/// Reads every wanted list that the server says it has.
+pub(crate) async fn offer(
+    live: &Live,
+    settings: &ServerSettings,
+    wanted: &[Lists],
+) -> Result<Offer, Failure> {
     #[derive(Deserialize)]
     struct Has {
         tools: Option<Raw>,
@@ -27,20 +31,22 @@ pub(crate) async fn offer(live: &Live, settings: &ServerSettings) -> Result<Offe
     let has: Has = serde_json::from_str(live.server.capabilities.get())
         .map_err(|error| Failure::Protocol(format!("its capabilities make no sense: {error}")))?;
     let mut offer = Offer { completes: has.completions.is_some(), ..Offer::default() };
-    if has.tools.is_some() {
+    if has.tools.is_some() && wanted.contains(&Lists::Tools) {
         let tools = pages(live, Lists::Tools).await?.items;
         offer.tools = tools.into_iter().filter_map(|tool| offered(settings, tool)).collect();
     }
     let permissions = || settings.permissions.clone();
-    if has.prompts.is_some() {
+    if has.prompts.is_some() && wanted.contains(&Lists::Prompts) {
         let prompts = pages(live, Lists::Prompts).await?.items;
         let offered = |definition| PromptOffer { definition, permissions: permissions() };
         offer.prompts = prompts.into_iter().map(offered).collect();
     }
-    if has.resources.is_some() {
+    if has.resources.is_some() && wanted.contains(&Lists::Resources) {
         let resources = pages(live, Lists::Resources).await?.items;
         let offered = |definition| ResourceOffer { definition, permissions: permissions() };
         offer.resources = resources.into_iter().map(offered).collect();
+    }
+    if has.resources.is_some() && wanted.contains(&Lists::Templates) {
         // Templates came later than resources, and not every server that has the ones knows the others.
         let templates = match pages(live, Lists::Templates).await {
             Err(Failure::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => Vec::new(),
@@ -86,6 +92,8 @@ pub enum Lists {
 }
 
 impl Lists {
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts];
+
     fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",

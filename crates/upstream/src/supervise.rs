@@ -11,7 +11,7 @@ use toolyard_wire::{Client, Era, Failure};
 
 use crate::connect::{Refused, connect, introduce};
 use crate::hear::Heard;
-use crate::list;
+use crate::list::{self, Lists};
 use crate::live::{Live, Mirrored};
 use crate::question::{Whom, answer_all};
 use crate::upstream::Inner;
@@ -156,21 +156,25 @@ async fn start(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), 
 }
 
 async fn begin(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), Refused> {
-    // Several clients share this connection, so it can do nothing that only one of them could.
-    let nobody = Abilities::default();
-    let met = connect(&inner.common, &inner.settings, &inner.authoriser, &nobody, known, &inner.tape).await;
+    let (abilities, whom) = match &inner.visitor {
+        Some(visitor) => (visitor.abilities.clone(), Whom::Caller),
+        // Several clients share this connection, so it can do nothing that only one of them could.
+        None => (Abilities::default(), Whom::Nobody),
+    };
+    let met =
+        connect(&inner.common, &inner.settings, &inner.authoriser, &abilities, known, &inner.tape).await;
     let met = match (met, known) {
         // It may have been replaced by one of the other era.
         (Err(refused), Some(Era::Legacy)) if refused.challenge.is_none() && inner.settings.era.is_none() => {
             tracing::debug!(reason = refused.reason, "trying both eras again");
-            connect(&inner.common, &inner.settings, &inner.authoriser, &nobody, None, &inner.tape).await
+            connect(&inner.common, &inner.settings, &inner.authoriser, &abilities, None, &inner.tape).await
         }
         (met, _) => met,
     };
     let (mut live, mut heard) = met?;
     let (_, nothing) = mpsc::channel(1);
     let questions = std::mem::replace(&mut heard.questions, nothing);
-    let answering = answer_all(Arc::clone(&live.client), Arc::clone(&live.calls), Whom::Nobody, questions);
+    let answering = answer_all(Arc::clone(&live.client), Arc::clone(&live.calls), whom, questions);
     live.tasks.spawn(answering);
     // Nobody waits for what it says unasked.
     drop(live.listen(inner.settings.name.as_str()));
@@ -195,7 +199,8 @@ async fn begin(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), 
 }
 
 async fn read_offer(inner: &Inner, live: &Live) -> Result<(Offer, Mirrored), Failure> {
-    let mut offer = list::offer(live, &inner.settings).await?;
+    let wanted = inner.visitor.as_ref().map(|visitor| visitor.lists.as_slice());
+    let mut offer = list::offer(live, &inner.settings, wanted.unwrap_or(&Lists::ALL)).await?;
     let mut mirrored = Mirrored::new();
     if live.is_modern() && matches!(*live.client, Client::Post(_)) {
         mirrored = list::mirrored(&mut offer, inner.settings.name.as_str());

@@ -9,8 +9,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use toolyard_hub::{
-    BoxFuture, Call, Direction, Error, Feed, Kind, LoginError, ManageError, Offer, Order, Outcome, Said,
-    Source, SourceName, State, Status,
+    Abilities, BoxFuture, Call, Direction, Error, Feed, Kind, LoginError, ManageError, Offer, Order, Outcome,
+    Said, Source, SourceName, State, Status,
 };
 
 use crate::auth::{AuthError, AuthStatus, Authoriser, Challenge};
@@ -18,6 +18,7 @@ use toolyard_wire::{Tape, Taped};
 
 use crate::call::{Ended, Sending, with_stderr};
 use crate::connect::Common;
+use crate::list::Lists;
 use crate::live::{Live, Mirrored};
 use crate::login::{self, UnderWay};
 use crate::own::OwnSessions;
@@ -35,11 +36,22 @@ pub struct Upstream {
     supervisor: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// One client that has a server to itself for a while.
+#[derive(Debug, Clone)]
+pub struct Visitor {
+    /// What it can be asked.
+    pub abilities: Abilities,
+    /// What it wants to see; the rest is not asked for.
+    pub lists: Vec<Lists>,
+}
+
 /// What the source and its supervisor share.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) common: Common,
     pub(crate) settings: ServerSettings,
+    /// The only client of this connection; without one, all clients share it.
+    pub(crate) visitor: Option<Visitor>,
     pub(crate) authoriser: Arc<Authoriser>,
     pub(crate) live: ArcSwapOption<Live>,
     pub(crate) offer: ArcSwap<Offer>,
@@ -61,10 +73,20 @@ pub(crate) struct Inner {
 impl Upstream {
     /// Begins to connect in the background. Must be called inside a runtime.
     pub fn start(settings: ServerSettings, common: Common) -> Arc<Self> {
+        Self::begin(settings, common, None)
+    }
+
+    /// The same for one client alone. It can be asked on this very connection, so that it never needs another.
+    pub fn start_for(settings: ServerSettings, common: Common, visitor: Visitor) -> Arc<Self> {
+        Self::begin(settings, common, Some(visitor))
+    }
+
+    fn begin(settings: ServerSettings, common: Common, visitor: Option<Visitor>) -> Arc<Self> {
         let state = if settings.enabled { State::Starting } else { State::Disabled };
         let inner = Arc::new(Inner {
             authoriser: Authoriser::new(&settings, &common.auth),
             common,
+            visitor,
             live: ArcSwapOption::empty(),
             offer: ArcSwap::default(),
             mirrored: ArcSwap::default(),
@@ -197,7 +219,7 @@ impl Inner {
             self.authoriser.fresh().await;
             let seen = self.authoriser.seen();
             let shared = self.shared().await?;
-            let own = match self.own.wanted(&shared, &call) {
+            let own = match self.visitor.is_none() && self.own.wanted(&shared, &call) {
                 // Rare, and large: what it needs is not carried by every call.
                 true => Some(Box::pin(self.own.take(self, &shared, &call)).await?),
                 false => None,

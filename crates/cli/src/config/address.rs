@@ -1,7 +1,7 @@
 //! What an address and a header may look like. Checked here, so that the message has a place in a file.
 
 /// Whether this is an address that starts with `http://` or `https://` and names a host.
-pub(super) fn is_address(text: &str) -> bool {
+pub(crate) fn is_address(text: &str) -> bool {
     let rest = ["http://", "https://"].iter().find_map(|scheme| {
         let (start, rest) = text.split_at_checked(scheme.len())?;
         start.eq_ignore_ascii_case(scheme).then_some(rest)
@@ -28,6 +28,19 @@ pub(super) fn is_header_name(name: &str) -> bool {
 
 pub(super) fn is_header_value(value: &str) -> bool {
     value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
+}
+
+/// A header as people write it on a command line: `Name: value`. The value is not repeated, because it may be a secret.
+pub(crate) fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once([':', '=']).ok_or("a header is written as `Name: value`")?;
+    let (name, value) = (name.trim(), value.trim());
+    if !is_header_name(name) {
+        return Err(format!("{name:?} is no name of a header"));
+    }
+    if !is_header_value(value) {
+        return Err(format!("the header {name} has a character that headers cannot have"));
+    }
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 #[cfg(test)]

@@ -26,22 +26,12 @@ use super::tree::decode::{Findings, decode};
 use super::tree::{Key, Node, Span};
 use crate::outside::HookSettings;
 
-pub(super) const FILE: &str = "toolyard.toml";
+pub(crate) const FILE: &str = "toolyard.toml";
 
 /// Reads the files that were named, or the usual one, or else makes the demo yard. What is wrong with one server is in
 /// the configuration; what is wrong with a file or with the yard's own keys leaves nothing to start with.
 pub(super) fn load(named: &[PathBuf], around: &Surroundings) -> Result<Config, Problems> {
-    let mut loading = Loading {
-        around,
-        files: Files::default(),
-        keys: ConfigKeys::default(),
-        access: Access::default(),
-        hooks: Vec::new(),
-        audit: None,
-        history: None,
-        problems: Vec::new(),
-        servers: Vec::new(),
-    };
+    let mut loading = Loading::new(around);
     let paths = if named.is_empty() { usual(around) } else { named.to_vec() };
     if paths.is_empty() {
         loading.keys.demo = Some(true);
@@ -57,6 +47,18 @@ fn usual(around: &Surroundings) -> Vec<PathBuf> {
     let users = around.config_home().map(|folder| folder.join("toolyard").join(FILE));
     let known = [Some(PathBuf::from(FILE)), users];
     known.into_iter().flatten().find(|path| around.folder().join(path).is_file()).into_iter().collect()
+}
+
+/// The servers that a file of any form names, and nothing else of it.
+pub(crate) fn servers_of(path: &Path, around: &Surroundings) -> Result<Config, Problems> {
+    let mut loading = Loading::new(around);
+    loading.import(path);
+    loading.finish()
+}
+
+/// The file that is read when none is named, if there is one.
+pub(crate) fn usual_file(around: &Surroundings) -> Option<PathBuf> {
+    usual(around).pop().map(|path| around.folder().join(path))
 }
 
 struct Loading<'a> {
@@ -90,7 +92,21 @@ struct Read {
     syntax: Syntax,
 }
 
-impl Loading<'_> {
+impl<'a> Loading<'a> {
+    fn new(around: &'a Surroundings) -> Self {
+        Self {
+            around,
+            files: Files::default(),
+            keys: ConfigKeys::default(),
+            access: Access::default(),
+            hooks: Vec::new(),
+            audit: None,
+            history: None,
+            problems: Vec::new(),
+            servers: Vec::new(),
+        }
+    }
+
     fn given(&mut self, path: &Path) {
         let Some(read) = self.read(path, Severity::Error) else { return };
         match form::form(read.syntax, &read.root) {

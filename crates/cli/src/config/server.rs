@@ -46,6 +46,14 @@ impl ServerEntry {
             Self::Broken(broken) => &broken.name,
         }
     }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        match self {
+            Self::Ready(settings) => settings.enabled,
+            Self::Document(settings) => settings.enabled,
+            Self::Broken(broken) => broken.enabled,
+        }
+    }
 }
 
 impl BrokenServer {

@@ -46,6 +46,12 @@ impl Surroundings {
         said.map(Path::to_owned).or_else(|| self.home().map(|home| home.join(".config")))
     }
 
+    /// Where people's programs keep what they could make again.
+    pub(crate) fn cache_home(&self) -> Option<PathBuf> {
+        let said = self.variable("XDG_CACHE_HOME").map(Path::new).filter(|path| path.is_absolute());
+        said.map(Path::to_owned).or_else(|| self.home().map(|home| home.join(".cache")))
+    }
+
     /// Where people's programs keep what is not configuration.
     pub(crate) fn data_home(&self) -> Option<PathBuf> {
         let said = self.variable("XDG_DATA_HOME").map(Path::new).filter(|path| path.is_absolute());

@@ -39,7 +39,7 @@ impl Time {
         fine.then(|| Self(Duration::from_secs_f64(seconds)))
     }
 
-    fn from_text(text: &str) -> Option<Self> {
+    pub(super) fn from_text(text: &str) -> Option<Self> {
         let text = text.trim();
         let split = text.find(|letter: char| letter.is_alphabetic()).unwrap_or(text.len());
         let (number, unit) = text.split_at(split);

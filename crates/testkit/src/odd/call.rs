@@ -60,6 +60,10 @@ impl Server {
             (Kind::Changes, tool) if tool == format!("tool_{}", self.seen.starts) => text(tool),
             (Kind::LongName, tool) if tool == long_name() => text("called"),
             (Kind::NullSchema, "null_schema") | (Kind::BadSchema, "bad_schema") => text("called"),
+            (Kind::Hostile, tool) if tool.starts_with("clear") => {
+                text("\u{1b}[31mred\u{1b}[0m \u{1b}]0;owned\u{7}title \u{202e}turned\u{8}")
+            }
+            (Kind::Hostile, tool) if !tool.is_ascii() => text(tool),
             (Kind::ClashingNames, tool @ ("read.file" | "read file")) => text(tool),
             (Kind::Pages, tool @ ("first" | "second" | "third")) => text(tool),
             (_, unknown) => Reply::Error(-32602, format!("unknown tool: {unknown}")),

@@ -63,10 +63,12 @@ pub enum Kind {
     Financials,
     /// Nothing odd: the documents of the same.
     Documents,
+    /// Names, texts and results that a terminal would obey, or that people would misread.
+    Hostile,
 }
 
 impl Kind {
-    pub const ALL: [(&str, Self); 28] = [
+    pub const ALL: [(&str, Self); 29] = [
         ("pages", Self::Pages),
         ("unknown-keys", Self::UnknownKeys),
         ("null-schema", Self::NullSchema),
@@ -95,6 +97,7 @@ impl Kind {
         ("ill-typed", Self::IllTyped),
         ("financials", Self::Financials),
         ("documents", Self::Documents),
+        ("hostile", Self::Hostile),
     ];
 
     pub fn parse(name: &str) -> Option<Self> {

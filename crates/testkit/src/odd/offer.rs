@@ -128,6 +128,7 @@ impl Server {
             Kind::Financials => vec![of_document("found")],
             Kind::Documents => vec![of_document("noSchema")],
             Kind::WrongOutput => ["wrong", "missing"].map(with_output).to_vec(),
+            Kind::Hostile => HOSTILE.map(tool).to_vec(),
             Kind::IllTyped => {
                 vec![r#"{"name":"typed","description":5,"inputSchema":{}}"#.to_owned(), "7".to_owned()]
             }
@@ -150,6 +151,10 @@ fn of_document(which: &str) -> String {
     }
     tool.to_string()
 }
+
+/// As they stand in JSON: pictures, a script that runs the other way, a turn of direction, and orders to a terminal.
+pub(super) const HOSTILE: [&str; 4] =
+    ["🔥_party_👩‍👩‍👧", "أداة", r"safe\u202eelif_eteled", r"clear\u001b[2J\u009b31m\u0007screen"];
 
 /// A schema that is an object and nonsense all the same.
 const BAD: &str =

@@ -11,7 +11,7 @@ use crate::settings::CommandSettings;
 const USUAL: &str = "/bin:/usr/bin";
 
 /// Whether there is a program to start and a folder to start it in.
-pub(super) fn check(settings: &CommandSettings, path: Option<&OsStr>) -> Result<(), SpawnError> {
+pub fn check_command(settings: &CommandSettings, path: Option<&OsStr>) -> Result<(), SpawnError> {
     let folder = settings.cwd.as_deref().unwrap_or(Path::new("."));
     if !folder.is_dir() {
         return Err(SpawnError::NoFolder(folder.to_owned()));
@@ -74,7 +74,7 @@ mod tests {
     use std::ffi::OsStr;
     use std::path::PathBuf;
 
-    use super::check;
+    use super::check_command;
     use toolyard_hub::Secret;
 
     use crate::settings::CommandSettings;
@@ -85,7 +85,7 @@ mod tests {
 
     #[track_caller]
     fn refused(settings: &CommandSettings, error: &str, suggestion: &str) {
-        let refused = check(settings, Some(OsStr::new("/bin:/usr/bin"))).unwrap_err();
+        let refused = check_command(settings, Some(OsStr::new("/bin:/usr/bin"))).unwrap_err();
         assert_eq!(
             (refused.to_string().as_str(), refused.suggestion().as_deref()),
             (error, Some(suggestion))
@@ -95,14 +95,14 @@ mod tests {
     #[test]
     fn finds_what_the_system_would_find() {
         let path = Some(OsStr::new("/nowhere:/bin"));
-        check(&settings("sh"), path).unwrap();
-        check(&settings("sh"), None).unwrap();
-        check(&settings("/bin/sh"), Some(OsStr::new(""))).unwrap();
-        check(&CommandSettings { cwd: Some("/bin".into()), ..settings("./sh") }, path).unwrap();
-        check(&CommandSettings { cwd: Some("/bin".into()), ..settings("sh") }, Some(OsStr::new(".")))
+        check_command(&settings("sh"), path).unwrap();
+        check_command(&settings("sh"), None).unwrap();
+        check_command(&settings("/bin/sh"), Some(OsStr::new(""))).unwrap();
+        check_command(&CommandSettings { cwd: Some("/bin".into()), ..settings("./sh") }, path).unwrap();
+        check_command(&CommandSettings { cwd: Some("/bin".into()), ..settings("sh") }, Some(OsStr::new(".")))
             .unwrap();
         let env = BTreeMap::from([("PATH".to_owned(), Secret::new("/bin"))]);
-        check(&CommandSettings { env, ..settings("sh") }, Some(OsStr::new("/nowhere"))).unwrap();
+        check_command(&CommandSettings { env, ..settings("sh") }, Some(OsStr::new("/nowhere"))).unwrap();
     }
 
     #[test]
@@ -124,9 +124,9 @@ mod tests {
 
     #[test]
     fn tells_a_file_that_is_no_program_and_a_folder_that_is_none() {
-        let refused = check(&settings("/etc/passwd"), None).unwrap_err();
+        let refused = check_command(&settings("/etc/passwd"), None).unwrap_err();
         assert_eq!(refused.to_string(), "/etc/passwd cannot be executed");
         let lost = CommandSettings { cwd: Some(PathBuf::from("/nowhere")), ..settings("sh") };
-        assert_eq!(check(&lost, None).unwrap_err().to_string(), "folder /nowhere does not exist");
+        assert_eq!(check_command(&lost, None).unwrap_err().to_string(), "folder /nowhere does not exist");
     }
 }

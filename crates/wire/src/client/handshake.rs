@@ -16,7 +16,7 @@ use crate::header::mirror_method;
 use crate::rpc_error::code;
 use crate::version::{Era, Version};
 
-/// How long a server over stdio may take to answer `server/discover` before it is taken for a legacy one.
+/// How long a server over stdio may take to answer `server/discover` before it is also spoken to as a legacy one.
 const DISCOVER: Duration = Duration::from_secs(5);
 
 /// Who we are, and what our side can do.
@@ -32,15 +32,47 @@ pub struct Introduction {
 
 /// Meets a server over streams that are already open.
 pub async fn meet_lines(client: Client, me: &Introduction) -> Result<(Client, ServerSide), Failure> {
-    if me.known != Some(Era::Legacy) {
-        match tokio::time::timeout(DISCOVER, discover(&client, me)).await {
-            Ok(Ok(server)) => return Ok((client, server)),
-            Ok(Err(failure)) if is_final(&failure) => return Err(failure),
-            Ok(Err(_)) | Err(_) => {}
-        }
+    if me.known == Some(Era::Legacy) {
+        let server = initialize(&client, me).await?;
+        return Ok((client, server));
     }
-    let server = initialize(&client, me).await?;
+    let server = match patient_discover(&client, me).await? {
+        Some(server) => server,
+        None => initialize(&client, me).await?,
+    };
     Ok((client, server))
+}
+
+/// Asks for `server/discover`; nothing if the server does not know it. One that says nothing may be a legacy server that
+/// passes over what it does not know, or one that is slow to start: it is asked both ways then, and what it answers
+/// decides.
+async fn patient_discover(client: &Client, me: &Introduction) -> Result<Option<ServerSide>, Failure> {
+    let discovering = discover(client, me);
+    tokio::pin!(discovering);
+    let discovered = match tokio::time::timeout(DISCOVER, &mut discovering).await {
+        Ok(discovered) => discovered,
+        Err(_) => {
+            let initializing = initialize(client, me);
+            tokio::pin!(initializing);
+            tokio::select! {
+                biased;
+                // A server of the modern era refuses the other question in its own time.
+                discovered = &mut discovering => match discovered {
+                    Err(failure) if !is_final(&failure) => return initializing.await.map(Some),
+                    discovered => discovered,
+                },
+                initialized = &mut initializing => match initialized {
+                    Ok(server) => Ok(server),
+                    Err(failure) => discovering.await.map_err(|_| failure),
+                },
+            }
+        }
+    };
+    match discovered {
+        Ok(server) => Ok(Some(server)),
+        Err(failure) if is_final(&failure) => Err(failure),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Meets a server at an address, over whichever transport it speaks.

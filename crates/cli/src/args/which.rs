@@ -1,0 +1,37 @@
+//! Which servers a verb is about: those of a configuration, one of them, or one that is named on the command line.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::known;
+
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct WhichArgs {
+    /// A configuration, as for `serve`; may be given several times.
+    #[arg(long, value_name = "FILE", help_heading = "Which servers")]
+    pub(crate) config: Vec<PathBuf>,
+
+    /// Only this server of the configuration; no other is started.
+    #[arg(long, value_name = "NAME", help_heading = "Which servers", add = known::servers())]
+    pub(crate) server: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) other: OtherArgs,
+}
+
+/// A server that needs no configuration.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct OtherArgs {
+    /// The address of a server that is in no configuration.
+    #[arg(long, value_name = "URL", help_heading = "Which servers", conflicts_with_all = ["config", "server"])]
+    pub(crate) url: Option<String>,
+
+    /// A header for that address; may be given several times.
+    #[arg(long, value_name = "NAME: VALUE", help_heading = "Which servers", requires = "url")]
+    pub(crate) header: Vec<String>,
+
+    /// The command of a server that is in no configuration, with its arguments, after `--`.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["config", "server", "url"])]
+    pub(crate) command: Vec<String>,
+}

@@ -1,0 +1,177 @@
+//! What people see of the verbs: data on standard output, everything else on standard error; colours, tables and
+//! things that move only where there is a terminal to show them.
+
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::time::Duration;
+
+use anstyle::Style;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use unicode_width::UnicodeWidthStr;
+
+use crate::clean::clean;
+
+/// What is done sooner than this is not worth telling.
+const PATIENCE: Duration = Duration::from_millis(300);
+const FRAME: Duration = Duration::from_millis(100);
+const USUAL_WIDTH: usize = 100;
+
+/// Standard output.
+pub(crate) struct Out {
+    writer: BufWriter<StdoutLock<'static>>,
+    terminal: bool,
+    colour: bool,
+}
+
+impl Out {
+    pub(crate) fn new() -> Self {
+        let terminal = io::stdout().is_terminal();
+        Self { writer: BufWriter::new(io::stdout().lock()), terminal, colour: terminal && wants_colour() }
+    }
+
+    /// Whether a person reads this as it comes.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.writer.write_all(bytes)
+    }
+
+    pub(crate) fn line(&mut self, line: &str) -> io::Result<()> {
+        self.writer.write_all(line.as_bytes())?;
+        self.writer.write_all(b"\n")
+    }
+
+    /// Text of a server as data: as it is into a file or a pipe, harmless on a terminal. Ends with a line break.
+    pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
+        match self.terminal {
+            true => self.writer.write_all(clean(text).as_bytes())?,
+            false => self.writer.write_all(text.as_bytes())?,
+        }
+        if text.ends_with('\n') { Ok(()) } else { self.writer.write_all(b"\n") }
+    }
+
+    pub(crate) fn styled(&self, style: Style, text: &str) -> String {
+        if self.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// Rows of cells that are harmless already: a table on a terminal, else cells with tabs between them. The last
+    /// column is cut where the terminal ends.
+    pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+        if !self.terminal {
+            for row in rows {
+                self.line(&row.join("\t"))?;
+            }
+            return Ok(());
+        }
+        let wide = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width());
+            cells.chain(head.get(column).map(|title| title.width())).max().unwrap_or(0)
+        };
+        let last = head.len().saturating_sub(1);
+        let widths: Vec<usize> = (0..last).map(wide).collect();
+        let room = width().saturating_sub(widths.iter().map(|width| width + 2).sum()).max(20);
+        let titles: Vec<String> = head.iter().map(|title| title.to_uppercase()).collect();
+        let line = |cells: &[String]| {
+            let mut text = String::new();
+            for (column, cell) in cells.iter().enumerate() {
+                match widths.get(column) {
+                    Some(width) => {
+                        text.push_str(cell);
+                        text.push_str(&" ".repeat(width.saturating_sub(cell.width()) + 2));
+                    }
+                    None => text.push_str(&cut(cell, room)),
+                }
+            }
+            text.trim_end().to_owned()
+        };
+        let title = self.styled(Style::new().dimmed(), &line(&titles));
+        self.line(&title)?;
+        rows.iter().try_for_each(|row| self.line(&line(row)))
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// Says something on standard error. Nobody may be listening, which is no reason to crash.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "toolyard: {}", clean(text));
+}
+
+/// A line that belongs to the note before.
+pub(crate) fn note_more(text: &str) {
+    let _ = writeln!(io::stderr(), "  {}", clean(text));
+}
+
+/// Text of a server on standard error: harmless where that is a terminal.
+pub(crate) fn note_text(text: &str) {
+    let cleaned = if io::stderr().is_terminal() { clean(text) } else { text.into() };
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let _ = write!(io::stderr(), "{cleaned}{end}");
+}
+
+/// Whether a person is there who can be asked something.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Whether things may move on standard error.
+pub(crate) fn can_move() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+fn wants_colour() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !unwanted && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+fn width() -> usize {
+    terminal_size::terminal_size().map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0))
+}
+
+/// Does something that may take a while; who watches sees that it goes on.
+pub(crate) async fn spin<T>(words: impl Fn() -> String, work: impl Future<Output = T>) -> T {
+    if !can_move() {
+        return work.await;
+    }
+    tokio::pin!(work);
+    if let Ok(done) = tokio::time::timeout(PATIENCE, &mut work).await {
+        return done;
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    bar.set_style(ProgressStyle::default_spinner());
+    loop {
+        bar.set_message(clean(&words()).into_owned());
+        bar.tick();
+        if let Ok(done) = tokio::time::timeout(FRAME, &mut work).await {
+            bar.finish_and_clear();
+            return done;
+        }
+    }
+}
+
+/// The bar of a call that reports how far it is.
+pub(crate) fn progress_bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {percent}% {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// The beginning of a text that fits into this width.
+fn cut(text: &str, room: usize) -> String {
+    if text.width() <= room {
+        return text.to_owned();
+    }
+    let mut shown = String::new();
+    for letter in text.chars() {
+        if shown.width() + letter.len_utf8().min(2) >= room {
+            break;
+        }
+        shown.push(letter);
+    }
+    shown + "…"
+}

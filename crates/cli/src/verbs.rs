@@ -1,0 +1,70 @@
+//! The verbs with which people look at tools, call them and keep their configuration: one file each, or one for a
+//! family. What they share is above: `visit` (the servers), `terminal` (what people see), `fault` (what went wrong).
+
+mod answer;
+mod call;
+mod complete;
+mod completions;
+mod configure;
+mod doctor;
+mod export;
+mod import;
+mod inspect;
+mod list;
+mod man;
+mod perform;
+mod prompt;
+mod read;
+mod search;
+
+use std::process::ExitCode;
+
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use completions::complete_for_shell;
+
+use crate::Exit;
+use crate::args::WorkbenchVerb;
+use crate::fault::Fault;
+use crate::signals::until_stopped;
+
+/// Runs a verb to its end and tells what went wrong, if anything did.
+pub(crate) fn run(log: Option<&str>, verb: WorkbenchVerb) -> ExitCode {
+    // What servers do is told by the verbs themselves; the log is for whoever asks for it.
+    if log.is_some() {
+        crate::log::start(log);
+    }
+    let done = match verb {
+        WorkbenchVerb::List(args) => alone(|stop| list::run(args, stop)),
+        WorkbenchVerb::Inspect(args) => alone(|stop| inspect::run(args, stop)),
+        WorkbenchVerb::Call(args) => alone(|stop| call::run(*args, stop)),
+        WorkbenchVerb::Read(args) => alone(|stop| read::run(args, stop)),
+        WorkbenchVerb::Prompt(args) => alone(|stop| prompt::run(args, stop)),
+        WorkbenchVerb::Complete(args) => alone(|stop| complete::run(args, stop)),
+        WorkbenchVerb::Search(args) => alone(|stop| search::run(args, stop)),
+        WorkbenchVerb::Doctor(args) => alone(|stop| doctor::run(args, stop)),
+        WorkbenchVerb::Add(args) => configure::add(&args),
+        WorkbenchVerb::Remove(args) => configure::remove(&args),
+        WorkbenchVerb::Enable(args) => configure::switch(&args, configure::Switch::On),
+        WorkbenchVerb::Disable(args) => configure::switch(&args, configure::Switch::Off),
+        WorkbenchVerb::Import(args) => import::run(&args),
+        WorkbenchVerb::Export(args) => export::run(&args),
+        WorkbenchVerb::Completions(args) => completions::run(&args),
+        WorkbenchVerb::Man(args) => man::run(&args),
+    };
+    done.unwrap_or_else(Fault::tell).into()
+}
+
+/// Runs what talks to servers on this very thread: one command has nothing to do in parallel that would be worth
+/// threads. The first Ctrl-C cancels what is under way, the second ends.
+fn alone<W: Future<Output = Result<Exit, Fault>>>(
+    work: impl FnOnce(CancellationToken) -> W,
+) -> Result<Exit, Fault> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| anyhow::Error::new(error).context("cannot start"))?;
+    let stop = CancellationToken::new();
+    let done = runtime.block_on(Box::pin(until_stopped(stop.clone(), work(stop))));
+    // A read of standard input that nobody will answer must not keep the process alive.
+    runtime.shutdown_background();
+    done?.unwrap_or(Ok(Exit::Interrupted))
+}

@@ -1,0 +1,108 @@
+//! `toolyard call`
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::{What, json};
+use toolyard_upstream::Lists;
+
+use super::answer::{self, Destination, complain, pieces};
+use super::perform::{Order, Performed, Telling, perform};
+use crate::Exit;
+use crate::args::CallArgs;
+use crate::arguments::arguments;
+use crate::fault::Fault;
+use crate::terminal::{Out, note};
+use crate::visit::{Need, Visit, Wish};
+
+/// More than that is no argument.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+pub(crate) async fn run(args: CallArgs, stop: CancellationToken) -> Result<Exit, Fault> {
+    let wish = Wish { call_time: args.timeout, ..Wish::new(Need::Named(&args.tool), &[Lists::Tools]) };
+    let visit = Visit::open(&args.which, wish, &stop).await?;
+    let done = call(&args, &visit, &stop).await;
+    visit.close().await;
+    done
+}
+
+async fn call(args: &CallArgs, visit: &Visit, stop: &CancellationToken) -> Result<Exit, Fault> {
+    let found = visit.yard.find_tool(&args.tool, &visit.principal);
+    let tool = found.map_err(|error| visit.explain(error))?;
+    let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
+    let made = arguments(args.args.as_deref(), &args.arguments, &schema, &read_file)?;
+    let what = What::Tool { name: tool.full_name.to_string(), arguments: Some(made) };
+    let telling = if args.progress { Telling::Lines } else { Telling::Bar };
+    let performed = perform(visit, Order { what, time: args.timeout, telling }, stop).await;
+    let performed = performed.map_err(|error| {
+        let invalid = error.kind() == toolyard_hub::Kind::InvalidArguments;
+        let fault = Fault::from(error);
+        match (&fault, invalid) {
+            (Fault::Refused { suggestion: None, .. }, true) => {
+                fault.suggest(format!("`toolyard inspect {}` shows what it takes", tool.full_name))
+            }
+            _ => fault,
+        }
+    })?;
+    show(args, performed)
+}
+
+fn show(args: &CallArgs, performed: Performed) -> Result<Exit, Fault> {
+    let Performed { outcome, chunks } = performed;
+    let mut out = Out::new();
+    if args.json && chunks.is_empty() {
+        out.line(outcome.body.get())?;
+        out.flush()?;
+        return Ok(if outcome.failed { Exit::ToolFailed } else { Exit::Fine });
+    }
+    let mut result: Value = serde_json::from_str(outcome.body.get()).unwrap_or_default();
+    // What was sent ahead is a part of the result.
+    let mut content = chunks;
+    if let Some(Value::Array(rest)) = result.get_mut("content").map(Value::take) {
+        content.extend(rest);
+    }
+    if args.json {
+        result["content"] = Value::Array(content);
+        out.line(json::to_raw(&result).get())?;
+        out.flush()?;
+        return Ok(if outcome.failed { Exit::ToolFailed } else { Exit::Fine });
+    }
+    let pieces = pieces(content.iter());
+    if outcome.failed {
+        return Ok(complain(&pieces));
+    }
+    let structured = result.get("structuredContent").filter(|value| !value.is_null());
+    match (pieces.is_empty(), structured) {
+        (true, Some(value)) if args.output.is_none() => answer::json(&mut out, value)?,
+        (true, Some(value)) => {
+            let pieces = [answer::Piece::Other(value.clone())];
+            answer::print(
+                &mut out,
+                &pieces,
+                &Destination { file: args.output.as_deref(), raw_bytes: false },
+            )?;
+        }
+        (true, None) => note("the tool answered nothing"),
+        (false, _) => {
+            answer::print(
+                &mut out,
+                &pieces,
+                &Destination { file: args.output.as_deref(), raw_bytes: false },
+            )?;
+        }
+    }
+    out.flush()?;
+    Ok(Exit::Fine)
+}
+
+/// The text of a file that an argument names.
+pub(super) fn read_file(file: &str) -> Result<String, Fault> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let read = match file {
+        "-" => std::io::stdin().lock().take(LARGEST).read_to_end(&mut bytes),
+        file => std::fs::File::open(file).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes)),
+    };
+    let name = if file == "-" { "standard input" } else { file };
+    read.map_err(|error| Fault::usage(format!("cannot read {name}: {error}")))?;
+    String::from_utf8(bytes).map_err(|_| Fault::usage(format!("{name} is not UTF-8")))
+}

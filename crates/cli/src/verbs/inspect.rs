@@ -1,0 +1,224 @@
+//! `toolyard inspect`: one tool as people know it from their assistant.
+
+use anstyle::Style;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::{Parameter, Tool, parameters};
+use toolyard_upstream::Lists;
+
+use crate::Exit;
+use crate::args::InspectArgs;
+use crate::clean::{clean, clean_line, clean_name};
+use crate::fault::Fault;
+use crate::terminal::Out;
+use crate::visit::{Need, Visit, Wish};
+
+pub(crate) async fn run(args: InspectArgs, stop: CancellationToken) -> Result<Exit, Fault> {
+    let wish = Wish::new(Need::Named(&args.tool), &[Lists::Tools]);
+    let visit = Visit::open(&args.which, wish, &stop).await?;
+    let found = visit.yard.find_tool(&args.tool, &visit.principal).map_err(|error| visit.explain(error));
+    let done = found.and_then(|tool| {
+        let mut out = Out::new();
+        match args.json {
+            true => out.line(tool.definition.get())?,
+            false => {
+                let bold = |text: &str| out.styled(Style::new().bold(), text);
+                let text = page(&tool, &bold);
+                out.bytes(text.as_bytes())?;
+            }
+        }
+        Ok(out.flush()?)
+    });
+    visit.close().await;
+    done.map(|()| Exit::Fine)
+}
+
+/// The page of a tool. `bold` marks what people look for.
+fn page(tool: &Tool, bold: &dyn Fn(&str) -> String) -> String {
+    let mut page = format!("{} {}\n", bold("Tool name:"), clean_name(&tool.raw_name));
+    page.push_str(&format!("{} {}\n", bold("Full name:"), tool.full_name));
+    if tool.title != tool.raw_name {
+        page.push_str(&format!("{} {}\n", bold("Title:"), clean_line(&tool.title)));
+    }
+    page.push_str(&format!("\n{}\n", bold("Description:")));
+    let description = tool.description.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    page.push_str(&clean(description.unwrap_or("No description")));
+    page.push('\n');
+    add_parameters(&mut page, &bold("Parameters:"), &tool.input_schema, "No parameters");
+    if let Some(output) = &tool.output_schema {
+        add_parameters(&mut page, &bold("Result:"), output, "Anything");
+    }
+    if let Some(problem) = tool.schema_problem() {
+        page.push_str(&format!(
+            "\nIts schema cannot be used, so arguments are not checked: {}\n",
+            clean_line(problem)
+        ));
+    }
+    let hints = hints(&tool.definition);
+    if !hints.is_empty() {
+        page.push_str(&format!("\n{} {}\n", bold("Hints of the server:"), hints.join(", ")));
+    }
+    page
+}
+
+fn add_parameters(page: &mut String, title: &str, schema: &RawValue, none: &str) {
+    let fields = parameters(schema);
+    match fields.is_empty() {
+        true => page.push_str(&format!("\n{none}\n")),
+        false => page.push_str(&format!("\n{title}\n")),
+    }
+    add_fields(page, &fields, 0);
+}
+
+fn add_fields(page: &mut String, fields: &[Parameter], depth: usize) {
+    let indent = "  ".repeat(depth);
+    for field in fields {
+        let needed = if field.required { "required" } else { "optional" };
+        page.push_str(&format!(
+            "{indent}• {} ({needed}): {}",
+            clean_name(&field.name),
+            clean_line(&field.kind)
+        ));
+        if let Some(description) = field.description.as_deref().map(str::trim).filter(|text| !text.is_empty())
+        {
+            // What follows on other lines stands below the first.
+            let lines: Vec<String> =
+                clean(description).lines().map(|line| line.trim_end().to_owned()).collect();
+            page.push_str(" - ");
+            page.push_str(&lines.join(&format!("\n{indent}  ")));
+        }
+        if let Some(default) = &field.default {
+            page.push_str(&format!(" [default: {}]", shown(default)));
+        }
+        if !field.choices.is_empty() {
+            let choices: Vec<String> = field.choices.iter().map(shown).collect();
+            page.push_str(&format!(" [one of: {}]", choices.join(", ")));
+        }
+        for limit in &field.limits {
+            page.push_str(&format!(" [{}]", clean_line(limit)));
+        }
+        page.push('\n');
+        add_fields(page, &field.fields, depth + 1);
+    }
+}
+
+fn shown(value: &Value) -> String {
+    clean_line(&value.to_string())
+}
+
+/// What the server says of the tool's habits. Nobody has checked it.
+fn hints(definition: &RawValue) -> Vec<&'static str> {
+    let definition: Value = serde_json::from_str(definition.get()).unwrap_or_default();
+    let hint = |key: &str| definition.get("annotations")?.get(key)?.as_bool();
+    let words = [
+        ("readOnlyHint", "only reads", "changes things"),
+        ("destructiveHint", "destroys things", "destroys nothing"),
+        ("idempotentHint", "twice is like once", "twice is not like once"),
+        ("openWorldHint", "reaches the outside world", "stays inside"),
+    ];
+    let said = words.iter().filter_map(|(key, yes, no)| hint(key).map(|hint| if hint { *yes } else { *no }));
+    said.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+    use toolyard_hub::json::to_raw;
+    use toolyard_hub::{BoxFuture, Call, Error, Offer, Outcome, Source, SourceName, ToolOffer, Yard};
+
+    use super::page;
+
+    /// A server with one tool.
+    struct One(SourceName, Value);
+
+    impl Source for One {
+        fn name(&self) -> &SourceName {
+            &self.0
+        }
+
+        fn offer(&self) -> Arc<Offer> {
+            let tool = ToolOffer {
+                definition: to_raw(&self.1),
+                permissions: Vec::new(),
+                metadata: serde_json::Map::new(),
+                hooks: Vec::new(),
+                listing: toolyard_hub::Listing::Listed,
+            };
+            Arc::new(Offer { tools: vec![tool], ..Offer::default() })
+        }
+
+        fn call<'a>(&'a self, _: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+            Box::pin(async { Err(Error::new(toolyard_hub::Kind::ToolFailed, "not today")) })
+        }
+    }
+
+    fn shown(server: &str, definition: Value) -> String {
+        let yard = Yard::of([Arc::new(One(SourceName::new(server), definition)) as Arc<dyn Source>]);
+        page(&yard.catalog().tools()[0], &|text| text.to_owned())
+    }
+
+    #[test]
+    fn the_example_of_the_specification_appears_line_for_line() {
+        let tool = json!({
+            "name": "javascript_tool",
+            "description": "Execute JavaScript code in the context of the current page...",
+            "inputSchema": {"type": "object", "properties": {
+                "action": {"type": "string", "description": "Must be set to 'javascript_exec'"},
+                "text": {"type": "string", "description": "The JavaScript code to execute..."},
+                "tabId": {"type": "number", "description": "Tab ID to execute the code in..."},
+            }, "required": ["action", "text", "tabId"]},
+        });
+        let expected = "\
+Tool name: javascript_tool
+Full name: mcp__claude-in-chrome__javascript_tool
+
+Description:
+Execute JavaScript code in the context of the current page...
+
+Parameters:
+• action (required): string - Must be set to 'javascript_exec'
+• text (required): string - The JavaScript code to execute...
+• tabId (required): number - Tab ID to execute the code in...
+";
+        assert_eq!(shown("claude-in-chrome", tool), expected);
+    }
+
+    #[test]
+    fn everything_that_a_schema_says_is_shown() {
+        let tool = json!({
+            "name": "plan", "title": "Plan a trip",
+            "description": "Plans.\n\nTakes a while.",
+            "annotations": {"readOnlyHint": true, "openWorldHint": true},
+            "inputSchema": {"type": "object", "properties": {
+                "days": {"type": "integer", "minimum": 1, "maximum": 30, "default": 7, "description": "How long.\nIn days."},
+                "stops": {"type": "array", "items": {"type": "object", "properties": {
+                    "city": {"type": "string"}, "nights": {"type": "integer", "default": 1},
+                }, "required": ["city"]}},
+                "by": {"enum": ["train", "boat"]},
+                "who": {"type": "string"},
+            }, "required": ["who"]},
+            "outputSchema": {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]},
+        });
+        insta::assert_snapshot!(shown("travel", tool));
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_made_harmless() {
+        let tool = json!({
+            "name": "evil\u{1b}[2J\u{202e}name",
+            "description": "\u{1b}]0;owned\u{7}Says\u{8} hello.",
+            "inputSchema": {"type": "object", "properties": {
+                "a\u{1b}[31m": {"type": "str\u{9b}1m", "description": "x\r\ny\u{2066}", "default": "\u{7}"},
+            }},
+        });
+        insta::assert_snapshot!(shown("odd", tool));
+    }
+
+    #[test]
+    fn a_tool_that_says_nothing_has_a_page_too() {
+        insta::assert_snapshot!(shown("s", json!({"name": "quiet", "inputSchema": {"type": "object"}})));
+    }
+}

@@ -1,0 +1,49 @@
+//! `toolyard search`
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::Tool;
+use toolyard_upstream::Lists;
+
+use self::rank::rank;
+use crate::Exit;
+use crate::args::SearchArgs;
+use crate::clean::clean_line;
+use crate::fault::Fault;
+use crate::terminal::{Out, note};
+use crate::visit::{Need, Visit, Wish};
+
+mod rank;
+
+pub(crate) async fn run(args: SearchArgs, stop: CancellationToken) -> Result<Exit, Fault> {
+    let visit = Visit::open_all(&args.which, Wish::new(Need::All, &[Lists::Tools]), &stop).await?;
+    let view = visit.yard.view(&visit.principal);
+    let tools: Vec<Arc<Tool>> = view.tools().cloned().collect();
+    let done = show(&args, &rank(&tools, &args.words.join(" "), args.limit));
+    visit.close().await;
+    done.map(|()| Exit::Fine)
+}
+
+fn show(args: &SearchArgs, found: &[&Arc<Tool>]) -> Result<(), Fault> {
+    let mut out = Out::new();
+    let description = |tool: &Tool| clean_line(tool.description.as_deref().unwrap_or_default());
+    if args.json {
+        let one = |tool: &&Arc<Tool>| {
+            json!({
+                "server": tool.source.as_str(), "name": tool.full_name.as_str(), "rawName": tool.raw_name,
+                "title": tool.title, "description": tool.description,
+            })
+        };
+        let all: Vec<_> = found.iter().map(one).collect();
+        out.line(&json!(all).to_string())?;
+    } else if found.is_empty() {
+        note("no tool has these words");
+    } else {
+        let rows: Vec<Vec<String>> =
+            found.iter().map(|tool| vec![tool.full_name.to_string(), description(tool)]).collect();
+        out.table(&["tool", "description"], &rows)?;
+    }
+    Ok(out.flush()?)
+}

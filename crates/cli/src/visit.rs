@@ -1,0 +1,379 @@
+//! The yard for the time of one command: only the servers that it needs, each for this one client alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::{
+    Abilities, Error, Kind, Level, Limits, Principal, Secret, Source, SourceName, State, Yard, YardSettings,
+    nearest,
+};
+use toolyard_openapi::{DocumentSettings, Http, OpenApi};
+use toolyard_upstream::{
+    Common, Lists, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings, Visitor,
+};
+
+use crate::args::{OtherArgs, WhichArgs};
+use crate::clean::clean_line;
+use crate::config::{Config, ServerEntry, Surroundings};
+use crate::fault::Fault;
+use crate::keeping::{Keeping, Readers};
+use crate::outside::ConfiguredHooks;
+use crate::terminal::{self, note, note_more};
+use crate::{Exit, demo, known, outside, shared, yard};
+
+mod other;
+
+/// What a command needs the servers for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Need<'a> {
+    /// All of them, as far as they can be had.
+    All,
+    /// This one.
+    Server(&'a str),
+    /// Whichever offers a thing of this name: only the server that the name begins with, if it begins with one.
+    Named(&'a str),
+}
+
+/// What a command wants of the servers.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish<'a> {
+    pub(crate) need: Need<'a>,
+    pub(crate) lists: &'a [Lists],
+    /// How long the call may take, if that was said.
+    pub(crate) call_time: Option<Duration>,
+}
+
+impl<'a> Wish<'a> {
+    pub(crate) fn new(need: Need<'a>, lists: &'a [Lists]) -> Self {
+        Self { need, lists, call_time: None }
+    }
+}
+
+/// A yard that is up, until it is closed.
+pub(crate) struct Visit {
+    pub(crate) yard: Arc<Yard>,
+    pub(crate) principal: Principal,
+    pub(crate) upstreams: Vec<Arc<Upstream>>,
+    documents: Vec<Arc<OpenApi>>,
+    keeping: Keeping,
+    /// Servers that are not there, though they were wanted.
+    pub(crate) troubles: Vec<Trouble>,
+    /// Servers that are switched off.
+    pub(crate) disabled: Vec<SourceName>,
+}
+
+/// Why a server is not there.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub(crate) server: SourceName,
+    pub(crate) state: State,
+    pub(crate) reason: String,
+    pub(crate) stderr: Vec<String>,
+}
+
+impl Trouble {
+    pub(crate) fn exit(&self) -> Exit {
+        match self.state {
+            State::NeedsAuthorization => Exit::Unauthorised,
+            _ => Exit::Unreachable,
+        }
+    }
+
+    /// What is wrong, in words that follow the name of the server.
+    pub(crate) fn words(&self) -> String {
+        let what = match self.state {
+            State::NeedsAuthorization => "wants to know who you are",
+            State::Disabled => "is disabled",
+            State::Failed => "cannot be used",
+            State::Starting | State::Ready | State::BackingOff => "cannot be reached",
+        };
+        // Some reasons begin with the same words.
+        format!("{what}: {}", self.reason.strip_prefix("cannot be reached: ").unwrap_or(&self.reason))
+    }
+
+    pub(crate) fn tell(&self) {
+        note(&format!("{} {}", self.server, self.words()));
+        self.stderr.iter().for_each(|line| note_more(&clean_line(line)));
+    }
+}
+
+/// What the servers are made from.
+struct Plan {
+    config: Option<Config>,
+    settings: Vec<ServerSettings>,
+    documents: Vec<DocumentSettings>,
+    /// Servers of the configuration that cannot even be started.
+    troubles: Vec<Trouble>,
+    disabled: Vec<SourceName>,
+    demo: bool,
+    /// What is odd about the configuration.
+    notes: Vec<String>,
+}
+
+impl Visit {
+    /// Brings up what is needed and waits until all of it is there or has failed. What is wrong with the
+    /// configuration was told.
+    pub(crate) async fn open(
+        which: &WhichArgs,
+        wish: Wish<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Self, Fault> {
+        let plan = plan(which, wish.need)?;
+        plan.notes.iter().for_each(|text| note(text));
+        Self::bring_up(plan, which, wish, stop).await
+    }
+
+    async fn bring_up(
+        plan: Plan,
+        which: &WhichArgs,
+        wish: Wish<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Self, Fault> {
+        let visit = Self::start(plan, &wish)?;
+        let waiting = async {
+            tokio::select! {
+                () = visit.yard.settle(Duration::from_secs(3600)) => Ok(()),
+                () = stop.cancelled() => Err(Fault::interrupted()),
+            }
+        };
+        let settled = terminal::spin(|| visit.waiting_for(), waiting).await;
+        let visit = visit.with_troubles();
+        if let Err(fault) = settled {
+            visit.close().await;
+            return Err(fault);
+        }
+        if which.other.is_absent() && which.config.is_empty() {
+            known::remember(&visit.yard, wish.lists);
+        }
+        Ok(visit)
+    }
+
+    /// The same without a word about the configuration.
+    pub(crate) async fn open_quietly(
+        which: &WhichArgs,
+        wish: Wish<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Self, Fault> {
+        Self::bring_up(plan(which, wish.need)?, which, wish, stop).await
+    }
+
+    /// The same where there is no use in going on without a server that was named.
+    pub(crate) async fn open_all(
+        which: &WhichArgs,
+        wish: Wish<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Self, Fault> {
+        let visit = Self::open(which, wish, stop).await?;
+        let lonely = visit.sources().count() + visit.troubles.len() > 0 && visit.ready() == 0;
+        visit.troubles.iter().for_each(Trouble::tell);
+        match visit.troubles.first().map(Trouble::exit) {
+            Some(exit) if lonely => {
+                visit.close().await;
+                Err(Fault::Told(exit))
+            }
+            _ => Ok(visit),
+        }
+    }
+
+    fn start(plan: Plan, wish: &Wish<'_>) -> Result<Self, Fault> {
+        let mut limits = plan.config.as_ref().map(Config::limits).unwrap_or_default();
+        if let Some(time) = wish.call_time {
+            limits = Limits { call_time: time.max(limits.call_time), ..limits };
+        }
+        let principal = plan.config.as_ref().map_or_else(Principal::owner, yard::owner);
+        let keeping = match &plan.config {
+            Some(config) => Keeping::open(config, Readers::None)?,
+            None => Keeping::nothing(),
+        };
+        let hooked = plan.config.as_ref().filter(|config| !config.hooks.is_empty());
+        let common =
+            if plan.settings.is_empty() && hooked.is_none() { None } else { Some(shared::common()?) };
+        let mut settings = YardSettings { limits, ..YardSettings::default() };
+        if let (Some(config), Some(common)) = (hooked, &common) {
+            settings.hooks = vec![ConfiguredHooks::new(outside::client(common)?, &config.hooks)];
+        }
+        let yard = Yard::new(keeping.of(settings));
+        if plan.demo {
+            yard.add(demo::source());
+        }
+        let start = |common: &Common, mut settings: ServerSettings| {
+            if let Some(time) = wish.call_time {
+                settings.call_time = time.max(settings.call_time);
+            }
+            let visitor = Visitor { abilities: abilities(), lists: wish.lists.to_vec() };
+            let upstream = Upstream::start_for(settings, common.clone(), visitor);
+            yard.add(Arc::clone(&upstream) as Arc<dyn Source>);
+            upstream
+        };
+        let upstreams = match &common {
+            Some(common) => plan.settings.iter().cloned().map(|settings| start(common, settings)).collect(),
+            None => Vec::new(),
+        };
+        let mut documents = Vec::new();
+        if !plan.documents.is_empty() {
+            let http = Http::new().map_err(|error| anyhow::anyhow!("cannot set up HTTP: {error}"))?;
+            documents = plan.documents.into_iter().map(|one| OpenApi::start(one, http.clone())).collect();
+        }
+        documents.iter().for_each(|document| yard.add(Arc::clone(document) as Arc<dyn Source>));
+        let Plan { troubles, disabled, .. } = plan;
+        Ok(Self { yard, principal, upstreams, documents, keeping, troubles, disabled })
+    }
+
+    fn waiting_for(&self) -> String {
+        let late = self.sources().filter(|source| source.starting_since().is_some());
+        let names: Vec<&str> = late.map(|source| source.name().as_str()).collect();
+        format!("waiting for {}", names.join(", "))
+    }
+
+    fn with_troubles(mut self) -> Self {
+        let trouble = |source: &dyn Source| {
+            let status = source.status();
+            let reason = status.reason.unwrap_or_else(|| "it does not answer".to_owned());
+            let (server, state, stderr) = (source.name().clone(), status.state, status.stderr);
+            (state != State::Ready).then_some(Trouble { server, state, reason, stderr })
+        };
+        let more: Vec<Trouble> = self.sources().filter_map(trouble).collect();
+        self.troubles.extend(more);
+        self
+    }
+
+    /// Whatever was started.
+    fn sources(&self) -> impl Iterator<Item = &dyn Source> {
+        let upstreams = self.upstreams.iter().map(|upstream| &**upstream as &dyn Source);
+        upstreams.chain(self.documents.iter().map(|document| &**document as &dyn Source))
+    }
+
+    fn ready(&self) -> usize {
+        self.yard.statuses().iter().filter(|(_, status)| status.state == State::Ready).count()
+    }
+
+    /// What an error is to somebody who cannot know which servers were not there: a name that is unknown may be known
+    /// to one of those.
+    pub(crate) fn explain(&self, error: Error) -> Fault {
+        let unknown = matches!(error.kind(), Kind::UnknownTool | Kind::UnknownResource | Kind::UnknownPrompt);
+        match self.troubles.first() {
+            Some(first) if unknown => {
+                let exit = first.exit();
+                self.troubles.iter().for_each(Trouble::tell);
+                // Where nobody could be asked, nothing is known about the name either.
+                if self.sources().all(|source| source.status().state != State::Ready) {
+                    return Fault::Told(exit);
+                }
+                match Fault::from(error) {
+                    Fault::Refused { message, suggestion, .. } => {
+                        Fault::Refused { exit, message, suggestion }
+                    }
+                    other => other,
+                }
+            }
+            _ => error.into(),
+        }
+    }
+
+    /// Ends everything that was started.
+    pub(crate) async fn close(self) {
+        join_all(self.upstreams.iter().map(|upstream| upstream.stop())).await;
+        join_all(self.documents.iter().map(|document| document.stop())).await;
+        self.keeping.close().await;
+    }
+}
+
+/// What a server may ask of whoever sits at this terminal. Forms are declined where nobody does, so that the server
+/// hears a no instead of nothing.
+pub(crate) fn abilities() -> Abilities {
+    Abilities {
+        elicit_form: true,
+        elicit_url: terminal::can_ask(),
+        sample: false,
+        roots: false,
+        log_level: Some(Level::Warning),
+    }
+}
+
+fn plan(which: &WhichArgs, need: Need<'_>) -> Result<Plan, Fault> {
+    if let Some(settings) = other::settings(&which.other)? {
+        let (troubles, disabled) = (Vec::new(), Vec::new());
+        let (notes, settings, documents) = (Vec::new(), vec![settings], Vec::new());
+        return Ok(Plan { config: None, settings, documents, troubles, disabled, demo: false, notes });
+    }
+    let around = Surroundings::of_process();
+    let config = Config::load(&which.config, &around).map_err(|problems| {
+        problems.0.iter().for_each(|problem| note(&problem.to_string()));
+        Fault::Told(Exit::Usage)
+    })?;
+    let mut notes = Vec::new();
+    if config.is_demo_only() {
+        notes
+            .push("there is no configuration, so this is the demo yard; `toolyard add` makes one".to_owned());
+    }
+    let need = which.server.as_deref().map_or(need, Need::Server);
+    let entries = config.servers();
+    if let Need::Server(name) = need {
+        check_name(name, &config)?;
+    }
+    let wanted: Vec<ServerEntry> =
+        entries.iter().filter(|entry| is_needed(entry, need, entries)).cloned().collect();
+    for problem in config.problems() {
+        let about = problem.server.as_deref();
+        if about.is_none_or(|about| wanted.iter().any(|entry| entry.name().as_str() == about)) {
+            notes.push(problem.to_string());
+        }
+    }
+    let mut settings = Vec::new();
+    let mut documents = Vec::new();
+    let mut troubles = Vec::new();
+    let mut disabled = Vec::new();
+    for entry in wanted {
+        match entry {
+            ServerEntry::Ready(ready) if ready.enabled => settings.push(*ready),
+            ServerEntry::Document(ready) if ready.enabled => documents.push(*ready),
+            ServerEntry::Broken(broken) if broken.enabled => troubles.push(Trouble {
+                reason: broken.reason(),
+                server: broken.name,
+                state: State::Failed,
+                stderr: Vec::new(),
+            }),
+            // Of those that were not asked for by name nobody expects anything.
+            off if !matches!(need, Need::All) => troubles.push(Trouble {
+                server: off.name().clone(),
+                state: State::Disabled,
+                reason: format!("`toolyard enable {}` switches it on", off.name()),
+                stderr: Vec::new(),
+            }),
+            off => disabled.push(off.name().clone()),
+        }
+    }
+    let demo = config.demo && matches!(need, Need::All | Need::Named(_) | Need::Server("demo"));
+    Ok(Plan { config: Some(config), settings, documents, troubles, disabled, demo, notes })
+}
+
+/// Whether a server can have what is needed.
+fn is_needed(entry: &ServerEntry, need: Need<'_>, all: &[ServerEntry]) -> bool {
+    let begins = |entry: &ServerEntry, name: &str| name.starts_with(&entry.name().prefix());
+    match need {
+        Need::All => true,
+        Need::Server(name) => entry.name().as_str() == name,
+        Need::Named(name) if all.iter().any(|entry| begins(entry, name)) => begins(entry, name),
+        // A disabled one is only in the way of a name that is not its own.
+        Need::Named(_) => entry.is_enabled(),
+    }
+}
+
+fn check_name(name: &str, config: &Config) -> Result<(), Fault> {
+    let mut names: Vec<&str> = config.servers().iter().map(|entry| entry.name().as_str()).collect();
+    if config.demo {
+        names.push("demo");
+    }
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let fault = Fault::usage(format!("there is no server {name}"));
+    Err(match nearest(name, names.iter().copied()) {
+        Some(close) => fault.suggest(format!("did you mean {close}?")),
+        None if names.is_empty() => fault.suggest("there are none yet; `toolyard add` adds one"),
+        None => fault.suggest(format!("there are: {}", names.join(", "))),
+    })
+}

@@ -1,0 +1,317 @@
+//! What a tool takes or gives, read out of a schema for people: names, types, defaults and limits. Nothing is checked
+//! here, and a schema that makes no sense has no parameters.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// One parameter, or one field of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    pub name: String,
+    pub required: bool,
+    /// In a few words: `string`, `array of integer`, `string or null`.
+    pub kind: String,
+    pub description: Option<String>,
+    pub default: Option<Value>,
+    /// The only values that it may have, if they are listed.
+    pub choices: Vec<Value>,
+    /// What else its value must be, in words: `1 to 5`, `at most 64 characters`.
+    pub limits: Vec<String>,
+    /// The fields of an object, or of the objects in an array.
+    pub fields: Vec<Parameter>,
+}
+
+/// Deeper than that nobody reads, and a schema may contain itself.
+const DEEPEST: usize = 6;
+/// More than that nobody reads either.
+const MOST: usize = 5_000;
+/// References that lead to references.
+const MOST_STEPS: usize = 16;
+
+/// The parameters of a schema: those that are required first, then the others, each as advertised.
+pub fn parameters(schema: &RawValue) -> Vec<Parameter> {
+    let Ok(root) = serde_json::from_str::<Value>(schema.get()) else { return Vec::new() };
+    Reading { root: &root, left: MOST }.fields(&root, 0)
+}
+
+/// A part of a schema with a local reference followed; what cannot be followed is what it was.
+pub fn follow<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
+    for _ in 0..MOST_STEPS {
+        let target = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
+        match target.and_then(|pointer| root.pointer(pointer)) {
+            Some(next) => schema = next,
+            None => break,
+        }
+    }
+    schema
+}
+
+struct Reading<'a> {
+    root: &'a Value,
+    left: usize,
+}
+
+impl<'a> Reading<'a> {
+    fn fields(&mut self, schema: &'a Value, depth: usize) -> Vec<Parameter> {
+        let mut members: Vec<(&'a str, &'a Value)> = Vec::new();
+        let mut required: Vec<&'a str> = Vec::new();
+        self.gather(schema, &mut members, &mut required, 0);
+        let mut fields = Vec::new();
+        for (name, member) in members {
+            if self.left == 0 {
+                break;
+            }
+            self.left -= 1;
+            fields.push(self.field(name, required.contains(&name), member, depth));
+        }
+        // Stable, so that the order of the advertisement stays.
+        fields.sort_by_key(|field| !field.required);
+        fields
+    }
+
+    /// The properties of a schema and of those that it is made of.
+    fn gather(
+        &self,
+        schema: &'a Value,
+        members: &mut Vec<(&'a str, &'a Value)>,
+        required: &mut Vec<&'a str>,
+        depth: usize,
+    ) {
+        let schema = follow(self.root, schema);
+        for (name, member) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            if !members.iter().any(|(known, _)| known == name) {
+                members.push((name, member));
+            }
+        }
+        required.extend(list(schema, "required").filter_map(Value::as_str));
+        if depth < DEEPEST {
+            for part in list(schema, "allOf") {
+                self.gather(part, members, required, depth + 1);
+            }
+        }
+    }
+
+    fn field(&mut self, name: &str, required: bool, said: &'a Value, depth: usize) -> Parameter {
+        let schema = follow(self.root, said);
+        // What stands beside a reference is about this use of it.
+        let text = |key: &str| said.get(key).or_else(|| schema.get(key));
+        let object = self.object(schema, 0);
+        let fields = match object {
+            Some(object) if depth < DEEPEST => self.fields(object, depth + 1),
+            _ => Vec::new(),
+        };
+        let choices: Vec<Value> = match list(schema, "enum").cloned().collect::<Vec<_>>() {
+            none if none.is_empty() => self.constants(schema),
+            some => some,
+        };
+        Parameter {
+            name: name.to_owned(),
+            required,
+            kind: self.kind(schema, 0),
+            description: text("description").and_then(Value::as_str).map(ToOwned::to_owned),
+            default: text("default").cloned(),
+            choices,
+            limits: limits(schema),
+            fields,
+        }
+    }
+
+    /// The object whose fields are worth showing: the value itself, one of its kinds, or an element of it.
+    fn object(&self, schema: &'a Value, depth: usize) -> Option<&'a Value> {
+        let schema = follow(self.root, schema);
+        if schema.get("properties").is_some() || depth > 2 {
+            return schema.get("properties").is_some().then_some(schema);
+        }
+        let inner = schema.get("items").into_iter();
+        let inner =
+            inner.chain(list(schema, "allOf")).chain(list(schema, "anyOf")).chain(list(schema, "oneOf"));
+        inner.filter_map(|inner| self.object(inner, depth + 1)).next()
+    }
+
+    fn kind(&self, schema: &Value, depth: usize) -> String {
+        let schema = follow(self.root, schema);
+        if depth > 3 {
+            return "any".to_owned();
+        }
+        let of = |word: &str| match (word, schema.get("items")) {
+            ("array", Some(items)) if items.is_object() => {
+                format!("array of {}", self.kind(items, depth + 1))
+            }
+            _ => word.to_owned(),
+        };
+        match schema.get("type") {
+            Some(Value::String(word)) => return of(word),
+            Some(Value::Array(words)) => {
+                return joined(words.iter().filter_map(Value::as_str).map(of));
+            }
+            _ => {}
+        }
+        let kinds: Vec<&Value> = list(schema, "anyOf").chain(list(schema, "oneOf")).collect();
+        if !kinds.is_empty() {
+            return joined(kinds.into_iter().map(|kind| self.kind(kind, depth + 1)));
+        }
+        if let Some(part) = list(schema, "allOf").next() {
+            return self.kind(part, depth + 1);
+        }
+        let values: Vec<&Value> = list(schema, "enum").chain(schema.get("const")).collect();
+        match values.is_empty() {
+            false => joined(values.into_iter().map(|value| word(value).to_owned())),
+            true if schema.get("properties").is_some() => "object".to_owned(),
+            true => "any".to_owned(),
+        }
+    }
+
+    /// The values of a schema that lists them as constants.
+    fn constants(&self, schema: &Value) -> Vec<Value> {
+        if let Some(only) = schema.get("const") {
+            return vec![only.clone()];
+        }
+        let kinds: Vec<&Value> = list(schema, "oneOf").chain(list(schema, "anyOf")).collect();
+        let values: Option<Vec<Value>> =
+            kinds.iter().map(|kind| follow(self.root, kind).get("const").cloned()).collect();
+        values.unwrap_or_default()
+    }
+}
+
+fn list<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    schema.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The kinds, each once.
+fn joined(kinds: impl Iterator<Item = String>) -> String {
+    let mut all: Vec<String> = Vec::new();
+    for kind in kinds {
+        if !all.contains(&kind) {
+            all.push(kind);
+        }
+    }
+    if all.is_empty() { "any".to_owned() } else { all.join(" or ") }
+}
+
+fn word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn limits(schema: &Value) -> Vec<String> {
+    let empty = Map::new();
+    let keys = schema.as_object().unwrap_or(&empty);
+    let number = |key: &str| keys.get(key).filter(|value| value.is_number()).map(ToString::to_string);
+    let mut limits = Vec::new();
+    limits.extend(between(number("minimum"), number("maximum"), ""));
+    limits.extend(number("exclusiveMinimum").map(|least| format!("more than {least}")));
+    limits.extend(number("exclusiveMaximum").map(|most| format!("less than {most}")));
+    limits.extend(number("multipleOf").map(|step| format!("a multiple of {step}")));
+    limits.extend(between(number("minLength"), number("maxLength"), " characters"));
+    limits.extend(between(number("minItems"), number("maxItems"), " elements"));
+    let text = |key: &str| keys.get(key).and_then(Value::as_str);
+    limits.extend(text("format").map(|format| format!("format {format}")));
+    limits.extend(text("pattern").map(|pattern| format!("pattern {pattern}")));
+    limits
+}
+
+fn between(least: Option<String>, most: Option<String>, unit: &str) -> Option<String> {
+    match (least, most) {
+        (Some(least), Some(most)) => Some(format!("{least} to {most}{unit}")),
+        (Some(least), None) => Some(format!("at least {least}{unit}")),
+        (None, Some(most)) => Some(format!("at most {most}{unit}")),
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Parameter, parameters};
+    use crate::json::to_raw;
+
+    fn lines(schema: &Value) -> Vec<String> {
+        fn add(lines: &mut Vec<String>, fields: &[Parameter], indent: usize) {
+            for field in fields {
+                let Parameter { name, required, kind, default, choices, limits, .. } = field;
+                let more = format!("{default:?} {choices:?} {limits:?}").replace("None [] []", "");
+                lines.push(
+                    format!("{}{name} {required} {kind} {more}", " ".repeat(indent)).trim_end().to_owned(),
+                );
+                add(lines, &field.fields, indent + 1);
+            }
+        }
+        let mut all = Vec::new();
+        add(&mut all, &parameters(&to_raw(schema)), 0);
+        all
+    }
+
+    #[test]
+    fn required_ones_come_first_and_the_rest_as_advertised() {
+        let schema = json!({
+            "properties": {"z": {"type": "string"}, "b": {"type": "integer"}, "a": {}},
+            "required": ["a", "b"],
+        });
+        assert_eq!(lines(&schema), ["b true integer", "a true any", "z false string"]);
+    }
+
+    #[test]
+    fn fields_of_objects_and_of_objects_in_arrays_are_shown() {
+        let schema = json!({
+            "properties": {
+                "one": {"$ref": "#/$defs/Point", "description": "here"},
+                "many": {"type": "array", "items": {"$ref": "#/$defs/Point"}},
+                "maybe": {"anyOf": [{"$ref": "#/$defs/Point"}, {"type": "null"}]},
+            },
+            "$defs": {"Point": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}},
+        });
+        let expected = [
+            "one false object",
+            " x true number",
+            "many false array of object",
+            " x true number",
+            "maybe false object or null",
+            " x true number",
+        ];
+        assert_eq!(lines(&schema), expected);
+    }
+
+    #[test]
+    fn limits_defaults_and_choices_are_told() {
+        let schema = json!({"properties": {
+            "n": {"type": "integer", "minimum": 1, "maximum": 5, "default": 2},
+            "s": {"type": "string", "maxLength": 9, "format": "uri"},
+            "e": {"enum": ["a", "b"]},
+            "c": {"oneOf": [{"const": 1}, {"const": 2}]},
+        }});
+        let expected = [
+            r#"n false integer Some(Number(2)) [] ["1 to 5"]"#,
+            r#"s false string None [] ["at most 9 characters", "format uri"]"#,
+            r#"e false string None [String("a"), String("b")] []"#,
+            r#"c false integer None [Number(1), Number(2)] []"#,
+        ];
+        assert_eq!(lines(&schema), expected);
+    }
+
+    #[test]
+    fn a_schema_that_contains_itself_has_an_end() {
+        let schema = json!({"$ref": "#/$defs/Node", "$defs": {"Node": {"type": "object", "properties": {
+            "left": {"$ref": "#/$defs/Node"}, "right": {"$ref": "#/$defs/Node"},
+        }}}});
+        assert!(lines(&schema).len() < 300);
+        assert_eq!(lines(&json!({"$ref": "#"})), [""; 0]);
+    }
+
+    #[test]
+    fn nonsense_has_no_parameters() {
+        for schema in
+            [json!(null), json!(7), json!({"properties": 5}), json!({"properties": {}, "required": "a"})]
+        {
+            assert_eq!(lines(&schema), [""; 0], "{schema}");
+        }
+        assert_eq!(lines(&json!({"properties": {"a": 5, "b": true}})), ["a false any", "b false any"]);
+    }
+}
