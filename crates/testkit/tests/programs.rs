@@ -7,3 +7,7 @@ mod attacked;
 mod fixture;
 #[path = "programs/running.rs"]
 mod running;
+#[path = "programs/scripts.rs"]
+mod scripts;
+#[path = "programs/shop.rs"]
+mod shop;

@@ -60,19 +60,23 @@ def _every(error):
     return list(seen.values())
 
 
-def _suggestion(error):
-    """`Did you mean`, which before 3.12 only the interpreter's own printer says."""
-    if sys.version_info >= (3, 12) or not isinstance(error, (NameError, AttributeError)):
-        return ""
+def _by_interpreter(error):
+    """What the interpreter's own printer says of one exception, without those that hang on it."""
     keep = error.__cause__, error.__context__, error.__suppress_context__, sys.stderr
     sys.stderr = io.StringIO()
     try:
         error.__cause__ = error.__context__ = None
         sys.__excepthook__(type(error), error, error.__traceback__)
-        said = sys.stderr.getvalue().rstrip("\n")
+        return sys.stderr.getvalue()
     finally:
         error.__cause__, error.__context__, error.__suppress_context__, sys.stderr = keep
-    _, found, rest = said.rpartition(". Did you mean: ")
+
+
+def _suggestion(error):
+    """`Did you mean`, which before 3.12 only the interpreter's own printer says."""
+    if sys.version_info >= (3, 12) or not isinstance(error, (NameError, AttributeError)):
+        return ""
+    _, found, rest = _by_interpreter(error).rstrip("\n").rpartition(". Did you mean: ")
     return found + rest if found and "\n" not in rest else ""
 
 
@@ -80,9 +84,10 @@ def words(error):
     every = _every(error)
     for one in every:
         one.__traceback__ = _own(one.__traceback__)
-    told = traceback.TracebackException(type(error), error, error.__traceback__, compact=True) if (
-        sys.version_info >= (3, 10)
-    ) else traceback.TracebackException(type(error), error, error.__traceback__)
+    if isinstance(error, SyntaxError) and len(every) == 1 and error.__traceback__ is None:
+        # It carries its line with it, and the two printers disagree about carets.
+        return _by_interpreter(error)
+    told = traceback.TracebackException(type(error), error, error.__traceback__)
     _suggest(told, error)
     text = "".join(told.format())
     if isinstance(error, (TypeError, AttributeError)) and "'coroutine' object" in str(error):

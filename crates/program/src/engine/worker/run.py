@@ -66,7 +66,8 @@ class Input(io.TextIOBase):
         return ""
 
 
-def no_input(prompt=""):
+def no_input(prompt="", /):
+    sys.stdout.write(str(prompt))
     raise EOFError("input() has nobody to ask: a program has no standard input")
 
 

@@ -1,0 +1,166 @@
+//! The tools of a small shop, for programs: what they are called and what they answer. `plain/fixture_tools.py` has the same
+//! for a plain Python.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use toolyard_hub::Raw;
+use toolyard_program::{Asked, Block, Data, Face, Failure, Question, Reply};
+
+pub(crate) const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/programs");
+
+static FIXTURE: LazyLock<Value> = LazyLock::new(|| {
+    let text = std::fs::read_to_string(format!("{DATA}/fixture.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+});
+
+/// Name, parameters, and how many of those are required.
+const TOOLS: [(&str, &[&str], usize); 9] = [
+    ("list_orders", &["cursor", "limit"], 0),
+    ("get_customer", &["customer_id"], 1),
+    ("search_docs", &["query", "limit"], 1),
+    ("describe", &["topic"], 1),
+    ("picture", &["name"], 1),
+    ("echo", &["value"], 1),
+    ("slow", &["ms", "value"], 2),
+    ("flaky", &["key", "fail_times"], 2),
+    ("fail", &["message", "type"], 1),
+];
+
+pub(crate) fn faces() -> Vec<Face> {
+    TOOLS.iter().map(|(name, parameters, required)| face(name, parameters, *required)).collect()
+}
+
+fn face(name: &str, parameters: &[&str], required: usize) -> Face {
+    let full_name = format!("mcp__shop__{name}");
+    Face {
+        words: vec![name.to_owned(), full_name.clone()],
+        full_name,
+        parameters: parameters.iter().map(|&name| name.into()).collect(),
+        required,
+        about: format!("{name}({})", parameters.join(", ")),
+    }
+}
+
+/// Answers one program until it is done.
+pub(crate) async fn answer(mut asked: mpsc::Receiver<Asked>) {
+    let failed: Arc<Mutex<HashMap<String, u64>>> = Arc::default();
+    while let Some(Asked { question, mut reply }) = asked.recv().await {
+        let failed = Arc::clone(&failed);
+        tokio::spawn(async move {
+            tokio::select! {
+                answer = answered(question, &failed) => drop(reply.send(answer)),
+                () = reply.closed() => {}
+            }
+        });
+    }
+}
+
+async fn answered(question: Question, failed: &Mutex<HashMap<String, u64>>) -> Reply {
+    match question {
+        Question::Call { tool, arguments } => {
+            let name = tool.strip_prefix("mcp__shop__").unwrap_or(&tool).to_owned();
+            if name == "echo" {
+                // As it was said, to the last digit.
+                let mut said: HashMap<String, Raw> = serde_json::from_str(arguments.get()).unwrap();
+                return Reply::Data(Data::Json(said.remove("value").unwrap()));
+            }
+            let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
+            called(&name, &arguments, failed).await
+        }
+        Question::Face { tool } => {
+            let name = tool.strip_prefix("mcp__shop__").unwrap_or(&tool);
+            let found = TOOLS.iter().find(|(known, ..)| *known == name);
+            found.map_or_else(
+                || failure(&format!("there is no tool {tool:?}"), "tool_not_found", &tool, None),
+                |(name, parameters, required)| Reply::Face(face(name, parameters, *required)),
+            )
+        }
+        Question::Inspect { tool } => {
+            Reply::Data(Data::Json(to_raw_value(&json!({ "name": tool })).unwrap()))
+        }
+        Question::Search { query, server, limit } => {
+            let found = json!([{ "query": query, "server": server, "limit": limit }]);
+            Reply::Data(Data::Json(to_raw_value(&found).unwrap()))
+        }
+        Question::Progress { .. } => Reply::Data(Data::Text(String::new())),
+    }
+}
+
+async fn called(name: &str, arguments: &Value, failed: &Mutex<HashMap<String, u64>>) -> Reply {
+    let word = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
+    let data = |value: Value| Reply::Data(Data::Json(to_raw_value(&value).unwrap()));
+    match name {
+        "list_orders" => {
+            let orders = FIXTURE["orders"].as_array().unwrap();
+            let start: usize = word("cursor").parse().unwrap_or(0);
+            let end = start + usize::try_from(arguments["limit"].as_u64().unwrap_or(10)).unwrap();
+            let next = (end < orders.len()).then(|| end.to_string());
+            data(json!({ "orders": orders[start..end.min(orders.len())], "next_cursor": next }))
+        }
+        "get_customer" => {
+            let number = &arguments["customer_id"];
+            let found = FIXTURE["customers"].as_array().unwrap().iter().find(|one| one["id"] == *number);
+            found.map_or_else(
+                || {
+                    failure(
+                        &format!("no customer {number}"),
+                        "execution_error",
+                        "mcp__shop__get_customer",
+                        None,
+                    )
+                },
+                |customer| data(customer.clone()),
+            )
+        }
+        "search_docs" => {
+            let docs = FIXTURE["docs"].as_array().unwrap().iter();
+            let found = docs.filter(|doc| doc["title"].as_str().unwrap().contains(&word("query")));
+            let limit =
+                arguments["limit"].as_u64().map_or(usize::MAX, |limit| usize::try_from(limit).unwrap());
+            data(found.take(limit).cloned().collect())
+        }
+        "describe" => Reply::Data(Data::Text(FIXTURE["topics"][word("topic")].as_str().unwrap().into())),
+        "picture" => {
+            let picture = &FIXTURE["pictures"][word("name")];
+            let text = |key: &str| picture[key].as_str().unwrap().to_owned();
+            let media = Block::Media {
+                kind: "image",
+                mime_type: text("mime_type"),
+                base64: text("base64"),
+                uri: None,
+            };
+            Reply::Data(Data::Blocks(vec![media]))
+        }
+        "slow" => {
+            tokio::time::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap())).await;
+            data(arguments["value"].clone())
+        }
+        "flaky" => {
+            let key = word("key");
+            let attempts = {
+                let mut failed = failed.lock().unwrap();
+                let attempts = failed.entry(key.clone()).or_default();
+                *attempts += 1;
+                *attempts
+            };
+            if attempts <= arguments["fail_times"].as_u64().unwrap() {
+                return failure(&format!("{key} is not ready"), "execution_error", "mcp__shop__flaky", None);
+            }
+            data(json!({ "key": key, "attempts": attempts }))
+        }
+        "fail" => {
+            let kind = arguments["type"].as_str().unwrap_or("execution_error");
+            failure(&word("message"), kind, "mcp__shop__fail", Some(json!({ "asked": word("message") })))
+        }
+        other => failure(&format!("there is no tool {other:?}"), "tool_not_found", other, None),
+    }
+}
+
+fn failure(message: &str, kind: &str, tool: &str, details: Option<Value>) -> Reply {
+    Reply::Failed(Failure { message: message.into(), kind: kind.into(), tool: tool.into(), details })
+}

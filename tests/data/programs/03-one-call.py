@@ -1,0 +1,2 @@
+customer = await get_customer(customer_id=2)
+print(customer["name"], customer["country"])

@@ -1,0 +1,7 @@
+import asyncio
+
+async def main():
+    customer = await get_customer(3)
+    print("customer:", customer["name"])
+
+asyncio.run(main())

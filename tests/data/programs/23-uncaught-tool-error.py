@@ -1,0 +1,3 @@
+print("first")
+data = await fail(message="the disk is full")
+print("never")

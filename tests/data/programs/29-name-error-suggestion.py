@@ -1,0 +1,2 @@
+customers = [1, 2]
+print(customer)

@@ -1,0 +1,5 @@
+class Order:
+    def __init__(self):
+        self.total = 3
+
+print(Order().totla)

@@ -1,0 +1,2 @@
+customer = await get_customer(1)
+print(customer["nmae"])

@@ -1,0 +1,3 @@
+print("one")
+for x in range(3)
+    print(x)

@@ -1,0 +1,5 @@
+class Problem(Exception):
+    def __str__(self):
+        return "first line\nsecond line"
+
+raise Problem()

@@ -1,0 +1,5 @@
+import sys
+
+print("done")
+sys.exit(0)
+print("never")

@@ -1,0 +1,4 @@
+import sys
+
+print("checking")
+sys.exit(1)

@@ -1,0 +1,6 @@
+import json
+
+def load(text):
+    return json.loads(text)
+
+load("{broken")

@@ -1,0 +1,4 @@
+async def first(items):
+    return next(iter(items))
+
+await first([])
