@@ -5,6 +5,10 @@
 mod attacked;
 #[path = "programs/fixture.rs"]
 mod fixture;
+#[path = "programs/living.rs"]
+mod living;
+#[path = "programs/refused.rs"]
+mod refused;
 #[path = "programs/running.rs"]
 mod running;
 #[path = "programs/scripts.rs"]

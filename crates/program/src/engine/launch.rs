@@ -100,19 +100,14 @@ fn build(launch: &Launch, without: &[Layer], control: BorrowedFd<'static>) -> Re
     let rights = identity::Rights::now()?;
     let proc = identity::Proc::open()?;
     rights.unshare(&proc, without)?;
-    let root = root::build(&python, without)?;
+    let left_out: Vec<_> = without.iter().map(|layer| layer.name()).collect();
+    let settings = json!({ "preload": PRELOAD, "filters": filters, "without": left_out });
+    let root = root::build(&python, without, settings)?;
     rights.drop(&proc, without)?;
-    let settings = json!({
-        "home": root.inside(root::HOME),
-        "preload": PRELOAD,
-        "filters": filters,
-        "readable": root.readable.iter().map(|path| root.inside(path)).collect::<Vec<_>>(),
-        "without": without.iter().map(|layer| layer.name()).collect::<Vec<_>>(),
-    });
     drop(proc);
     let mut command = Command::new(root.inside(root::PYTHON));
     // Isolated, without site-packages, without writing bytecode, and UTF-8 whatever the locale is.
-    command.args(["-I", "-S", "-B", "-X", "utf8"]).arg(root.inside(root::ZYGOTE)).arg(settings.to_string());
+    command.args(["-I", "-S", "-B", "-X", "utf8"]).arg(root.inside(root::ZYGOTE));
     if !without.contains(&Layer::Environment) {
         command.env_clear();
     }

@@ -26,6 +26,7 @@ const MOST_OPEN: usize = 256;
 const LONGEST_REPLY: usize = 256 << 20;
 /// Printing far beyond the limit is no accident, for the worker keeps it.
 const MOST_BEYOND: u64 = 64 << 20;
+const NO_PYTHON: &str = "the Python process of all programs is gone";
 /// How long the zygote may take to say what became of a process.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -146,12 +147,12 @@ impl Talk {
                     return Ok(How::TimedOut);
                 }
                 () = zygote.gone.cancelled() => {
-                    return Ok(How::Died { why: "the Python process of all programs is gone".into() });
+                    return Ok(How::Died { why: NO_PYTHON.into() });
                 }
                 born = &mut started, if self.process.0.is_none() => match born {
                     Ok(Ok(handle)) => self.process = Process(Some(handle)),
                     Ok(Err(why)) => return Err(unavailable(&io::Error::other(why))),
-                    Err(_) => return Ok(How::Died { why: "the Python process of all programs is gone".into() }),
+                    Err(_) => return Ok(How::Died { why: NO_PYTHON.into() }),
                 },
                 written = writer.write(&self.outbox[self.written..]), if self.written < self.outbox.len() => {
                     // Where it does not read any more, reading from it says why.
@@ -298,12 +299,16 @@ fn encoded(id: u64, reply: Option<Reply>) -> Result<Vec<u8>, Unavailable> {
 
 /// The pipe is closed and nothing was said: what became of the process?
 async fn gone(zygote: &Zygote, ended: oneshot::Receiver<i32>) -> How {
-    let status = tokio::select! {
-        status = tokio::time::timeout(PATIENCE, ended) => status.ok().and_then(Result::ok),
-        () = zygote.gone.cancelled() => None,
-    };
     let died = |why: &str| How::Died { why: why.into() };
-    let Some(status) = status else { return died("its process is gone") };
+    let status = tokio::select! {
+        status = tokio::time::timeout(PATIENCE, ended) => status,
+        () = zygote.gone.cancelled() => return died(NO_PYTHON),
+    };
+    let status = match status {
+        Ok(Ok(status)) => status,
+        Ok(Err(_)) => return died(NO_PYTHON),
+        Err(_) => return died("its process is gone"),
+    };
     // As `wait` packs it: the signal in the low seven bits.
     match status & 0x7f {
         0 => died("its process ended without a word"),

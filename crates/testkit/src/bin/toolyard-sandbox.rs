@@ -1,15 +1,22 @@
 //! For tests of programs: builds the sandbox as the product does, and with `--without LAYER` a weaker one, to show what
-//! each layer is good for. The product itself has no such argument.
-#![allow(clippy::print_stderr, reason = "the caller waits for it")]
+//! each layer is good for. The product itself has no such argument. `host` is a yard to be killed: it runs a program that
+//! never ends and says the number of the Python process.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the caller waits for it")]
 #![allow(clippy::disallowed_methods, reason = "what is the front door of a process reads its arguments")]
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use toolyard_program::{Launch, Layer, launch_without};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toolyard_program::{Engine, EngineSettings, Launch, Layer, Limits, Program, launch_without};
 
-const USAGE: &str = "toolyard-sandbox [--python FILE] [--without LAYER]...";
+const USAGE: &str = "toolyard-sandbox host | [--python FILE] [--without LAYER]...";
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == "host") {
+        return host();
+    }
     let (mut sandbox, mut without) = (Launch::default(), Vec::new());
     let mut arguments = std::env::args_os().skip(1);
     while let Some(argument) = arguments.next() {
@@ -29,4 +36,22 @@ fn main() -> ExitCode {
 fn usage() -> ExitCode {
     eprintln!("{USAGE}");
     ExitCode::from(2)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn host() -> ExitCode {
+    let Ok(own) = std::env::current_exe() else { return ExitCode::FAILURE };
+    let engine =
+        Engine::new(EngineSettings { launcher: vec![own.into()], python: None, without: Vec::new() });
+    if let Err(unavailable) = engine.ready().await {
+        eprintln!("toolyard-sandbox: {unavailable}");
+        return ExitCode::FAILURE;
+    }
+    println!("{}", engine.process().unwrap_or_default());
+    let limits = Limits { time: Duration::from_secs(600), memory: 64 << 20, output: 1024 };
+    let program = Program { code: "while True: pass".into(), faces: Vec::new(), limits };
+    let (asked, _nobody) = mpsc::channel(1);
+    let ending = engine.run(program, asked, CancellationToken::new()).await;
+    eprintln!("toolyard-sandbox: {ending:?}");
+    ExitCode::FAILURE
 }

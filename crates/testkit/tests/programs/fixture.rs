@@ -38,8 +38,9 @@ pub(crate) fn program(code: &str) -> Program {
     Program { code: code.into(), faces: Vec::new(), limits: limits() }
 }
 
-/// Runs a program that asks nothing.
+/// Runs a program where nobody answers.
 pub(crate) async fn run(engine: &Engine, code: &str) -> Result<Ending, Unavailable> {
-    let (asked, _nobody): (mpsc::Sender<Asked>, _) = mpsc::channel(1);
+    let (asked, nobody) = mpsc::channel::<Asked>(1);
+    drop(nobody);
     engine.run(program(code), asked, CancellationToken::new()).await
 }

@@ -1,16 +1,313 @@
-//! What a program says and how it ends.
+//! What a program says, what it is told, and how it ends.
 
-use toolyard_program::{Ending, How, Printed};
+use std::time::{Duration, Instant};
 
-use crate::fixture::{engine, run};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toolyard_program::{Asked, Ending, Engine, How, Printed, Question};
+
+use crate::fixture::{engine, limits, program, run};
+use crate::shop::{answer, faces};
 
 fn finished(text: &str) -> Ending {
     Ending { printed: Printed { text: text.into(), left_out: 0 }, how: How::Finished }
 }
 
+/// Runs a program that has the shop's tools.
+async fn with_tools(engine: &Engine, code: &str) -> Ending {
+    let (asked, questions) = mpsc::channel(8);
+    let mut program = program(code);
+    program.faces = faces();
+    let (ending, ()) = tokio::join!(engine.run(program, asked, CancellationToken::new()), answer(questions));
+    ending.unwrap()
+}
+
+async fn raised(engine: &Engine, code: &str) -> String {
+    match with_tools(engine, code).await.how {
+        How::Raised { traceback } => traceback,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test]
-async fn what_is_printed_comes_back() {
+async fn loops_run_inside_of_a_program_that_awaits_at_its_top_level() {
     let engine = engine();
-    assert_eq!(run(&engine, "print(1)").await, Ok(finished("1\n")));
+    let code = r#"
+import asyncio
+async def name(number):
+    return (await get_customer(number))["name"]
+print(await name(1))
+print(asyncio.run(name(2)))
+loop = asyncio.get_event_loop()
+print(loop.run_until_complete(name(3)))
+task = asyncio.create_task(name(4))
+print(asyncio.run(name(5)), loop.run_until_complete(asyncio.gather(name(1), name(2))))
+print(await task)
+"#;
+    assert_eq!(with_tools(&engine, code).await, finished("Ann\nBob\nCarla\nEve ['Ann', 'Bob']\nDmitri\n"));
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn tools_are_found_by_any_of_their_names() {
+    let engine = engine();
+    let code = r#"
+print((await tools["mcp__shop__get_customer"](1))["name"], (await tools.get_customer(customer_id=2))["name"])
+print((await call_tool("get_customer", {"customer_id": 3}))["name"])
+print((await call_tool("mcp__shop__get_customer", customer_id=4))["name"])
+print("echo" in tools, "nothing" in tools, hasattr(tools, "echo"), hasattr(tools, "nothing"))
+print(await inspect_tool("echo"), await search_tools("orders", limit=3))
+print(tools, echo.__name__, echo.__doc__)
+try:
+    tools["nothing"]
+except ToolError as error:
+    print(error.type, error)
+"#;
+    // This one mentions no tool by name, so that everything is looked up.
+    let (asked, questions) = mpsc::channel(8);
+    let bare =
+        program(&code.replace("print(tools, echo.__name__, echo.__doc__)", "print(tools.echo.__doc__)"));
+    let (ending, ()) = tokio::join!(engine.run(bare, asked, CancellationToken::new()), answer(questions));
+    let expected = "Ann Bob\nCarla\nDmitri\nTrue False True False\n{'name': 'echo'} [{'query': 'orders', 'server': \
+                    None, 'limit': 3}]\necho(value)\ntool_not_found there is no tool \"nothing\"\n";
+    assert_eq!(ending.unwrap(), finished(expected));
+    let text = with_tools(&engine, code).await.printed.text;
+    assert!(text.contains("<tools: tools[\"name\"](...)"), "{text}");
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn wrong_arguments_are_told_which_ones_there_are() {
+    let engine = engine();
+    let code = r#"
+for call in (lambda: get_customer(customer=1), lambda: get_customer(1, 2), lambda: get_customer(1, customer_id=1),
+             lambda: echo(value=object()), lambda: echo(value=float("nan")),
+             lambda: call_tool("echo", [1]), lambda: inspect_tool(5)):
+    try:
+        await call()
+    except ToolError as error:
+        print(error.type, "|", error)
+"#;
+    let expected = "\
+invalid_arguments | mcp__shop__get_customer: there is no argument 'customer', did you mean 'customer_id'?; valid arguments: customer_id
+invalid_arguments | mcp__shop__get_customer: 2 arguments were given without a name, but there are 1; valid arguments: customer_id
+invalid_arguments | mcp__shop__get_customer: the argument 'customer_id' was given twice; valid arguments: customer_id
+invalid_arguments | the arguments cannot be sent: a value of type object cannot be given to a tool
+invalid_arguments | the arguments cannot be sent: JSON has no infinity and no not-a-number
+invalid_arguments | call_tool takes the arguments as a dict, not as list
+invalid_arguments | inspect_tool wants a string, not int
+";
+    assert_eq!(with_tools(&engine, code).await, finished(expected));
+    let nested = with_tools(&engine, "await echo(value=slow(1, 2))").await;
+    assert!(
+        matches!(&nested.how, How::Raised { traceback } if traceback.contains("write `await` before")),
+        "{nested:?}"
+    );
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_forgotten_await_is_explained() {
+    let engine = engine();
+    let hint = "Hint: a tool call gives a coroutine until it is awaited; write `await` before it, as in \
+                `data = await tool(...)`.";
+    let traceback = raised(&engine, "customer = get_customer(1)\nprint(customer[\"name\"])\n").await;
+    let lines: Vec<_> = traceback.lines().collect();
+    assert_eq!(
+        lines[..3],
+        [
+            "Traceback (most recent call last):",
+            "  File \"<program>\", line 2, in <module>",
+            "    print(customer[\"name\"])"
+        ]
+    );
+    assert_eq!(lines[lines.len() - 2..], ["TypeError: 'coroutine' object is not subscriptable", hint]);
+    let traceback = raised(&engine, "page = list_orders()\nprint(page.keys())\n").await;
+    assert!(
+        traceback.ends_with(&format!("AttributeError: 'coroutine' object has no attribute 'keys'\n{hint}\n")),
+        "{traceback}"
+    );
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn values_that_json_cannot_say_are_put_in_words() {
+    let engine = engine();
+    let code = r#"
+import uuid, pathlib, enum, dataclasses
+from datetime import date
+from decimal import Decimal
+class Color(enum.Enum):
+    RED = "red"
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int
+values = [date(2024, 1, 2), Decimal("1.50"), Decimal(3), {1}, b"ab", uuid.UUID(int=5), pathlib.PurePath("a/b"), Color.RED, Point(1, 2)]
+print(await echo(values))
+print(await echo("\ud800"), repr(await picture("logo")))
+number = int("9" * 5000) if False else 10**4400 + 7
+import sys
+sys.set_int_max_str_digits(0) if hasattr(sys, "set_int_max_str_digits") else None
+back = await echo(number)
+print(back == number)
+"#;
+    let ending = with_tools(&engine, code).await;
+    // A lone surrogate can be sent and received, but not printed.
+    assert!(
+        matches!(&ending.how, How::Raised { traceback } if traceback.contains("surrogates not allowed")),
+        "{ending:?}"
+    );
+    let ending = with_tools(&engine, &code.replace("print(await echo(\"\\ud800\"), ", "print(")).await;
+    let expected = "['2024-01-02', 1.5, 3, [1], 'YWI=', '00000000-0000-0000-0000-000000000005', 'a/b', 'red', \
+                    {'x': 1, 'y': 2}]\n<image image/png, 16 bytes>\nTrue\n";
+    assert_eq!(ending, finished(expected));
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn thousands_of_calls_at_once_wait_for_their_turn() {
+    let engine = engine();
+    let code = r#"
+import asyncio
+values = await asyncio.gather(*(echo(number) for number in range(3000)))
+print(values == list(range(3000)))
+"#;
+    assert_eq!(with_tools(&engine, code).await, finished("True\n"));
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_cancelled_for_the_broker_too() {
+    let engine = engine();
+    let code = "import asyncio\ntry:\n    await asyncio.wait_for(slow(60000, 1), 0.05)\nexcept asyncio.TimeoutError:\n    print('cut')\nawait asyncio.sleep(0.2)\n";
+    let (asked, mut questions) = mpsc::channel::<Asked>(8);
+    let mut program = program(code);
+    program.faces = faces();
+    let (ending, unwanted) = tokio::join!(engine.run(program, asked, CancellationToken::new()), async {
+        let mut asked = questions.recv().await.unwrap();
+        let began = Instant::now();
+        asked.reply.closed().await;
+        began.elapsed()
+    });
+    assert_eq!(ending.unwrap(), finished("cut\n"));
+    assert!(unwanted < Duration::from_secs(5), "{unwanted:?}");
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn progress_is_passed_on_and_need_not_be_awaited() {
+    let engine = engine();
+    let (asked, mut questions) = mpsc::channel::<Asked>(8);
+    let told = async {
+        let mut told = Vec::new();
+        while let Some(Asked { question, .. }) = questions.recv().await {
+            match question {
+                Question::Progress { progress, total, message } => told.push((progress, total, message)),
+                other => panic!("{other:?}"),
+            }
+        }
+        told
+    };
+    let code = "progress(1, 3, 'one')\nawait progress(2)\nprint('x')";
+    let (ending, told) = tokio::join!(engine.run(program(code), asked, CancellationToken::new()), told);
+    assert_eq!(ending.unwrap(), finished("x\n"));
+    assert_eq!(told, [(1.0, Some(3.0), Some("one".to_owned())), (2.0, None, None)]);
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn limits_end_a_program_and_keep_what_it_printed() {
+    let engine = engine();
+    let (asked, _nobody) = mpsc::channel(1);
+    let mut endless = program("print('so far')\nwhile True: pass");
+    endless.limits.time = Duration::from_millis(300);
+    let began = Instant::now();
+    let ending = engine.run(endless, asked.clone(), CancellationToken::new()).await.unwrap();
+    // The first program also waits for the attacks.
+    eprintln!("stopped after {:?}", began.elapsed());
+    let so_far = |text: &str| Printed { text: text.into(), left_out: 0 };
+    assert_eq!(ending, Ending { printed: so_far("so far\n"), how: How::TimedOut });
+
+    let ending = run(&engine, "print('a')\nx = []\nwhile True: x.append(b'x' * 10**6)").await.unwrap();
+    assert_eq!(ending, Ending { printed: so_far("a\n"), how: How::OutOfMemory });
+    let caught = "try:\n    x = bytearray(10**9)\nexcept MemoryError:\n    print('caught')";
+    assert_eq!(run(&engine, caught).await.unwrap(), finished("caught\n"));
+
+    let mut loud = program("import sys\nfor n in range(1000): print('ä' * 500)\nsys.exit('end')");
+    loud.limits.output = 1002;
+    let ending = engine.run(loud, asked.clone(), CancellationToken::new()).await.unwrap();
+    let text = format!("{}\n", "ä".repeat(500));
+    let expected = Printed { text, left_out: 1001 * 1000 - 1001 };
+    assert_eq!(ending, Ending { printed: expected, how: How::Raised { traceback: "end\n".into() } });
+
+    let ended = run(&engine, "import ctypes\nprint('x')\nctypes.CDLL(None).mount(b'', b'/', b'', 0, None)")
+        .await
+        .unwrap();
+    let why = "it made a forbidden system call".to_owned();
+    assert_eq!(ended, Ending { printed: so_far("x\n"), how: How::Died { why } });
+    let crashed = run(&engine, "import ctypes\nctypes.string_at(0)").await.unwrap();
+    assert_eq!(crashed.how, How::Died { why: "Python crashed".into() });
+    let left = run(&engine, "import os\nprint('y', flush=True)\nos._exit(0)").await.unwrap();
+    assert_eq!(left.how, How::Died { why: "its process ended without a word".into() });
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_program_that_was_cancelled_says_so() {
+    let engine = engine();
+    engine.ready().await.unwrap();
+    let cancel = CancellationToken::new();
+    let (asked, _nobody) = mpsc::channel(1);
+    let (ending, ()) =
+        tokio::join!(engine.run(program("print(1)\nwhile True: pass"), asked, cancel.clone()), async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            cancel.cancel();
+        });
+    let printed = Printed { text: "1\n".into(), left_out: 0 };
+    assert_eq!(ending.unwrap(), Ending { printed, how: How::Died { why: "it was cancelled".into() } });
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn the_pipe_is_not_believed() {
+    let engine = engine();
+    let say = |body: &str| {
+        format!(
+            "import os\nbody = {body}\nos.write(3, len(body).to_bytes(4, 'little') + body)\nimport time\ntime.sleep(60)"
+        )
+    };
+    let why = async |code: &str| match run(&engine, code).await.unwrap().how {
+        How::Broke { why } => why,
+        other => format!("{other:?}"),
+    };
+    let lies = [
+        ("b'e{}'", "an ending that is none: missing field `how` at line 1 column 2"),
+        ("b'e{\"how\":\"finished\"}'", "an ending that is none: missing field `left_out`"),
+        (
+            "b'e{\"how\":\"finished\",\"left_out\":-1}'",
+            "an ending that is none: invalid value: integer `-1`, expected u64",
+        ),
+        (
+            "b'q' + b'[' * 100000",
+            "a question that is none: invalid type: sequence, expected u64 at line 1 column 1",
+        ),
+        ("b'q\\xff'", "a question that is not UTF-8"),
+        ("b'c123'", "a cancellation that is no number"),
+        ("b'z'", "a frame of the unknown kind 122"),
+        ("b'o' + b'x' * (2 << 20)", "a frame of 2097153 bytes, where 1 to 1048576 are allowed"),
+        (
+            "b'q{\"id\":1,\"ask\":\"call\",\"tool\":\"x\",\"arguments\":\"{}\"}'",
+            "a call whose arguments are no object",
+        ),
+    ];
+    for (body, expected) in lies {
+        assert_eq!(why(&say(body)).await, expected, "{body}");
+    }
+    // A program that says that it has finished has finished, whatever it does next.
+    let liar =
+        say("b'e{\"how\":\"finished\",\"left_out\":0}'").replace("time.sleep(60)", "\nwhile True: pass");
+    assert_eq!(run(&engine, &liar).await.unwrap(), finished(""));
+    assert_eq!(limits().output, 1 << 20);
     engine.stop().await;
 }

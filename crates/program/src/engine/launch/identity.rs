@@ -58,7 +58,8 @@ impl Rights {
         let mighty = rustix::process::geteuid().is_root()
             && sets
                 .effective
-                .contains(CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID | CapabilitySet::SETGID);
+                .contains(CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID | CapabilitySet::SETGID)
+            && ["uid_map", "gid_map"].iter().all(|map| knows_nobody(map));
         Ok(if mighty { Self::Root } else { Self::Ordinary })
     }
 
@@ -99,6 +100,17 @@ impl Rights {
         unshare(UnshareFlags::NEWUSER).map_err(|error| no_namespaces("make one", error))?;
         proc.map(NOBODY, NOBODY)
     }
+}
+
+/// Root of a user namespace can only become those whom that namespace knows.
+fn knows_nobody(map: &str) -> bool {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/self/{map}")) else { return false };
+    let mut ranges = text.lines().filter_map(|line| {
+        let mut numbers = line.split_ascii_whitespace().map_while(|number| number.parse::<u64>().ok());
+        let (first, _, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        Some(first..first.saturating_add(count))
+    });
+    ranges.any(|range| range.contains(&u64::from(NOBODY)))
 }
 
 /// The launcher has one thread, so that its thread is the process.

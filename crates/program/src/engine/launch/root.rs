@@ -13,13 +13,16 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_remount, unmount,
 };
 
+use serde_json::{Value, json};
+
 use super::python::Python;
 use crate::engine::layer::Layer;
 use crate::program::Unavailable;
 
 pub(super) const PYTHON: &str = "/python/bin/python3";
-pub(super) const HOME: &str = "/toolyard";
+const HOME: &str = "/toolyard";
 pub(super) const ZYGOTE: &str = "/toolyard/zygote.py";
+const SETTINGS: &str = "/toolyard/settings.json";
 const ZONES: &str = "/usr/share/zoneinfo";
 /// Where shared libraries are, and where the loader looks without being told.
 const NATIVE: &str = "/python/native";
@@ -43,8 +46,6 @@ const SOURCES: [(&str, &str); 9] = [
 pub(super) struct Root {
     /// Where it is seen from: empty, unless the layer was left out.
     base: PathBuf,
-    /// What Python may read.
-    pub(super) readable: Vec<&'static str>,
 }
 
 impl Root {
@@ -57,8 +58,9 @@ fn under(base: &Path, path: &Path) -> PathBuf {
     base.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-pub(super) fn build(python: &Python, without: &[Layer]) -> Result<Root, Unavailable> {
-    built(python, without).map_err(|error| Unavailable {
+/// The settings are put beside the sources of the worker, with what it may read.
+pub(super) fn build(python: &Python, without: &[Layer], settings: Value) -> Result<Root, Unavailable> {
+    built(python, without, settings).map_err(|error| Unavailable {
         reason: format!("the sandbox for programs cannot be built: its root folder: {error}"),
         suggestion: Some(
             "where user namespaces exist but may not mount, a security module forbids it: see the documentation of \
@@ -68,7 +70,7 @@ pub(super) fn build(python: &Python, without: &[Layer]) -> Result<Root, Unavaila
     })
 }
 
-fn built(python: &Python, without: &[Layer]) -> io::Result<Root> {
+fn built(python: &Python, without: &[Layer], mut settings: Value) -> io::Result<Root> {
     // What is mounted from here on is seen by nobody else.
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE).map_err(at("/"))?;
     let place = ["/tmp", "/run", "/mnt", "/var"].into_iter().find(|place| Path::new(place).is_dir());
@@ -87,6 +89,8 @@ fn built(python: &Python, without: &[Layer]) -> io::Result<Root> {
     };
     let maker = Maker { old, base, without };
     let readable = maker.fill(python)?;
+    settings["readable"] = readable.iter().map(|path| json!(under(&maker.base, Path::new(path)))).collect();
+    fs::write(under(&maker.base, Path::new(SETTINGS)), settings.to_string())?;
     if !without.contains(&Layer::Root) {
         unmount("/old", UnmountFlags::DETACH).map_err(at("/old"))?;
         fs::remove_dir("/old")?;
@@ -95,7 +99,7 @@ fn built(python: &Python, without: &[Layer]) -> io::Result<Root> {
         let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
         mount_remount(&maker.base, flags, c"").map_err(at(&maker.base))?;
     }
-    Ok(Root { base: maker.base, readable })
+    Ok(Root { base: maker.base })
 }
 
 struct Maker<'a> {

@@ -81,8 +81,9 @@ def _encoded(question):
         # A lone surrogate, which JSON can escape but UTF-8 cannot say.
         return dumps(question, default=plain, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
+        why = "JSON has no infinity and no not-a-number" if "Out of range" in str(error) else error
         raise ToolError(
-            "the arguments cannot be sent: %s" % error, "invalid_arguments", question.get("tool")
+            "the arguments cannot be sent: %s" % why, "invalid_arguments", question.get("tool")
         ) from None
 
 

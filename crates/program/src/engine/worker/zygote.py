@@ -10,12 +10,14 @@ import select
 import socket
 import sys
 
-SETTINGS = json.loads(sys.argv[1])
-sys.path.insert(0, SETTINGS["home"])
+HOME = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(HOME, "settings.json")) as file:
+    SETTINGS = json.load(file)
+sys.path.insert(0, HOME)
 
 from _program import confine, run  # noqa: E402
 
-sys.path.remove(SETTINGS["home"])
+sys.path.remove(HOME)
 
 CONTROL = 0
 

@@ -1,0 +1,222 @@
+//! Processes: who is killed, who goes on, and that nothing is left over.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toolyard_program::{Asked, AttackOutcome, Ending, Engine, EngineSettings, How, Printed};
+
+use crate::fixture::{engine, program, run};
+
+fn children(pid: u32) -> BTreeSet<u32> {
+    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")) else {
+        return BTreeSet::new();
+    };
+    text.split_ascii_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+fn kill(pid: u32) {
+    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+}
+
+fn lives(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// Waits until something is so, for as long as a busy machine may take.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A program that waits for an answer that never comes.
+fn waiting(engine: &Arc<Engine>) -> tokio::task::JoinHandle<Ending> {
+    let engine = Arc::clone(engine);
+    tokio::spawn(async move {
+        let (asked, mut questions) = mpsc::channel::<Asked>(1);
+        let run =
+            engine.run(program("print('asking')\nawait call_tool('x')"), asked, CancellationToken::new());
+        let kept = async {
+            let asked = questions.recv().await;
+            // Until the program is gone.
+            if let Some(mut asked) = asked {
+                asked.reply.closed().await;
+            }
+        };
+        tokio::join!(run, kept).0.unwrap()
+    })
+}
+
+fn died(why: &str) -> Ending {
+    let printed = Printed { text: "asking\n".into(), left_out: 0 };
+    Ending { printed, how: How::Died { why: why.into() } }
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_hurts_nobody_else() {
+    let engine = engine();
+    engine.ready().await.unwrap();
+    let zygote = engine.process().unwrap();
+    let (first, second) = (waiting(&engine), waiting(&engine));
+    until("two workers", || children(zygote).len() == 2).await;
+    // Each has asked by then.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    kill(*children(zygote).first().unwrap());
+    let ending = tokio::select! {
+        ending = first => ending.unwrap(),
+        ending = second => ending.unwrap(),
+    };
+    assert_eq!(ending, died("its process was killed"));
+    assert_eq!(children(zygote).len(), 1);
+    assert_eq!(run(&engine, "print(2)").await.unwrap().printed.text, "2\n");
+    assert_eq!(engine.process(), Some(zygote));
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn after_the_zygote_was_killed_the_next_program_has_another_one() {
+    let engine = engine();
+    engine.ready().await.unwrap();
+    let zygote = engine.process().unwrap();
+    let flying = waiting(&engine);
+    until("a worker", || !children(zygote).is_empty()).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let worker = *children(zygote).first().unwrap();
+    kill(zygote);
+    assert_eq!(flying.await.unwrap(), died("the Python process of all programs is gone"));
+    assert_eq!(run(&engine, "print(2)").await.unwrap().printed.text, "2\n");
+    assert_ne!(engine.process(), Some(zygote));
+    until("the worker to go", || !lives(worker)).await;
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn dropping_a_run_kills_its_program() {
+    let engine = engine();
+    engine.ready().await.unwrap();
+    let zygote = engine.process().unwrap();
+    let (asked, _nobody) = mpsc::channel(1);
+    let run = engine.run(program("while True: pass"), asked.clone(), CancellationToken::new());
+    assert!(tokio::time::timeout(Duration::from_millis(300), run).await.is_err());
+    until("the worker to go", || children(zygote).is_empty()).await;
+    // Also one that was dropped before it was born.
+    for _ in 0..50 {
+        let run = engine.run(program("while True: pass"), asked.clone(), CancellationToken::new());
+        assert!(tokio::time::timeout(Duration::from_micros(200), run).await.is_err());
+    }
+    until("all workers to go", || children(zygote).is_empty()).await;
+    engine.stop().await;
+    assert!(!lives(zygote));
+}
+
+#[tokio::test]
+async fn when_the_yard_is_killed_nothing_of_it_lives_on() {
+    let mut host = Command::new(env!("CARGO_BIN_EXE_toolyard-sandbox"))
+        .args(["host"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let zygote = {
+        use std::io::{BufRead, BufReader};
+        let mut line = String::new();
+        BufReader::new(host.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        line.trim().parse::<u32>().unwrap()
+    };
+    until("a worker", || !children(zygote).is_empty()).await;
+    let worker = *children(zygote).first().unwrap();
+    let launcher = *children(host.id()).first().unwrap();
+    assert!(lives(worker) && lives(zygote) && lives(launcher));
+    host.kill().unwrap();
+    host.wait().unwrap();
+    until("everything to go", || !lives(worker) && !lives(zygote) && !lives(launcher)).await;
+}
+
+#[tokio::test]
+async fn when_the_launcher_is_killed_python_goes_with_it() {
+    let engine = engine();
+    engine.ready().await.unwrap();
+    let zygote = engine.process().unwrap();
+    let stat = fs::read_to_string(format!("/proc/{zygote}/stat")).unwrap();
+    let launcher: u32 = stat.rsplit(") ").next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    kill(launcher);
+    until("Python to go", || !lives(zygote)).await;
+    assert_eq!(run(&engine, "print(3)").await.unwrap().printed.text, "3\n");
+    engine.stop().await;
+}
+
+fn descriptors(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
+/// In kilobytes.
+fn resident(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn many_programs_leave_nothing_behind() {
+    let rounds = std::env::var("TOOLYARD_PROGRAM_ROUNDS").ok().map_or(200, |rounds| rounds.parse().unwrap());
+    let engine = engine();
+    let codes =
+        ["print(1)", "x = bytearray(10**7)", "1 / 0", "import os; os._exit(3)", "await call_tool('x')"];
+    let one = async |number: usize| {
+        let code = codes[number % codes.len()];
+        let ending = run(&engine, code).await.unwrap();
+        assert_eq!(ending.how == How::Finished, number % codes.len() < 2, "{code}: {ending:?}");
+    };
+    for number in 0..50 {
+        one(number).await;
+    }
+    let (own, zygote) = (std::process::id(), engine.process().unwrap());
+    let now = || (descriptors(own), descriptors(zygote), resident(own), resident(zygote));
+    let before = now();
+    for number in 0..rounds {
+        one(number).await;
+    }
+    until("all workers to go", || children(zygote).is_empty()).await;
+    until("the last descriptor to go", || (now().0, now().1) <= (before.0, before.1)).await;
+    let after = now();
+    eprintln!("{rounds} programs: descriptors and kilobytes, ours and Python's: {before:?}, then {after:?}");
+    assert_eq!(engine.process(), Some(zygote));
+    assert!(after.2 < before.2 + 8192 && after.3 < before.3 + 4096, "{before:?}, then {after:?}");
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn an_ordinary_user_gets_the_same_sandbox() {
+    let me = Command::new("id").arg("-u").output().unwrap().stdout;
+    let folder = std::env::temp_dir().join(format!("toolyard-nobody-{}", std::process::id()));
+    let engine = if me == b"0\n" { as_nobody(&folder) } else { engine() };
+    let attacked = engine.attacks().await.unwrap();
+    let through: Vec<_> = attacked.iter().filter(|attack| attack.outcome != AttackOutcome::Held).collect();
+    assert_eq!(through, Vec::<&toolyard_program::Attacked>::new());
+    assert_eq!(run(&engine, "import os; print(os.getuid())").await.unwrap().printed.text, "1000\n");
+    engine.stop().await;
+    if folder.exists() {
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+/// The launcher in the hands of nobody, who can read neither root's folders nor perhaps the folder it was built in.
+fn as_nobody(folder: &Path) -> Arc<Engine> {
+    fs::create_dir(folder).unwrap();
+    let launcher = folder.join("toolyard-sandbox");
+    fs::copy(env!("CARGO_BIN_EXE_toolyard-sandbox"), &launcher).unwrap();
+    let nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    let words = nobody.map(Into::into).into_iter().chain([launcher.into()]).collect();
+    Engine::new(EngineSettings {
+        launcher: words,
+        python: Some("/usr/bin/python3".into()),
+        without: Vec::new(),
+    })
+}
