@@ -177,21 +177,21 @@ fn for_arch(arch: TargetArch) -> Result<[String; 2], String> {
         always.iter().chain(only).map(|name| json!({ "syscall": name })).collect()
     };
     let mut allowed = more(ALLOWED, ALLOWED_X86_64);
-    let reading = |name: &str, index: u8| json!({ "syscall": name, "args": [argument(index, json!({ "masked_eq": WRITING }), 0)] });
+    let reading = |name: &str, index: u8| json!({ "syscall": name, "args": [argument(index, &json!({ "masked_eq": WRITING }), 0)] });
     allowed.push(reading("openat", 2));
     if x86 {
         allowed.push(reading("open", 1));
     }
     for (name, values) in [("ioctl", &IOCTLS[..]), ("fcntl", &FCNTLS[..])] {
         allowed.extend(
-            values.iter().map(|value| json!({ "syscall": name, "args": [argument(1, json!("eq"), *value)] })),
+            values.iter().map(|value| json!({ "syscall": name, "args": [argument(1, &json!("eq"), *value)] })),
         );
     }
     allowed
-        .extend(PRCTLS.map(|value| json!({ "syscall": "prctl", "args": [argument(0, json!("eq"), value)] })));
+        .extend(PRCTLS.map(|value| json!({ "syscall": "prctl", "args": [argument(0, &json!("eq"), value)] })));
     // One's own limits may be read, not set.
     let (own, unset) =
-        (argument(0, json!("eq"), 0), json!({ "index": 2, "type": "qword", "op": "eq", "val": 0 }));
+        (argument(0, &json!("eq"), 0), json!({ "index": 2, "type": "qword", "op": "eq", "val": 0 }));
     allowed.push(json!({ "syscall": "prlimit64", "args": [own, unset] }));
     let deadly = more(DEADLY, DEADLY_X86_64);
     let source = json!({
@@ -205,7 +205,7 @@ fn for_arch(arch: TargetArch) -> Result<[String; 2], String> {
     Ok([take("deadly"), take("allowed")])
 }
 
-fn argument(index: u8, op: Value, value: u64) -> Value {
+fn argument(index: u8, op: &Value, value: u64) -> Value {
     json!({ "index": index, "type": "dword", "op": op, "val": value })
 }
 

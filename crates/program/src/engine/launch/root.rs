@@ -79,7 +79,7 @@ fn built(python: &Python, without: &[Layer], mut settings: Value) -> io::Result<
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("program", place, "tmpfs", flags, mode).map_err(at(place))?;
     let (old, base) = if without.contains(&Layer::Root) {
-        (PathBuf::new().join("/"), place.to_owned())
+        (PathBuf::from("/"), place.to_owned())
     } else {
         // The old root is kept until everything was taken from it, also what the new one would hide.
         fs::create_dir(place.join("old"))?;
