@@ -184,11 +184,14 @@ fn for_arch(arch: TargetArch) -> Result<[String; 2], String> {
     }
     for (name, values) in [("ioctl", &IOCTLS[..]), ("fcntl", &FCNTLS[..])] {
         allowed.extend(
-            values.iter().map(|value| json!({ "syscall": name, "args": [argument(1, &json!("eq"), *value)] })),
+            values
+                .iter()
+                .map(|value| json!({ "syscall": name, "args": [argument(1, &json!("eq"), *value)] })),
         );
     }
-    allowed
-        .extend(PRCTLS.map(|value| json!({ "syscall": "prctl", "args": [argument(0, &json!("eq"), value)] })));
+    allowed.extend(
+        PRCTLS.map(|value| json!({ "syscall": "prctl", "args": [argument(0, &json!("eq"), value)] })),
+    );
     // One's own limits may be read, not set.
     let (own, unset) =
         (argument(0, &json!("eq"), 0), json!({ "index": 2, "type": "qword", "op": "eq", "val": 0 }));
