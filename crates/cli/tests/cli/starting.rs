@@ -117,3 +117,10 @@ async fn arguments_that_make_no_sense_are_refused() {
         assert!(said.contains("--help"), "{arguments:?}: {said}");
     }
 }
+
+#[tokio::test]
+async fn the_sandbox_of_programs_cannot_be_weakened() {
+    let (code, said) = run(&["sandbox", "--without", "seccomp"]).await;
+    assert_eq!(code, Some(2));
+    assert!(said.contains("unexpected argument '--without' found"), "{said}");
+}

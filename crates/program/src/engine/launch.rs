@@ -119,13 +119,15 @@ fn build(launch: &Launch, without: &[Layer], control: BorrowedFd<'static>) -> Re
     });
     let (stdin, stdout, stderr) = streams.map_err(|error| failed("pass the descriptors on", &error))?;
     command.stdin(stdin).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
-    let child = command.spawn().map_err(|error| Unavailable {
+    let mut child = command.spawn().map_err(|error| Unavailable {
         reason: format!("cannot start {} in the sandbox: {error}", python.executable.display()),
         suggestion: Some("check that its files can be read and executed by everybody on this machine".into()),
     })?;
     let born = json!({ "born": { "pid": child.id() } }).to_string();
-    rustix::io::write(control, born.as_bytes())
-        .map_err(|error| failed("say that Python runs", &error.into()))?;
+    if let Err(error) = rustix::io::write(control, born.as_bytes()) {
+        let _ = child.kill();
+        return Err(failed("say that Python runs", &error.into()));
+    }
     wait(child, control)
 }
 
