@@ -8,6 +8,7 @@ mod cli {
     mod hooks;
     mod keeping;
     mod load;
+    mod openapi;
     mod programs;
     mod rest;
     mod starting;
