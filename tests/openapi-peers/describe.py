@@ -3,6 +3,7 @@ only as much of OpenAPI as the documents of the peers use. Also makes up argumen
 
 import base64
 import json
+import re
 from urllib.parse import quote
 
 
@@ -30,7 +31,7 @@ def made_up(schema, root, name=""):
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) else kind
     if kind == "integer":
-        return max(1, schema.get("minimum", 1))
+        return 200 if name == "code" else max(1, schema.get("minimum", 1))
     if kind == "number":
         return 1
     if kind == "boolean":
@@ -39,12 +40,14 @@ def made_up(schema, root, name=""):
         items = schema.get("items", {})
         return [made_up(items, root, name), made_up(items, root, name)]
     if kind == "object":
-        return {key: made_up(value, root, key) for key, value in schema.get("properties", {}).items()}
+        properties = schema.get("properties", {"free": {"type": "string"}})
+        return {key: made_up(value, root, key) for key, value in properties.items()}
     if schema.get("contentEncoding") == "base64" or schema.get("format") in ("binary", "byte"):
         return base64.b64encode(b"bytes").decode()
     if schema.get("format") == "date-time":
         return "2026-01-02T03:04:05Z"
-    return "200" if name == "codes" else "a b/ü&=+"
+    # Headers are best left to ASCII.
+    return {"codes": "200", "code": "200"}.get(name, "a b/&=+" if name.startswith("If-") else "a b/ü&=+")
 
 
 def text(value):
@@ -66,6 +69,8 @@ def parameters(document, path, operation):
 def joined(parameter, value):
     """The pairs of a query: style form."""
     name = encoded(parameter["name"])
+    if isinstance(value, dict):
+        return [f"{encoded(key)}={encoded(below)}" for key, below in value.items()]
     if not isinstance(value, list):
         return [f"{name}={encoded(value)}"]
     exploded = parameter.get("explode", True) if "schema" in parameter else parameter.get("collectionFormat") == "multi"
@@ -92,6 +97,9 @@ def described(document, method, path, arguments):
             headers[name.lower()] = text(value)
         elif place == "formData":
             form[name] = value
+    # What stands in a path and is described nowhere is a text.
+    for name in re.findall(r"{(.*?)}", target):
+        target = target.replace("{%s}" % name, encoded(left.pop(name)))
     body = b""
     content = plain(document, operation.get("requestBody", {})).get("content", {})
     if form:

@@ -19,7 +19,8 @@ class Recorder:
 
             def handle_any(self):
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
-                headers = [(name.lower(), value) for name, value in self.headers.items()]
+                text_of = lambda value: value.encode("latin-1").decode("utf-8", "replace")
+                headers = [(name.lower(), text_of(value)) for name, value in self.headers.items()]
                 with recorder.lock:
                     recorder.seen.append({"method": self.command, "target": self.path, "headers": headers, "body": body})
                 connection = http.client.HTTPConnection("127.0.0.1", recorder.target, timeout=30)

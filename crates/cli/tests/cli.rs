@@ -10,6 +10,7 @@ mod cli {
     mod interrupting;
     mod keeping;
     mod load;
+    mod openapi;
     mod programs;
     mod rest;
     mod starting;

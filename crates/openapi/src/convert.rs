@@ -107,7 +107,7 @@ pub fn convert(document: &Document, settings: &ConvertSettings) -> Conversion {
     let mut schemas = Schemas::new(document);
     let empty = Map::new();
     let root = document.value().as_object().unwrap_or(&empty);
-    let schemes = schemas.schemes(root);
+    let schemes = schemas.schemes();
     let sources = schemas.sources();
     let named: Vec<Named<'_>> = sources
         .iter()

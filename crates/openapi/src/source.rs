@@ -203,3 +203,6 @@ impl Drop for OpenApi {
         self.stop.cancel();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,7 @@ mod expanding;
 mod forms;
 mod hooks;
 mod mistakes;
+mod openapi;
 mod own;
 mod precedence;
 mod programs;

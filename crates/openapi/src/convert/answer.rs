@@ -74,7 +74,7 @@ impl<'d> Schemas<'d> {
         let mut whole = Members::new();
         whole.insert("$schema".to_owned(), Value::from(super::DRAFT));
         whole.insert("type".to_owned(), Value::from("object"));
-        root.remove("type");
+        root.shift_remove("type");
         whole.append(&mut root);
         Some(Answer { root: whole, needs, wrapped })
     }
@@ -97,7 +97,7 @@ impl<'d> Schemas<'d> {
                 && matches!(root.get("type").and_then(Value::as_str), None | Some("object"))
                 && !root.get("type").is_some_and(Value::is_array)
             {
-                if let Some(reference) = root.remove("$ref") {
+                if let Some(reference) = root.shift_remove("$ref") {
                     root.insert("allOf".to_owned(), json!([{"$ref": reference}]));
                 }
                 return Some((root, false));

@@ -398,16 +398,17 @@ fn text_schema(media_type: &str) -> Value {
     json!({"type": "string", "contentMediaType": media_type})
 }
 
+/// `format`, which is a hint: `contentEncoding` is checked by some, and would refuse a data: URI.
 fn bytes_schema() -> Value {
-    json!({"type": "string", "contentEncoding": "base64", "description": "The bytes, as base64 or as a data: URI."})
+    json!({"type": "string", "format": "byte", "description": "The bytes, as base64 or as a data: URI."})
 }
 
 /// A file of a form: its bytes, or those with a name and a type.
 fn file_schema(source: &Value) -> Value {
     let one = json!({"anyOf": [
-        {"type": "string", "contentEncoding": "base64"},
+        {"type": "string", "format": "byte"},
         {"type": "object", "properties": {
-            "data": {"type": "string", "contentEncoding": "base64"},
+            "data": {"type": "string", "format": "byte"},
             "filename": {"type": "string"},
             "content_type": {"type": "string"}
         }, "required": ["data"], "additionalProperties": false}

@@ -32,6 +32,17 @@ pub(super) fn words(source: &Members, remarks: &[String], out: &mut Members) {
     }
 }
 
+/// Levels of a default, an example or a choice.
+pub(super) const DEEPEST_DATA: usize = 16;
+
+pub(super) fn is_shallow(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(values) => levels > 0 && values.iter().all(|value| is_shallow(value, levels - 1)),
+        Value::Object(members) => levels > 0 && members.values().all(|value| is_shallow(value, levels - 1)),
+        _ => true,
+    }
+}
+
 /// A text of at most so many characters, with a mark where it was cut.
 pub(super) fn cut(text: &str, most: usize) -> String {
     if text.chars().nth(most).is_none() {
@@ -59,7 +70,7 @@ pub(super) fn hints(source: &Members, at: &At<'_>, report: &mut Report<'_>, out:
             out.insert(key.to_owned(), Value::String(text.clone()));
         }
     }
-    if let Some(value) = source.get("default") {
+    if let Some(value) = source.get("default").filter(|value| is_shallow(value, DEEPEST_DATA)) {
         out.insert("default".to_owned(), value.clone());
     }
     examples(source, out);
@@ -79,8 +90,10 @@ pub(super) fn examples(source: &Members, out: &mut Members) {
         (_, Some(example)) => vec![example.clone()],
         _ => return,
     };
-    let examples: Vec<Value> =
-        examples.into_iter().filter(|example| example.to_string().len() <= 1_000).collect();
+    let examples: Vec<Value> = examples
+        .into_iter()
+        .filter(|example| is_shallow(example, DEEPEST_DATA) && example.to_string().len() <= 1_000)
+        .collect();
     if !examples.is_empty() {
         out.insert("examples".to_owned(), Value::Array(examples.into_iter().take(3).collect()));
     }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::keywords::{DEEPEST_DATA, is_shallow};
 use super::spot::{At, Report};
 
 const KINDS: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
@@ -109,6 +110,9 @@ pub(super) fn choices(
 ) {
     match source.get("enum") {
         None => {}
+        Some(choices) if !is_shallow(choices, DEEPEST_DATA) => {
+            report.warn(&at.key("enum"), "too-deep", "the values are nested too deeply; they were left out");
+        }
         Some(Value::Array(values)) if !values.is_empty() => {
             let mut meant: Vec<Value> = Vec::with_capacity(values.len());
             let mut seen = std::collections::HashSet::new();
@@ -131,7 +135,7 @@ pub(super) fn choices(
             report.warn(&at.key("enum"), "wrong-type", message);
         }
     }
-    if let Some(value) = source.get("const") {
+    if let Some(value) = source.get("const").filter(|value| is_shallow(value, DEEPEST_DATA)) {
         let value = fitting(value, kinds, &at.key("const"), report);
         if kinds.nullable && !value.is_null() {
             out.entry("enum").or_insert_with(|| Value::Array(vec![value, Value::Null]));

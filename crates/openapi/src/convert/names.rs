@@ -164,7 +164,7 @@ mod tests {
         ];
         assert_eq!(
             names(&operations),
-            ["user", "user_post_user", "user_post_admin_by_id", "user_post_65bf15fe", "user_post"]
+            ["user", "user_post_user", "user_post_admin_by_id", "user_post_d3e0b709", "user_post"]
         );
     }
 

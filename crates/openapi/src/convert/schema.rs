@@ -18,6 +18,10 @@ pub(super) enum Direction {
     Output = 1,
 }
 
+/// Steps into one schema before it is cut: many readers of JSON, ours included, refuse more than 128 levels, and nullable
+/// compositions take twice as many as they had.
+const DEEPEST: usize = 44;
+
 /// Converts schemas of one document.
 #[derive(Debug)]
 pub(super) struct Schemas<'d> {
@@ -56,6 +60,14 @@ impl<'d> Schemas<'d> {
     }
 
     pub(super) fn schema(&mut self, value: &Value, at: &At<'_>, direction: Direction) -> Value {
+        if at.depth > DEEPEST {
+            self.report.warn(
+                at,
+                "too-deep",
+                "this is nested too deeply for most readers; it allows anything",
+            );
+            return json!({});
+        }
         match value {
             Value::Bool(true) => json!({}),
             Value::Bool(false) => json!({"not": {}}),

@@ -33,11 +33,10 @@ impl Schemas<'_> {
                 return found;
             }
         }
-        let [_, _, (root, at)] = owners;
+        let [_, _, (root, _)] = owners;
         if root.contains_key("swagger") {
             return swagger_servers(root);
         }
-        let _ = at;
         vec![plain("/")]
     }
 
@@ -124,36 +123,20 @@ impl Schemas<'_> {
     }
 
     /// The document's security schemes.
-    pub(super) fn schemes(&mut self, root: &Members) -> Vec<Scheme> {
-        let at = At::new(0, "");
-        let components = at.key("components");
-        let (described, here) = match root.get("securityDefinitions") {
-            Some(described) => (Some(described), at.key("securityDefinitions")),
-            None => {
-                let described =
-                    root.get("components").and_then(|components| components.get("securitySchemes"));
-                (described, components.key("securitySchemes"))
-            }
-        };
-        let Some(Value::Object(described)) = described else { return Vec::new() };
+    pub(super) fn schemes(&mut self) -> Vec<Scheme> {
+        let document = self.document;
+        let places = ["/securityDefinitions", "/components/securitySchemes"];
+        let found =
+            places.iter().find_map(|place| Some((*place, document.value().pointer(place)?.as_object()?)));
+        let Some((place, described)) = found else { return Vec::new() };
+        let here = At::new(0, place);
         let mut schemes = Vec::new();
         for (name, value) in described {
-            let document = self.document;
             let at = here.key(name);
-            let value = document.value().pointer(&at.pointer()).unwrap_or(value);
-            let pointer = at.pointer();
-            let at = At::new(0, &pointer);
-            let Some(value) = document.value().pointer(&pointer).or(Some(value)).cloned() else { continue };
-            let resolved = match value.get("$ref") {
-                Some(_) => match document.value().pointer(&pointer) {
-                    Some(value) => follow(document, &mut self.report, value, &at, "a security scheme")
-                        .map(|found| Value::Object(found.members.clone())),
-                    None => None,
-                },
-                None => Some(value),
+            let Some(found) = follow(document, &mut self.report, value, &at, "a security scheme") else {
+                continue;
             };
-            let Some(scheme) = resolved else { continue };
-            let kind = self.scheme(&scheme, &at);
+            let kind = self.scheme(&Value::Object(found.members.clone()), &at);
             schemes.push(Scheme { name: name.clone(), kind });
         }
         schemes

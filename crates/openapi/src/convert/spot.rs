@@ -11,6 +11,8 @@ use crate::operation::{Diagnostic, Severity};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At<'a> {
     pub(super) part: usize,
+    /// Steps from where this way began.
+    pub(super) depth: usize,
     step: Step<'a>,
 }
 
@@ -23,7 +25,7 @@ enum Step<'a> {
 
 impl<'a> At<'a> {
     pub(super) fn new(part: usize, pointer: &'a str) -> Self {
-        Self { part, step: Step::From(pointer) }
+        Self { part, depth: 0, step: Step::From(pointer) }
     }
 
     pub(super) fn of(target: &'a Target) -> Self {
@@ -31,11 +33,11 @@ impl<'a> At<'a> {
     }
 
     pub(super) fn key(&'a self, key: &'a str) -> Self {
-        Self { part: self.part, step: Step::Key(self, key) }
+        Self { part: self.part, depth: self.depth + 1, step: Step::Key(self, key) }
     }
 
     pub(super) fn index(&'a self, index: usize) -> Self {
-        Self { part: self.part, step: Step::Index(self, index) }
+        Self { part: self.part, depth: self.depth + 1, step: Step::Index(self, index) }
     }
 
     pub(super) fn pointer(&self) -> String {

@@ -153,7 +153,16 @@ impl<'d> Schemas<'d> {
         }
         let (schema, writing) = self.written(parameter, place);
         let required = place == Place::Path || parameter.members.get("required") == Some(&Value::Bool(true));
-        let schema = dressed(schema, parameter.members);
+        let mut schema = dressed(schema, parameter.members);
+        // Without it the path would be another one, so an empty text is refused; the schema says so.
+        if let Value::Object(members) = &mut schema
+            && place == Place::Path
+            && members.get("type").is_some_and(|kind| kind == "string")
+            && !members.contains_key("enum")
+            && members.get("minLength").is_none_or(|least| *least == 0)
+        {
+            members.insert("minLength".to_owned(), Value::from(1));
+        }
         properties.push(Property {
             wanted: property_name(name),
             place,

@@ -1,0 +1,298 @@
+//! A document in a yard: read, called, changed, broken and mended.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use toolyard_hub::{
+    Event, Kind, Permissions, Principal, Request, Source, SourceName, State, View, What, Yard, YardSettings,
+};
+
+use super::OpenApi;
+use crate::clients::Http;
+use crate::document::Location;
+use crate::fake::{Fake, Reply, answer, json};
+use crate::settings::DocumentSettings;
+
+/// A folder that is gone when the test is.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("toolyard-openapi-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A document with these operationIds, each a GET at its own path.
+fn document(ids: &[&str]) -> String {
+    let paths: Vec<String> = ids
+        .iter()
+        .map(|id| format!(r#""/{id}":{{"get":{{"operationId":"{id}","responses":{{}}}}}}"#))
+        .collect();
+    format!(r#"{{"openapi":"3.1.0","info":{{"title":"T","version":"1"}},"paths":{{{}}}}}"#, paths.join(","))
+}
+
+fn settings(location: Location) -> DocumentSettings {
+    DocumentSettings::new(SourceName::new("made"), location)
+}
+
+struct Stage {
+    yard: Arc<Yard>,
+    source: Arc<OpenApi>,
+}
+
+impl Stage {
+    async fn of(settings: DocumentSettings) -> Self {
+        let yard = Yard::new(YardSettings::default());
+        let source = OpenApi::start(settings, Http::new().unwrap());
+        yard.add(Arc::clone(&source) as Arc<dyn Source>);
+        yard.settle(Duration::from_secs(10)).await;
+        Self { yard, source }
+    }
+
+    fn tools(&self) -> Vec<String> {
+        self.yard.catalog().tools().iter().map(|tool| tool.raw_name.clone()).collect()
+    }
+
+    async fn until(&self, what: &str, fits: impl Fn(&Self) -> bool) {
+        let waiting = async {
+            while !fits(self) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(Duration::from_secs(15), waiting)
+            .await
+            .unwrap_or_else(|_| panic!("{what}: {:?}", self.source.status()));
+    }
+
+    async fn call(&self, name: &str) -> Result<String, toolyard_hub::Error> {
+        let what = What::Tool { name: name.to_owned(), arguments: None };
+        let outcome = self.yard.call(Request::new(what, Principal::owner())).await?;
+        Ok(outcome.body.get().to_owned())
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_served_and_followed() {
+    let fake = Fake::start(|_, seen| json(&format!(r#"{{"saw":"{}"}}"#, seen.line))).await;
+    let folder = Folder::new();
+    let path = folder.write("a.json", &document(&["one", "two"]));
+    let stage =
+        Stage::of(DocumentSettings { base_url: Some(fake.url()), ..settings(Location::File(path)) }).await;
+    assert_eq!(stage.tools(), ["one", "two"]);
+    assert_eq!(stage.source.status().state, State::Ready);
+    assert_eq!(stage.source.status().transport, Some("openapi"));
+    assert!(
+        stage.call("mcp__made__one").await.unwrap().contains(r#""structuredContent":{"saw":"GET /one"}"#)
+    );
+
+    let mut changes = stage.yard.events().changes();
+    folder.write("a.json", &document(&["one", "three"]));
+    stage.until("the new version", |stage| stage.tools() == ["one", "three"]).await;
+    let told = async {
+        while let Ok(event) = changes.recv().await {
+            if matches!(&*event, Event::Changed(change) if change.tools) {
+                return;
+            }
+        }
+    };
+    timeout(Duration::from_secs(5), told).await.unwrap();
+    assert_eq!(stage.call("mcp__made__two").await.unwrap_err().kind(), Kind::UnknownTool);
+    stage.source.stop().await;
+}
+
+#[tokio::test]
+async fn a_broken_version_changes_nothing_but_the_warnings() {
+    let folder = Folder::new();
+    let path = folder.write("a.json", &document(&["one"]));
+    let stage = Stage::of(settings(Location::File(path))).await;
+    folder.write("a.json", "{ this is no document");
+    stage
+        .until("the warning", |stage| {
+            stage
+                .source
+                .status()
+                .warnings
+                .iter()
+                .any(|warning| warning.starts_with("an older version is served"))
+        })
+        .await;
+    assert_eq!(stage.tools(), ["one"]);
+    assert_eq!(stage.source.status().state, State::Ready);
+    folder.write("a.json", &document(&["one", "two"]));
+    stage.until("the mended version", |stage| stage.tools() == ["one", "two"]).await;
+    assert!(!stage.source.status().warnings.iter().any(|warning| warning.starts_with("an older version")));
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_there_yet_is_waited_for() {
+    let folder = Folder::new();
+    let stage = Stage::of(settings(Location::File(folder.0.join("a.json")))).await;
+    let status = stage.source.status();
+    assert_eq!(status.state, State::BackingOff);
+    assert!(status.reason.unwrap().contains("a.json"));
+    folder.write("a.json", &document(&["one"]));
+    stage.until("the file", |stage| stage.tools() == ["one"]).await;
+}
+
+#[tokio::test]
+async fn a_change_of_a_file_that_the_document_names_is_one_of_the_document() {
+    let folder = Folder::new();
+    let main = r##"{"openapi":"3.1.0","info":{"title":"T","version":"1"},"paths":{"/a":{"get":{"operationId":"a",
+        "parameters":[{"name":"q","in":"query","schema":{"$ref":"other.json#/S"}}],"responses":{}}}}}"##;
+    folder.write("other.json", r#"{"S":{"type":"string"}}"#);
+    let stage = Stage::of(settings(Location::File(folder.write("a.json", main)))).await;
+    let schema = |stage: &Stage| stage.yard.catalog().tools()[0].input_schema.get().to_owned();
+    assert!(schema(&stage).contains(r#""S":{"type":"string"}"#), "{}", schema(&stage));
+    folder.write("other.json", r#"{"S":{"type":"integer"}}"#);
+    stage.until("the other type", |stage| schema(stage).contains(r#""S":{"type":"integer"}"#)).await;
+}
+
+#[tokio::test]
+async fn a_document_at_an_address_is_asked_for_again_and_its_server_is_where_it_came_from() {
+    let version = Arc::new(AtomicUsize::new(0));
+    let now = Arc::clone(&version);
+    let fake = Fake::start(move |_, seen| {
+        let version = now.load(Ordering::Relaxed);
+        let etag = format!("\"v{version}\"");
+        match seen.line.as_str() {
+            "GET /api/openapi.json" if seen.header("if-none-match") == Some(&etag) => {
+                answer("304 Not Modified", "", "")
+            }
+            "GET /api/openapi.json" => {
+                let ids = ["one", "two", "three"];
+                answer("200 OK", &format!("etag: {etag}\r\n"), document(&ids[..=version]))
+            }
+            _ => json(r#"{"ok":1}"#),
+        }
+    })
+    .await;
+    let location = Location::Url(format!("{}/api/openapi.json", fake.url()));
+    let stage =
+        Stage::of(DocumentSettings { reload_every: Duration::from_millis(50), ..settings(location) }).await;
+    assert_eq!(stage.tools(), ["one"]);
+    // No server is named: that is the root of where the document came from, private as it is.
+    stage.call("mcp__made__one").await.unwrap();
+    assert!(fake.lines().contains(&"GET /one".to_owned()));
+    let asked = || fake.seen().iter().filter(|seen| seen.header("if-none-match").is_some()).count();
+    stage.until("being asked whether it is the same", |_| asked() > 2).await;
+    version.store(1, Ordering::Relaxed);
+    stage.until("the new version", |stage| stage.tools() == ["one", "two"]).await;
+}
+
+#[tokio::test]
+async fn an_address_that_fails_is_tried_again_and_says_why() {
+    let good = Arc::new(AtomicUsize::new(0));
+    let now = Arc::clone(&good);
+    let fake = Fake::start(move |_, _| match now.load(Ordering::Relaxed) {
+        0 => answer("500 Oops", "", "s3cret"),
+        1 => answer("200 OK", "", document(&["one"])),
+        _ => Reply::Silence,
+    })
+    .await;
+    let location = Location::Url(format!("{}/openapi.json?key=s3cret", fake.url()));
+    let slow = Duration::from_millis(500);
+    let stage =
+        Stage::of(DocumentSettings { start_time: slow, reload_every: slow, ..settings(location) }).await;
+    let status = stage.source.status();
+    assert_eq!((status.state, status.retry_at.is_some()), (State::BackingOff, true));
+    assert_eq!(status.reason, Some(format!("{} answered 500", fake.url())));
+    let refused = stage.call("mcp__made__one").await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::UnknownTool);
+    good.store(1, Ordering::Relaxed);
+    stage.until("being served", |stage| stage.tools() == ["one"]).await;
+    good.store(2, Ordering::Relaxed);
+    stage
+        .until("the warning", |stage| {
+            stage.source.status().warnings.iter().any(|warning| warning.contains("did not come within"))
+        })
+        .await;
+    assert_eq!(stage.tools(), ["one"]);
+}
+
+#[tokio::test]
+async fn a_call_in_flight_keeps_the_version_that_it_began_with() {
+    let fake = Fake::start(|_, seen| if seen.line == "GET /one" { Reply::Silence } else { json("{}") }).await;
+    let folder = Folder::new();
+    let path = folder.write("a.json", &document(&["one"]));
+    let base = DocumentSettings {
+        base_url: Some(fake.url()),
+        call_time: Duration::from_secs(3),
+        ..settings(Location::File(path))
+    };
+    let stage = Arc::new(Stage::of(base).await);
+    let calling = tokio::spawn({
+        let stage = Arc::clone(&stage);
+        async move { stage.call("mcp__made__one").await }
+    });
+    stage.until("the call", |_| fake.lines() == ["GET /one"]).await;
+    folder.write("a.json", &document(&["other"]));
+    stage.until("the new version", |stage| stage.tools() == ["other"]).await;
+    assert!(!calling.is_finished());
+    assert_eq!(calling.await.unwrap().unwrap_err().kind(), Kind::TimedOut);
+}
+
+#[tokio::test]
+async fn tools_can_be_left_out_hidden_and_kept_for_those_who_may() {
+    let folder = Folder::new();
+    let path = folder.write("a.json", &document(&["get_a", "get_b", "drop_c"]));
+    let stage = Stage::of(DocumentSettings {
+        enabled_tools: Some(vec!["get_*".to_owned(), "drop_*".to_owned()]),
+        disabled_tools: vec!["*_b".to_owned()],
+        permissions: vec!["read".to_owned()],
+        tool_permissions: [("drop_*".to_owned(), vec!["admin".to_owned()])].into(),
+        ..settings(Location::File(path))
+    })
+    .await;
+    assert_eq!(stage.tools(), ["get_a", "drop_c"]);
+    let reader = Principal::new("reader", Permissions::Only(["read".to_owned()].into()));
+    let seen: Vec<String> =
+        View::new(stage.yard.catalog(), reader).tools().map(|tool| tool.raw_name.clone()).collect();
+    assert_eq!(seen, ["get_a"]);
+}
+
+#[tokio::test]
+async fn what_a_person_should_know_is_among_the_warnings() {
+    let folder = Folder::new();
+    let text = r#"{"openapi":"3.0.3","info":{"title":"T","version":"1"},"servers":[{"url":"http://169.254.169.254/latest"}],
+        "paths":{"/a":{"get":{"operationId":"a","responses":{}}}}}"#;
+    let mut settings = settings(Location::File(folder.write("a.json", text)));
+    let token = crate::settings::Credential::Token(toolyard_hub::Secret::new("t"));
+    settings.auth.schemes.insert("nobody".to_owned(), token);
+    let stage = Stage::of(settings).await;
+    assert_eq!(
+        stage.source.status().warnings,
+        [
+            "auth.nobody is of no use: the security schemes of the document are none",
+            "some tools cannot be called: the document names http://169.254.169.254, which is this machine, a private network or the like",
+        ]
+    );
+    assert_eq!(stage.call("mcp__made__a").await.unwrap_err().kind(), Kind::CannotConnect);
+}
+
+#[tokio::test]
+async fn a_document_that_is_switched_off_is_not_read() {
+    let off = DocumentSettings { enabled: false, ..settings(Location::File("/nowhere/a.json".into())) };
+    let stage = Stage::of(off).await;
+    assert_eq!((stage.source.status().state, stage.tools().len()), (State::Disabled, 0));
+    stage.source.stop().await;
+}
