@@ -8,6 +8,10 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::config::Given;
 
+mod ui;
+
+pub(crate) use ui::UiArgs;
+
 /// Find, test, call, serve and script MCP tools.
 #[derive(Debug, Parser)]
 #[command(version, about, propagate_version = true, max_term_width = 110, after_help = EXAMPLES)]
@@ -34,6 +38,8 @@ pub(crate) enum Verb {
     Serve(ServeArgs),
     /// Serve the yard to the client that started this process, over standard input and output.
     Stdio(StdioArgs),
+    /// Look at servers, call their tools and see the results, in the terminal.
+    Ui(UiArgs),
     /// Log in to a server that wants to know who you are, in a browser.
     Login(LoginArgs),
     /// Forget what a login to a server has brought.
@@ -254,7 +260,7 @@ mod tests {
         let mut command = Args::command().term_width(100);
         command.build();
         let mut text = command.render_long_help().to_string();
-        for verb in ["serve", "stdio", "login", "logout"] {
+        for verb in ["serve", "stdio", "ui", "login", "logout"] {
             text.push_str("\n----\n");
             text.push_str(&command.find_subcommand_mut(verb).unwrap().render_long_help().to_string());
         }

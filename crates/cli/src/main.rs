@@ -18,6 +18,7 @@ mod shared;
 mod signals;
 mod stdio;
 mod token;
+mod ui;
 mod yard;
 
 use std::process::ExitCode;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
     match args.verb {
         Verb::Serve(verb) => run(args.log.as_deref(), serve::run(verb)),
         Verb::Stdio(verb) => run(args.log.as_deref(), stdio::run(verb)),
+        Verb::Ui(verb) => run(args.log.as_deref(), ui::run(verb)),
         Verb::Login(verb) => run(args.log.as_deref(), login::log_in(verb)),
         Verb::Logout(verb) => run(args.log.as_deref(), login::log_out(verb)),
         Verb::Token(TokenVerb::New(verb)) => run(args.log.as_deref(), async { token::run(verb) }),
