@@ -106,7 +106,7 @@ impl Yard {
             if deadline.remaining().is_zero() {
                 return Err(too_slow(&subject));
             }
-            call.client = call.client.while_asking(deadline.clone(), slot);
+            call.client = call.client.of_call(request.id, deadline.clone(), slot, self.shared_events());
             if let Some(hooks) = &mut hooks
                 && let Some(changed) = guarded(&subject, &name, hooks.before(largest)).await.flatten()?
                 && let Target::Tool { arguments, .. } = &mut call.target

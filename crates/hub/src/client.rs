@@ -9,6 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::deadline::Deadline;
 use crate::error::{Error, Kind};
+use crate::events::{Event, Events};
+use crate::execution::ExecutionId;
 use crate::json::Raw;
 use crate::slot::Slot;
 
@@ -28,6 +30,9 @@ struct Held {
     deadline: Deadline,
     slot: Slot,
     outer: Option<Arc<Held>>,
+    /// Which call it is, and where watchers hear of its progress.
+    id: ExecutionId,
+    events: Arc<Events>,
 }
 
 #[derive(Debug)]
@@ -138,6 +143,9 @@ impl Client {
         let mut last = self.way.last_progress.lock().unwrap_or_else(PoisonError::into_inner);
         if progress.progress.is_finite() && progress.progress > *last {
             *last = progress.progress;
+            if let Some(held) = &self.held {
+                held.events.tell_call(|| Event::CallProgress { id: held.id, progress: progress.clone() });
+            }
             self.offer(Update::Progress(progress));
         }
     }
@@ -180,9 +188,16 @@ impl Client {
         answers
     }
 
-    /// The same way back for one call, whose clock and place are handed back while a question of it is open.
-    pub(crate) fn while_asking(&self, deadline: Deadline, slot: Slot) -> Self {
-        let held = Held { deadline, slot, outer: self.held.clone() };
+    /// The same way back for one call, whose clock and place are handed back while a question of it is open, and of whose
+    /// progress watchers hear.
+    pub(crate) fn of_call(
+        &self,
+        id: ExecutionId,
+        deadline: Deadline,
+        slot: Slot,
+        events: Arc<Events>,
+    ) -> Self {
+        let held = Held { deadline, slot, outer: self.held.clone(), id, events };
         Self { way: Arc::clone(&self.way), held: Some(Arc::new(held)) }
     }
 

@@ -6,12 +6,15 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::broadcast;
 
+use crate::client::Progress;
 use crate::error::Kind;
 use crate::execution::ExecutionId;
 use crate::name::SourceName;
-use crate::request::Thing;
+use crate::request::{FrontName, Thing};
 
 const KEPT: usize = 1024;
+/// Lines of standard error have a stream of their own: a server that babbles must not push anything else out.
+const LINES_KEPT: usize = 256;
 
 #[derive(Debug, Clone)]
 pub enum Event {
@@ -26,7 +29,13 @@ pub enum Event {
         principal: String,
         session_id: Option<Arc<str>>,
         user_id: Option<Arc<str>>,
+        /// By which front it came in, where the front said so.
+        front: Option<FrontName>,
         at: SystemTime,
+    },
+    CallProgress {
+        id: ExecutionId,
+        progress: Progress,
     },
     CallEnded {
         id: ExecutionId,
@@ -47,7 +56,7 @@ pub enum Event {
         source: SourceName,
         uri: String,
     },
-    /// How a source is doing is not what it was.
+    /// How a source is doing is not what it was; also one that was taken in, or that is gone.
     StatusChanged {
         source: SourceName,
     },
@@ -90,17 +99,30 @@ impl Change {
     }
 }
 
+/// A line that the process of a source wrote to standard error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StderrLine {
+    pub source: SourceName,
+    pub at: SystemTime,
+    pub line: String,
+}
+
 /// The stream that watchers read.
 #[derive(Debug)]
 pub struct Events {
     all: broadcast::Sender<Arc<Event>>,
     /// Everything but calls: whoever only wants to know what changed is not woken by each of them.
     changes: broadcast::Sender<Arc<Event>>,
+    stderr: broadcast::Sender<Arc<StderrLine>>,
 }
 
 impl Default for Events {
     fn default() -> Self {
-        Self { all: broadcast::channel(KEPT).0, changes: broadcast::channel(KEPT).0 }
+        Self {
+            all: broadcast::channel(KEPT).0,
+            changes: broadcast::channel(KEPT).0,
+            stderr: broadcast::channel(LINES_KEPT).0,
+        }
     }
 }
 
@@ -112,6 +134,17 @@ impl Events {
     /// What changes, without the calls.
     pub fn changes(&self) -> broadcast::Receiver<Arc<Event>> {
         self.changes.subscribe()
+    }
+
+    /// What the processes of sources write to standard error.
+    pub fn stderr(&self) -> broadcast::Receiver<Arc<StderrLine>> {
+        self.stderr.subscribe()
+    }
+
+    pub(crate) fn tell_stderr(&self, line: impl FnOnce() -> StderrLine) {
+        if self.stderr.receiver_count() > 0 {
+            let _ = self.stderr.send(Arc::new(line()));
+        }
     }
 
     /// Tells of a call. Builds the event only if somebody watches.

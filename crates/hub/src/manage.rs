@@ -1,6 +1,7 @@
 //! What a front may do with a source beside calling what it offers: tell it to come back or to stop, and read what was
 //! said with it. Each needs a permission of the yard's own.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::name::SourceName;
@@ -42,6 +43,17 @@ pub enum ManageError {
     Busy,
 }
 
+/// Why nobody can log in to a source now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoginError {
+    #[error(transparent)]
+    Manage(#[from] ManageError),
+    #[error("there is nothing to log in to: {0}")]
+    NothingToDo(String),
+    #[error("{message}")]
+    Failed { message: String, suggestion: Option<String> },
+}
+
 /// One message of a conversation with a source, as text, perhaps cut where it was long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
@@ -77,20 +89,31 @@ impl Yard {
         self.with_source(principal, name, |source| source.transcript(after))
     }
 
+    /// Begins to log in to a source; gives back the address that a person has to open.
+    pub async fn log_in(&self, principal: &Principal, name: &str) -> Result<String, LoginError> {
+        may(principal, MANAGE)?;
+        let source = self.managed(principal, name)?;
+        source.log_in().await
+    }
+
     fn with_source<T>(
         &self,
         principal: &Principal,
         name: &str,
         work: impl FnOnce(&dyn Source) -> T,
     ) -> Result<T, ManageError> {
+        self.managed(principal, name).map(|source| work(&*source))
+    }
+
+    /// The source of this name, if it is there for this principal.
+    fn managed(&self, principal: &Principal, name: &str) -> Result<Arc<dyn Source>, ManageError> {
         let known = SourceName::new(name);
         let source = self.source(&known).filter(|_| principal.knows_source(&known));
-        let source = source.ok_or_else(|| {
+        source.ok_or_else(|| {
             let names = self.source_names();
             let known = names.iter().filter(|name| principal.knows_source(name)).map(SourceName::as_str);
             ManageError::Unknown { name: name.to_owned(), nearest: nearest(name, known).map(str::to_owned) }
-        })?;
-        Ok(work(&*source))
+        })
     }
 }
 

@@ -151,8 +151,28 @@ pub struct CallContext {
     /// What of the yard the front shows: names lead nowhere else.
     pub reach: Reach,
     pub made_by: MadeBy,
+    /// By which front it came in.
+    pub front: Option<FrontName>,
     /// The version of the tool that is asked for; the newest where this is not said. Sources read here which it is.
     pub version: Option<String>,
+}
+
+/// The fronts that say which they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FrontName {
+    Mcp,
+    Rest,
+    Control,
+}
+
+impl FrontName {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mcp => "mcp",
+            Self::Rest => "rest",
+            Self::Control => "control",
+        }
+    }
 }
 
 /// Who makes a call, of those who act for the principal.

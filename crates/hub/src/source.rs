@@ -10,10 +10,10 @@ use crate::BoxFuture;
 use crate::client::Client;
 use crate::deadline::Deadline;
 use crate::error::Error;
-use crate::events::Event;
+use crate::events::{Event, StderrLine};
 use crate::hooks::Hooks;
 use crate::json::Raw;
-use crate::manage::{ManageError, Order, Said};
+use crate::manage::{LoginError, ManageError, Order, Said};
 use crate::name::{Prefix, SourceName};
 use crate::outcome::Outcome;
 use crate::principal::Principal;
@@ -59,6 +59,12 @@ pub trait Source: Send + Sync {
     /// What was said with it after the message of this number, oldest first, as far as it is kept.
     fn transcript(&self, _after: Option<u64>) -> Vec<Said> {
         Vec::new()
+    }
+
+    /// Begins to log in to it, in the background, and gives back the address that a person has to open. Its status says
+    /// how that goes.
+    fn log_in(&self) -> BoxFuture<'_, Result<String, LoginError>> {
+        Box::pin(async { Err(LoginError::NothingToDo("it is no server that one logs in to".to_owned())) })
     }
 
     /// The yard has refused, stopped or lost a call of this tool. A source whose users expect every answer in a form
@@ -187,6 +193,14 @@ impl Feed {
     pub fn status_changed(&self) {
         if let Some(yard) = self.yard.upgrade() {
             yard.status_changed(&self.source);
+        }
+    }
+
+    /// Its process wrote a line to standard error.
+    pub fn stderr(&self, line: &str) {
+        if let Some(yard) = self.yard.upgrade() {
+            let (source, at) = (self.source.clone(), std::time::SystemTime::now());
+            yard.events().tell_stderr(|| StderrLine { source, at, line: line.to_owned() });
         }
     }
 

@@ -2,6 +2,8 @@
 
 use tokio::time::Instant;
 
+use crate::json::Raw;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Disabled,
@@ -45,6 +47,8 @@ pub struct Status {
     pub era: Option<&'static str>,
     /// How we stand with it where it wants to know who we are, such as `OAuth` or `not logged in`.
     pub authorization: Option<&'static str>,
+    /// Who it says it is.
+    pub server_info: Option<Raw>,
     /// Since when it is in this state.
     pub since: Instant,
     /// When it is tried again.
@@ -69,6 +73,7 @@ impl Status {
             version: None,
             era: None,
             authorization: None,
+            server_info: None,
             since: Instant::now(),
             retry_at: None,
             settled,

@@ -33,7 +33,7 @@ pub struct Yard {
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
     history: Option<Arc<dyn History>>,
-    events: Events,
+    events: Arc<Events>,
     restricted: AtomicBool,
     /// How many refreshes were asked for, and up to which of them the catalog is current.
     wanted: AtomicU64,
@@ -75,7 +75,7 @@ impl Yard {
             hooks: settings.hooks,
             recorder: settings.recorder,
             history: settings.history,
-            events: Events::default(),
+            events: Arc::default(),
             restricted: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
             served: AtomicU64::new(0),
@@ -110,11 +110,12 @@ impl Yard {
             let mut sources = self.lock_sources();
             self.forget_places(source.name());
             match sources.iter_mut().find(|known| known.name() == source.name()) {
-                Some(known) => *known = source,
-                None => sources.push(source),
+                Some(known) => *known = Arc::clone(&source),
+                None => sources.push(Arc::clone(&source)),
             }
         }
         self.refresh();
+        self.status_changed(source.name());
     }
 
     /// Takes a source away; calls that are under way finish.
@@ -122,6 +123,7 @@ impl Yard {
         self.lock_sources().retain(|source| source.name() != name);
         self.forget_places(name);
         self.refresh();
+        self.status_changed(name);
     }
 
     /// Reads every source's offer again and tells watchers what changed. When many sources change at once, one
@@ -183,13 +185,13 @@ impl Yard {
     /// How every source is doing, in the order of the yard.
     pub fn statuses(&self) -> Vec<(SourceName, Status)> {
         let catalog = self.catalog();
-        let status = |source: &Arc<dyn Source>| {
-            let name = source.name().clone();
-            let own = catalog.warnings().iter().filter(|(of, _)| *of == name).map(|(_, text)| text.clone());
-            let warnings = own.collect();
-            (name, Status { warnings, ..source.status() })
-        };
+        let status = |source: &Arc<dyn Source>| (source.name().clone(), status_in(&catalog, &**source));
         self.lock_sources().iter().map(status).collect()
+    }
+
+    /// How one source is doing, if there is one of this name.
+    pub fn status(&self, name: &SourceName) -> Option<Status> {
+        self.source(name).map(|source| status_in(&self.catalog(), &*source))
     }
 
     /// Whether every source has started or failed to: the lists are whole.
@@ -244,6 +246,10 @@ impl Yard {
         &self.events
     }
 
+    pub(crate) fn shared_events(&self) -> Arc<Events> {
+        Arc::clone(&self.events)
+    }
+
     /// The places for calls that run at once. Where their number was changed, calls under way keep the old ones.
     pub(crate) fn places(&self, of: PlacesOf, most: usize) -> Arc<Places> {
         let mut places = self.lock_places();
@@ -274,6 +280,12 @@ impl Yard {
     fn lock_places(&self) -> MutexGuard<'_, HashMap<PlacesOf, Arc<Places>>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How a source is doing, with what is odd about what it offers.
+fn status_in(catalog: &Catalog, source: &dyn Source) -> Status {
+    let own = catalog.warnings().iter().filter(|(of, _)| of == source.name()).map(|(_, text)| text.clone());
+    Status { warnings: own.collect(), ..source.status() }
 }
 
 impl std::fmt::Debug for Yard {

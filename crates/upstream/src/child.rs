@@ -24,6 +24,7 @@ use crate::tree::members;
 pub use fate::Fate;
 use fate::fate;
 pub use input::Input;
+pub(crate) use tail::LineListener;
 use tail::Tail;
 
 /// How long what a process said last may take to be read once the process is gone.
@@ -126,6 +127,11 @@ impl Child {
     /// The last lines that it said on standard error, as they came.
     pub fn stderr_tail(&self) -> Vec<String> {
         self.tail.lines()
+    }
+
+    /// Tells every line of standard error from now on, and those that were said before.
+    pub(crate) fn hear_stderr(&self, listener: LineListener) {
+        self.tail.tell(listener);
     }
 
     /// Waits until it has ended, with everything that it started, and says what happened.

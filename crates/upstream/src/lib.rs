@@ -12,6 +12,7 @@ mod keeper;
 mod link;
 mod list;
 mod live;
+mod login;
 mod own;
 mod question;
 mod settings;

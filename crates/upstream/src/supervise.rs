@@ -177,6 +177,9 @@ async fn begin(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), 
     let (offer, mirrored) = read_offer(inner, &live)
         .await
         .map_err(|failure| Refused { stderr: live.stderr(), ..Refused::from(failure) })?;
+    if let (Some(child), Some(feed)) = (&live.child, inner.feed()) {
+        child.hear_stderr(Arc::new(move |line: &str| feed.stderr(line)));
+    }
     let live = Arc::new(live);
     inner.live.store(Some(Arc::clone(&live)));
     inner.set_offer(offer, mirrored);
@@ -185,6 +188,7 @@ async fn begin(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), 
         version: Some(live.server.version.as_str()),
         era: Some(live.server.version.era().as_str()),
         authorization: inner.authorization(State::Ready).await,
+        server_info: live.server.info.clone(),
         ..Status::new(State::Ready, true)
     });
     Ok((live, heard))

@@ -9,8 +9,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use toolyard_hub::{
-    BoxFuture, Call, Direction, Error, Feed, Kind, ManageError, Offer, Order, Outcome, Said, Source,
-    SourceName, State, Status,
+    BoxFuture, Call, Direction, Error, Feed, Kind, LoginError, ManageError, Offer, Order, Outcome, Said,
+    Source, SourceName, State, Status,
 };
 
 use crate::auth::{AuthError, AuthStatus, Authoriser, Challenge};
@@ -19,6 +19,7 @@ use toolyard_wire::{Tape, Taped};
 use crate::call::{Ended, Sending, with_stderr};
 use crate::connect::Common;
 use crate::live::{Live, Mirrored};
+use crate::login::{self, UnderWay};
 use crate::own::OwnSessions;
 use crate::settings::ServerSettings;
 use crate::supervise::{Command, supervise};
@@ -48,6 +49,8 @@ pub(crate) struct Inner {
     status: RwLock<Status>,
     changed: Notify,
     feed: OnceLock<Feed>,
+    /// The login that is under way, if one is.
+    pub(crate) login: tokio::sync::Mutex<Option<UnderWay>>,
     /// Resources that somebody wants to hear about.
     pub(crate) watched: Mutex<BTreeSet<String>>,
     pub(crate) watch_more: Notify,
@@ -70,6 +73,7 @@ impl Upstream {
             status: RwLock::new(Status::new(state, !settings.enabled)),
             changed: Notify::new(),
             feed: OnceLock::new(),
+            login: tokio::sync::Mutex::default(),
             watched: Mutex::default(),
             watch_more: Notify::new(),
             lost: Notify::new(),
@@ -97,6 +101,10 @@ impl Upstream {
     /// Ends the connection, and everything that was started for it.
     pub async fn stop(&self) {
         let _ = self.commands.send(Command::Stop).await;
+        // A login that nobody is asked about yet ends when the server answers, or does not in time.
+        if let Ok(mut login) = self.inner.login.try_lock() {
+            login.take();
+        }
         let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(supervisor) = supervisor {
             let _ = supervisor.await;
@@ -141,6 +149,10 @@ impl Inner {
         if let Some(feed) = self.feed.get() {
             feed.offer_changed();
         }
+    }
+
+    pub(crate) fn feed(&self) -> Option<Feed> {
+        self.feed.get().cloned()
     }
 
     pub(crate) fn resource_updated(&self, uri: &str) {
@@ -300,6 +312,10 @@ impl Source for Upstream {
 
     fn transcript(&self, after: Option<u64>) -> Vec<Said> {
         self.inner.tape.look_after(after.unwrap_or_default()).into_iter().map(said).collect()
+    }
+
+    fn log_in(&self) -> BoxFuture<'_, Result<String, LoginError>> {
+        Box::pin(login::begin(&self.inner, &self.commands))
     }
 
     fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {

@@ -17,7 +17,7 @@ use crate::name::SourceName;
 use crate::outcome::Outcome;
 use crate::principal::Principal;
 use crate::record::CallRecord;
-use crate::request::{MadeBy, Priority, Request, Thing};
+use crate::request::{FrontName, MadeBy, Priority, Request, Thing};
 use crate::yard::Yard;
 
 /// What is known of a call from the start.
@@ -33,6 +33,7 @@ pub(super) struct Watch<'a> {
     user_id: Option<Arc<str>>,
     priority: Priority,
     made_by: MadeBy,
+    front: Option<FrontName>,
     arguments: Option<Raw>,
     at: SystemTime,
     began: Instant,
@@ -54,6 +55,7 @@ impl<'a> Watch<'a> {
             user_id: request.context.user_id.clone(),
             priority: request.priority,
             made_by: request.context.made_by,
+            front: request.context.front,
             arguments,
             at: SystemTime::now(),
             began: Instant::now(),
@@ -75,6 +77,7 @@ impl<'a> Watch<'a> {
             principal: self.principal.id().to_owned(),
             session_id: self.session_id.clone(),
             user_id: self.user_id.clone(),
+            front: self.front,
             at: self.at,
         });
     }

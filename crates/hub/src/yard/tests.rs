@@ -22,6 +22,8 @@ fn changes(events: &mut Receiver<Arc<Event>>) -> Vec<Change> {
     while let Ok(event) = events.try_recv() {
         match &*event {
             Event::Changed(change) => seen.push(*change),
+            // Of sources that were taken in or away.
+            Event::StatusChanged { .. } => {}
             other => panic!("{other:?}"),
         }
     }

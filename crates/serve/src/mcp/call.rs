@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use toolyard_hub::{Abilities, CallContext, Client, Level, Lookup, Outcome, Principal, Request, Tool, What};
+use toolyard_hub::{
+    Abilities, CallContext, Client, FrontName, Level, Lookup, Outcome, Principal, Request, Tool, What,
+};
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Transport, check_params};
 
 use super::errors::{Asked, answer};
@@ -148,6 +150,7 @@ impl Front {
             cancel: cancel.clone(),
             context: CallContext {
                 session_id: request.session.as_ref().map(|session| session.id().into()),
+                front: Some(FrontName::Mcp),
                 session_ended: request.session.as_ref().map(|session| session.ended()),
                 headers: self.forwarded(&request.transport),
                 reach: self.reach.clone(),

@@ -79,6 +79,7 @@ pub(crate) async fn announce(front: Arc<Front>, roster: Arc<Roster<Principal>>) 
                 }
             }
             Event::CallStarted { .. }
+            | Event::CallProgress { .. }
             | Event::CallEnded { .. }
             | Event::ResultOdd { .. }
             | Event::StatusChanged { .. } => {}

@@ -10,8 +10,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Abilities, CallContext, Client, Deadline, ExecutionId, Level, Principal, Request as HubRequest, Tool,
-    What,
+    Abilities, CallContext, Client, Deadline, ExecutionId, FrontName, Level, Principal,
+    Request as HubRequest, Tool, What,
 };
 
 use super::answer::{Began, EXECUTION_HEADER, failure, json as json_answer, named, refused, success};
@@ -143,6 +143,7 @@ fn request(
             user_id: execution.about.user_id.clone(),
             headers: rest.settings.forward_headers.iter().filter_map(header).collect(),
             version: order.context.version,
+            front: Some(FrontName::Rest),
             ..CallContext::default()
         },
         meta: None,

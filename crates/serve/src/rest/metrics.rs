@@ -135,7 +135,8 @@ impl Counts {
                 self.durations.entry(Arc::clone(&call.source)).or_default().add(duration.as_secs_f64());
                 *self.calls.entry((call.source, call.tool, end(*ended))).or_default() += 1;
             }
-            Event::ResultOdd { .. }
+            Event::CallProgress { .. }
+            | Event::ResultOdd { .. }
             | Event::Changed(_)
             | Event::ResourceUpdated { .. }
             | Event::StatusChanged { .. } => {}
@@ -289,6 +290,7 @@ mod tests {
             principal,
             session_id: None,
             user_id: None,
+            front: None,
             at: SystemTime::now(),
         }
     }

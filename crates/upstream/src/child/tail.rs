@@ -1,19 +1,27 @@
 //! The last of what a process said on standard error.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const BYTES: usize = 64 * 1024;
 const LINES: usize = 200;
+/// A line that is told is cut here.
+const LONGEST: usize = 16 * 1024;
+
+/// Who hears every line. Must not wait.
+pub(crate) type LineListener = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// At most the last 200 lines and the last 64 KiB, however much is said.
 #[derive(Debug, Default)]
 pub(super) struct Tail(Mutex<Kept>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Kept {
     bytes: Vec<u8>,
+    /// What was said of a line whose end has not come, as far as it is told.
+    begun: Vec<u8>,
+    listener: Option<LineListener>,
     /// Whether the first line has lost its beginning.
     cut: bool,
 }
@@ -27,8 +35,18 @@ impl Tail {
         }
     }
 
+    /// Has every line told from now on, and those that are kept.
+    pub(super) fn tell(&self, listener: LineListener) {
+        let mut kept = self.lock();
+        for line in kept.bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+            listener(&text(line));
+        }
+        kept.listener = Some(listener);
+    }
+
     fn add(&self, more: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.lock();
+        kept.split(more);
         kept.bytes.extend_from_slice(more);
         if let Some(over) = kept.bytes.len().checked_sub(BYTES).filter(|over| *over > 0) {
             kept.cut = kept.bytes[over - 1] != b'\n';
@@ -38,18 +56,51 @@ impl Tail {
 
     /// The lines so far, the last one also if it is not finished. Bytes that are no text are shown as such.
     pub(super) fn lines(&self) -> Vec<String> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.lock();
         let text = String::from_utf8_lossy(&kept.bytes);
         let lines: Vec<_> = text.lines().collect();
         // Half a line misleads, unless there is nothing else.
         let whole = lines.get(usize::from(kept.cut && lines.len() > 1)..).unwrap_or_default();
         whole.iter().skip(whole.len().saturating_sub(LINES)).map(|line| (*line).to_owned()).collect()
     }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    /// Tells the lines that end in this piece, and remembers how the next one begins.
+    fn split(&mut self, more: &[u8]) {
+        for piece in more.split_inclusive(|byte| *byte == b'\n') {
+            let room = LONGEST.saturating_sub(self.begun.len());
+            self.begun.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                if let Some(listener) = &self.listener {
+                    listener(&text(&self.begun));
+                }
+                self.begun.clear();
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kept").field("bytes", &self.bytes.len()).finish_non_exhaustive()
+    }
+}
+
+/// A line without its end.
+fn text(line: &[u8]) -> String {
+    String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']).to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES, LINES, Tail};
+    use std::sync::Arc;
+
+    use super::{BYTES, LINES, LONGEST, Tail};
 
     #[test]
     fn keeps_what_was_said_raw() {
@@ -58,6 +109,20 @@ mod tests {
         tail.add(b"one\r\n\x1b[31mtwo\x07\n\nth");
         tail.add(b"ree\xff");
         assert_eq!(tail.lines(), ["one", "\u{1b}[31mtwo\u{7}", "", "three\u{fffd}"]);
+    }
+
+    #[test]
+    fn who_listens_hears_every_line_once() {
+        let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let tail = Tail::default();
+        tail.add(b"one\r\ntw");
+        let told = Arc::clone(&heard);
+        tail.tell(Arc::new(move |line: &str| told.lock().unwrap().push(line.to_owned())));
+        tail.add(b"o\n\nthree");
+        tail.add(&[b'x'; LONGEST]);
+        tail.add(b"\nfour");
+        let long = format!("three{}", "x".repeat(LONGEST - 5));
+        assert_eq!(*heard.lock().unwrap(), ["one", "two", "", &long]);
     }
 
     #[test]

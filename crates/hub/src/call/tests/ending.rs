@@ -56,6 +56,9 @@ fn endings(events: &mut Receiver<Arc<Event>>) -> Vec<String> {
                 let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
                 format!("{} ended {ended:?} after {duration:?}{error}", number(id))
             }
+            Event::CallProgress { id, progress } => {
+                format!("{} is at {}: {:?}", number(id), progress.progress, progress.message)
+            }
             other => format!("{other:?}"),
         });
     }
@@ -196,6 +199,23 @@ async fn watchers_see_every_call_begin_and_end_in_order() {
             "3 ended Error(ConnectionLost) after 1s: gone",
         ]
     );
+}
+
+#[tokio::test]
+async fn watchers_hear_of_progress_though_the_caller_does_not_listen() {
+    let source = Fake::working("s", tools(&["work"]), |call: Call| async move {
+        for progress in [1.0, 2.0, 2.0] {
+            let message = Some(format!("step {progress}"));
+            call.client.progress(crate::Progress { progress, total: None, message });
+        }
+        Ok(done())
+    });
+    let yard = yard(&[&source]);
+    let mut events = yard.events().subscribe();
+    let _ = yard.call(calling("work")).await;
+    let seen = endings(&mut events);
+    assert_eq!(seen[1..3], ["1 is at 1: Some(\"step 1\")", "1 is at 2: Some(\"step 2\")"]);
+    assert_eq!(seen.len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
