@@ -45,6 +45,8 @@ pub(crate) enum Verb {
     Token(TokenVerb),
     /// Run a Python script that can call every tool of the yard, in a sandbox.
     Run(RunArgs),
+    /// Watch what happens in a yard that runs: its servers, its calls and its log.
+    Watch(WatchArgs),
     /// Print the parameters and results of every tool as types for a client library.
     Types(TypesArgs),
     /// Show the tools that an OpenAPI document becomes.
@@ -245,6 +247,29 @@ pub(crate) struct TypesArgs {
 }
 
 #[derive(Debug, Parser)]
+pub(crate) struct WatchArgs {
+    /// The address of the yard; the one of its page, with the token in it, will do.
+    #[arg(long, default_value = "http://127.0.0.1:8080")]
+    pub(crate) url: reqwest::Url,
+
+    /// The token for that yard.
+    #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+
+    /// Print every event as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Only calls.
+    #[arg(long)]
+    pub(crate) calls: bool,
+
+    /// Only what is about this server.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Option<String>,
+}
+
+#[derive(Debug, Parser)]
 pub(crate) struct KeeperArgs {
     /// The process to outlive by no more than it takes to clean up.
     #[arg(long, value_name = "PID")]
@@ -285,7 +310,7 @@ mod tests {
         let mut command = Args::command().term_width(100);
         command.build();
         let mut text = command.render_long_help().to_string();
-        for verb in ["serve", "stdio", "run", "login", "logout"] {
+        for verb in ["serve", "stdio", "run", "login", "logout", "watch"] {
             text.push_str("\n----\n");
             text.push_str(&command.find_subcommand_mut(verb).unwrap().render_long_help().to_string());
         }

@@ -9,6 +9,7 @@ mod demo;
 mod fleet;
 mod keeper;
 mod keeping;
+mod log;
 mod login;
 mod openapi;
 mod outside;
@@ -21,6 +22,7 @@ mod shared;
 mod signals;
 mod stdio;
 mod token;
+mod watch;
 mod yard;
 
 use std::process::ExitCode;
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Verb::Logout(verb) => start(args.log.as_deref(), login::log_out(verb)),
         Verb::Token(TokenVerb::New(verb)) => start(args.log.as_deref(), async { token::run(verb) }),
         Verb::Run(verb) => start(args.log.as_deref(), run::run(verb)),
+        Verb::Watch(verb) => start(args.log.as_deref(), watch::run(verb)),
         Verb::Types(verb) => start(args.log.as_deref(), shapes::run(verb)),
         // There is one of these beside every server that we start, so it has neither log nor runtime.
         Verb::Keeper(verb) => keeper::run(verb),
@@ -85,7 +88,7 @@ fn main() -> ExitCode {
 }
 
 fn start(log: Option<&str>, work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
-    start_log(log);
+    log::start(log);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -101,12 +104,4 @@ fn start(log: Option<&str>, work: impl Future<Output = anyhow::Result<Exit>>) ->
         Exit::Failed
     })
     .into()
-}
-
-fn start_log(log: Option<&str>) {
-    use std::io::IsTerminal;
-    let colour =
-        std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let filter = tracing_subscriber::EnvFilter::new(log.unwrap_or("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour).init();
 }

@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Reach, Source, Yard};
 use toolyard_program::Programs;
 use toolyard_serve::{
-    Annex, Auth, DoorSettings, Keyring, Keys, McpSettings, ServeError, ServeSettings, Token, bind,
+    Annex, Auth, ControlSettings, DoorSettings, Keyring, Keys, McpSettings, ServeError, ServeSettings, Token,
+    bind,
 };
 use toolyard_tester::{Servers, Sharing, Tester};
 
@@ -86,6 +87,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         door: DoorSettings { auth, hosts: config.hosts.clone(), origins: config.origins.clone() },
         mcp: McpSettings { forward_headers: fleet::forwarded(&config), ..McpSettings::default() },
         endpoint: toolyard_serve::EndpointSettings { body: config.limits().payload, ..Default::default() },
+        control: ControlSettings { log: Some(crate::log::lines()) },
         annexes,
         drain: config.limits.drain(),
     };

@@ -10,8 +10,8 @@ use axum::middleware::Next;
 use axum::response::IntoResponse;
 use toolyard_hub::Principal;
 
-use self::turned::{Reason, Speaks, Turned};
-use crate::router::PUBLIC;
+use self::turned::{Speaks, Turned};
+use crate::router::{CONTROL, PUBLIC};
 
 mod algorithm;
 mod jwks;
@@ -20,11 +20,14 @@ mod keyring;
 mod pages;
 mod resource;
 mod turned;
+mod visitor;
 
 pub use self::algorithm::{Algorithm, UnknownAlgorithm};
 pub use self::jwks::{FetchKeys, FetchedKeys, Jwks, KeySource};
 pub use self::jwt::{Jwt, permissions};
 pub use self::keyring::{Keyring, Keys, Token};
+pub(crate) use self::turned::Reason;
+pub(crate) use self::visitor::Visitor;
 
 /// What the door obeys.
 #[derive(Debug, Clone)]
@@ -55,7 +58,7 @@ pub(crate) struct Door {
     loopback: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Lock {
     Open(Principal),
     Keyring(Keyring),
@@ -103,9 +106,17 @@ impl Door {
             Lock::Open(principal) => return Ok(AtTheDoor::Known(principal.clone())),
             Lock::Keyring(keyring) => keyring,
         };
-        let given = text(headers, header::AUTHORIZATION).and_then(|value| value.split_once(' '));
-        let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        given.map(|(_, token)| AtTheDoor::Bearing(token, keyring)).ok_or(Reason::TokenMissing)
+        match bearer(headers) {
+            Some(token) => Ok(AtTheDoor::Bearing(token, keyring)),
+            // A browser cannot set the header there: the token comes in another way, and is looked at behind.
+            None if path == CONTROL => Ok(AtTheDoor::Passing),
+            None => Err(Reason::TokenMissing),
+        }
+    }
+
+    /// Somebody who stays for long, and has to prove who they are again and again.
+    fn visitor(&self, headers: &HeaderMap) -> Visitor {
+        Visitor::new(self.lock.clone(), bearer(headers).map(ToOwned::to_owned))
     }
 
     /// What is said to those who look for a way in, if it is theirs to know.
@@ -149,6 +160,12 @@ impl Door {
     }
 }
 
+/// The token that a request bears.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let given = text(headers, header::AUTHORIZATION).and_then(|value| value.split_once(' '));
+    given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token)
+}
+
 /// A header as text; one that is no text counts as empty.
 fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default())
@@ -185,6 +202,10 @@ pub(crate) async fn guard(
 
 async fn pass(door: &Door, request: &mut Request<Body>, next: Next) -> Response<Body> {
     let mut request = std::mem::take(request);
+    if request.uri().path() == CONTROL {
+        let visitor = door.visitor(request.headers());
+        request.extensions_mut().insert(visitor);
+    }
     let (headers, path) = (request.headers(), request.uri().path());
     match door.admit(headers, path).await {
         Ok(Some(principal)) => {

@@ -1,4 +1,4 @@
-//! The fronts of one listener: REST, an MCP endpoint for the whole yard, one for each annex, and one for each source that
+//! The fronts of one listener: REST, the control socket, an MCP endpoint for the whole yard, one for each annex, and one for each source that
 //! somebody asked for by name, opened when first used.
 
 use std::collections::HashMap;
@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use toolyard_hub::{Reach, SourceName, Yard};
 use toolyard_wire::{Endpoint, EndpointSettings};
 
+use crate::control::{Control, ControlSettings};
 use crate::mcp::{Front, Identity, McpSettings, announce};
 use crate::rest::{Rest, RestSettings};
 
@@ -31,6 +32,7 @@ pub(crate) struct Fronts {
     all: Open,
     annexes: Vec<(&'static str, Open)>,
     rest: Arc<Rest>,
+    control: Arc<Control>,
     sources: Mutex<HashMap<SourceName, Open>>,
     announcers: Mutex<JoinSet<()>>,
 }
@@ -47,6 +49,7 @@ impl Fronts {
         annexes: Vec<Annex>,
         mcp: McpSettings,
         endpoint: EndpointSettings,
+        control: ControlSettings,
     ) -> Arc<Self> {
         // What an annex shows of this very yard is not among what the yard shows.
         let apart = annexes.iter().filter(|annex| Arc::ptr_eq(&annex.yard, &yard));
@@ -60,8 +63,9 @@ impl Fronts {
         };
         let annexes = annexes.into_iter().map(open_annex).collect();
         let rest = Rest::new(Arc::clone(&yard), RestSettings::like(&mcp, &endpoint));
+        let control = Control::new(Arc::clone(&yard), control, &mcp, &endpoint);
         let sources = Mutex::default();
-        Arc::new(Self { yard, mcp, endpoint, all, annexes, rest, sources, announcers })
+        Arc::new(Self { yard, mcp, endpoint, all, annexes, rest, control, sources, announcers })
     }
 
     /// The annexes, by name.
@@ -76,6 +80,10 @@ impl Fronts {
 
     pub(crate) fn rest(&self) -> &Arc<Rest> {
         &self.rest
+    }
+
+    pub(crate) fn control(&self) -> &Arc<Control> {
+        &self.control
     }
 
     /// One source, un-prefixed and untouched; `None` if there is none of this name.
@@ -94,12 +102,14 @@ impl Fronts {
     /// Ends what never ends by itself; calls in flight go on.
     pub(crate) fn close(&self) {
         self.rest.close();
+        self.control.close();
         self.each().iter().for_each(|open| open.endpoint.close());
     }
 
     /// Waits for the calls that outlive their connection, then ends every session.
     pub(crate) async fn closed(&self) {
         self.rest.closed().await;
+        self.control.closed().await;
         for open in self.each() {
             open.endpoint.closed().await;
         }
@@ -108,6 +118,7 @@ impl Fronts {
     /// Gives up on calls that did not finish in time.
     pub(crate) fn cut_off(&self) {
         self.rest.cut_off();
+        self.control.cut_off();
         self.each().iter().for_each(|open| open.endpoint.cut_off());
     }
 
@@ -115,6 +126,7 @@ impl Fronts {
     pub(crate) async fn settled(&self) {
         self.announcers.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
         self.rest.settled().await;
+        self.control.settled().await;
         for open in self.each() {
             open.front.settled().await;
         }

@@ -1,7 +1,8 @@
-//! Everything that listens: the MCP front over stdio and HTTP and the REST front, behind one door. Fronts build requests for the
-//! hub and translate what comes back; they never talk to sources.
+//! Everything that listens: the MCP front over stdio and HTTP, the REST front and the control socket, behind one door. Fronts
+//! build requests for the hub and translate what comes back; they never talk to sources.
 
 mod connection;
+mod control;
 mod door;
 mod fronts;
 mod listen;
@@ -10,6 +11,7 @@ mod rest;
 mod router;
 mod stdio;
 
+pub use control::{ControlSettings, LogEntry};
 pub use door::{
     Algorithm, Auth, DoorSettings, FetchKeys, FetchedKeys, Jwks, Jwt, KeySource, Keyring, Keys, Token,
     UnknownAlgorithm, permissions,

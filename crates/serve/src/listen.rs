@@ -4,16 +4,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1::UpgradeableConnection;
+use hyper::service::HttpService;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use toolyard_hub::Yard;
 use toolyard_wire::EndpointSettings;
 
 use crate::connection::Connection;
+use crate::control::ControlSettings;
 use crate::door::{Auth, Door, DoorSettings};
 use crate::fronts::{Annex, Fronts};
 use crate::mcp::McpSettings;
@@ -31,6 +36,7 @@ pub struct ServeSettings {
     pub door: DoorSettings,
     pub mcp: McpSettings,
     pub endpoint: EndpointSettings,
+    pub control: ControlSettings,
     /// Served beside the yard.
     pub annexes: Vec<Annex>,
     /// How long calls in flight may still take once we are told to stop.
@@ -76,9 +82,9 @@ impl Bound {
     pub async fn serve(self, stop: CancellationToken) {
         let Self { listener, address, yard, settings } = self;
         let door = Door::new(settings.door, address.ip().is_loopback());
-        let fronts = Fronts::new(yard, settings.annexes, settings.mcp, settings.endpoint);
+        let fronts = Fronts::new(yard, settings.annexes, settings.mcp, settings.endpoint, settings.control);
         let service = TowerToHyperService::new(router(Arc::clone(&fronts), door));
-        let connections = GracefulShutdown::new();
+        let connections = TaskTracker::new();
         let cut = CancellationToken::new();
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         let mut http = hyper::server::conn::http1::Builder::new();
@@ -102,9 +108,10 @@ impl Bound {
                 () = stop.cancelled() => break,
             };
             let _ = stream.set_nodelay(true);
-            let connection = http.serve_connection(TokioIo::new(Connection::new(stream)), service.clone());
-            let connection = cut.clone().run_until_cancelled_owned(connections.watch(connection));
-            tokio::spawn(async move {
+            let connection =
+                http.serve_connection(TokioIo::new(Connection::new(stream)), service.clone()).with_upgrades();
+            let connection = cut.clone().run_until_cancelled_owned(until_idle(connection, stop.clone()));
+            connections.spawn(async move {
                 if let Some(Err(error)) = connection.await {
                     tracing::debug!(%error, "a connection ended badly");
                 }
@@ -115,7 +122,8 @@ impl Bound {
         fronts.close();
         // Sessions end last: ending one cancels its calls, and those may still be answered on a connection.
         let drained = async {
-            connections.shutdown().await;
+            connections.close();
+            connections.wait().await;
             fronts.closed().await;
         };
         if tokio::time::timeout(settings.drain, drained).await.is_err() {
@@ -124,5 +132,25 @@ impl Bound {
             fronts.cut_off();
         }
         fronts.settled().await;
+    }
+}
+
+/// Serves one connection. Once we are told to stop, it ends when it has answered what it was asked.
+async fn until_idle<S>(
+    connection: UpgradeableConnection<TokioIo<Connection>, S>,
+    stop: CancellationToken,
+) -> hyper::Result<()>
+where
+    S: HttpService<Incoming, ResBody = Body> + Send,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    S::Future: Send,
+{
+    tokio::pin!(connection);
+    tokio::select! {
+        done = &mut connection => done,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
     }
 }

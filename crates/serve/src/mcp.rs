@@ -21,6 +21,7 @@ use toolyard_wire::{About, Era, Inbound, Raw, RpcError, Service, Version};
 
 pub(crate) use listen::announce;
 use park::Parking;
+pub(crate) use run::{fits, number};
 
 /// Who this server says it is.
 #[derive(Debug, Clone)]

@@ -38,12 +38,15 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use toolyard_hub::{Kind, Principal, Yard};
 use toolyard_wire::EndpointSettings;
 
+pub(crate) use self::answer::named;
 use self::answer::{VERSION, VERSION_HEADER};
-use self::errors::Failure;
+pub(crate) use self::errors::Failure;
 use self::executions::{Executions, Keeping};
 use self::keys::{KeyRules, Keys};
 use self::metrics::Metrics;
+pub(crate) use self::servers::word;
 use self::shelf::Shelf;
+pub(crate) use self::shelf::metadata;
 use crate::mcp::McpSettings;
 
 /// What the REST front obeys.

@@ -19,12 +19,15 @@ use crate::rest;
 
 /// Routes that anybody may see without a token.
 pub(crate) const PUBLIC: [&str; 2] = ["/", "/health"];
+/// The control socket, which looks at tokens that come in other ways than by a header itself.
+pub(crate) const CONTROL: &str = "/control";
 
 pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
     let rest = rest::routes(Arc::clone(fronts.rest()));
     let mut router = Router::new()
         .route("/", get(welcome))
         .route("/health", get(health))
+        .route(CONTROL, get(control))
         .route("/mcp", any(mcp))
         .route("/servers/{name}/mcp", any(mcp_of_source));
     for (name, endpoint) in fronts.annexes() {
@@ -38,6 +41,10 @@ pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
         .with_state(fronts)
         .merge(rest)
         .layer(from_fn_with_state(door, guard))
+}
+
+async fn control(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {
+    fronts.control().meet(request).await
 }
 
 async fn mcp(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {

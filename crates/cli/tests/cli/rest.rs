@@ -191,6 +191,7 @@ async fn examples() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
         mcp: toolyard_serve::McpSettings::default(),
         endpoint: toolyard_serve::EndpointSettings::default(),
         annexes: Vec::new(),
+        control: toolyard_serve::ControlSettings::default(),
         drain: std::time::Duration::from_secs(1),
     };
     let yard = toolyard_hub::Yard::of([toolyard_testkit::workbench::source()]);

@@ -55,7 +55,7 @@ impl Reason {
         self.words().0
     }
 
-    fn text(self) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         self.words().1
     }
 

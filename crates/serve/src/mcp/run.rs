@@ -153,7 +153,7 @@ fn progress_params(token: &RawValue, progress: &Progress) -> Raw {
 }
 
 /// Whole numbers as whole numbers: 50, not 50.0.
-fn number(value: f64) -> Value {
+pub(crate) fn number(value: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
     if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
 }
@@ -214,7 +214,7 @@ fn said(error: &RawValue) -> String {
 }
 
 /// Whether an answer has the shape that its question asks for.
-fn fits(kind: QuestionKind, answer: &RawValue) -> bool {
+pub(crate) fn fits(kind: QuestionKind, answer: &RawValue) -> bool {
     let Ok(answer) = serde_json::from_str::<Value>(answer.get()) else { return false };
     match kind {
         QuestionKind::ElicitForm | QuestionKind::ElicitUrl => match answer["action"].as_str() {

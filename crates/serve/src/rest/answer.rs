@@ -61,7 +61,7 @@ impl Began {
 }
 
 /// An execution as answers name it.
-pub(super) fn named(id: ExecutionId) -> String {
+pub(crate) fn named(id: ExecutionId) -> String {
     format!("exec-{id}")
 }
 

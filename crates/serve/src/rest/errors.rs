@@ -41,33 +41,33 @@ fn closed() -> StatusCode {
 
 /// What went wrong, as the caller is told.
 #[derive(Debug, Clone)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     pub(super) status: StatusCode,
-    pub(super) code: &'static str,
-    pub(super) message: String,
-    pub(super) details: Option<Raw>,
-    pub(super) retry_after: Option<Duration>,
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) details: Option<Raw>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl Failure {
-    pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into(), details: None, retry_after: None }
     }
 
     /// In the words that this kind has anywhere.
-    pub(super) fn of_kind(kind: Kind, message: impl Into<String>) -> Self {
+    pub(crate) fn of_kind(kind: Kind, message: impl Into<String>) -> Self {
         let (code, status) = words(kind);
         Self::new(status, code, message)
     }
 
     #[must_use]
-    pub(super) fn with_details(mut self, details: &Value) -> Self {
+    pub(crate) fn with_details(mut self, details: &Value) -> Self {
         self.details = Some(to_raw(details));
         self
     }
 
     /// The request itself is wrong, in these ways. What points into no body is the name of a parameter.
-    pub(super) fn invalid(violations: &[Violation]) -> Self {
+    pub(crate) fn invalid(violations: &[Violation]) -> Self {
         let told: Vec<String> = violations.iter().map(Violation::sentence).collect();
         let first = violations.first();
         Self::of_kind(Kind::InvalidArguments, format!("invalid request: {}", told.join("; "))).with_details(
@@ -81,12 +81,12 @@ impl Failure {
     }
 
     /// The same for one thing.
-    pub(super) fn invalid_at(pointer: &str, reason: impl Into<String>, provided: Value) -> Self {
+    pub(crate) fn invalid_at(pointer: &str, reason: impl Into<String>, provided: Value) -> Self {
         Self::invalid(&[Violation::new(pointer, reason, provided)])
     }
 
     /// An error of the hub. Of a bug of ours the caller learns nothing but the id under which the log has it.
-    pub(super) fn of(error: &Error, execution: &str) -> Self {
+    pub(crate) fn of(error: &Error, execution: &str) -> Self {
         let (code, status) = words(error.kind());
         if error.kind() == Kind::Bug {
             tracing::error!(execution, error = error.message(), "a call met a bug of ours");
@@ -117,7 +117,7 @@ impl Failure {
     }
 
     /// A tool that answered that it failed: its text is the message, and all that it said is in the details.
-    pub(super) fn of_outcome(outcome: &Outcome) -> Self {
+    pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
         let said = result::Said::read(&outcome.body);
         let text = said.text();
         let message = if text.is_empty() { "the tool failed and did not say why".to_owned() } else { text };

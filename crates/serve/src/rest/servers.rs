@@ -66,7 +66,7 @@ fn describe(name: &SourceName, status: &Status, view: &View) -> Value {
 }
 
 /// The state as one word.
-pub(super) fn word(state: State) -> &'static str {
+pub(crate) fn word(state: State) -> &'static str {
     match state {
         State::Disabled => "disabled",
         State::Starting => "starting",

@@ -129,7 +129,7 @@ fn put(members: &mut Object, advertised: &Object, key: &str) {
 }
 
 /// What the author wrote down, here or in the yard that the tool comes from.
-fn metadata(tool: &Tool, advertised: &Object) -> Map<String, Value> {
+pub(crate) fn metadata(tool: &Tool, advertised: &Object) -> Map<String, Value> {
     if !tool.metadata.is_empty() {
         return tool.metadata.clone();
     }

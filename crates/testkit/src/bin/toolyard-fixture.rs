@@ -45,8 +45,19 @@ async fn serve() -> Result<(), Failure> {
             let auth = if tokens.is_empty() { Auth::None(Principal::owner()) } else { Auth::Tokens(tokens) };
             let door = DoorSettings { auth, hosts: Vec::new(), origins: Vec::new() };
             let listen = ([127, 0, 0, 1], 0).into();
-            let bound =
-                bind(yard, ServeSettings { listen, door, mcp, endpoint, annexes: Vec::new(), drain }).await?;
+            let bound = bind(
+                yard,
+                ServeSettings {
+                    listen,
+                    door,
+                    mcp,
+                    endpoint,
+                    annexes: Vec::new(),
+                    drain,
+                    control: toolyard_serve::ControlSettings::default(),
+                },
+            )
+            .await?;
             println!("http://{}/mcp", bound.address());
             bound.serve(stop).await;
         }

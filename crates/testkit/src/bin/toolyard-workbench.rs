@@ -50,8 +50,15 @@ async fn main() -> Result<(), Failure> {
     let auth = if tokens.is_empty() { Auth::None(Principal::owner()) } else { Auth::Tokens(tokens) };
     let door = DoorSettings { auth, hosts: Vec::new(), origins: Vec::new() };
     let listen = ([127, 0, 0, 1], 0).into();
-    let settings =
-        ServeSettings { listen, door, mcp: McpSettings::default(), endpoint, annexes: Vec::new(), drain };
+    let settings = ServeSettings {
+        listen,
+        door,
+        mcp: McpSettings::default(),
+        endpoint,
+        annexes: Vec::new(),
+        drain,
+        control: toolyard_serve::ControlSettings::default(),
+    };
     let bound = bind(yard, settings).await?;
     println!("http://{}/mcp", bound.address());
     let stop = CancellationToken::new();

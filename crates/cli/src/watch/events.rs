@@ -1,0 +1,240 @@
+//! Events of a yard as lines for people, or as lines of JSON. What strangers wrote never reaches the terminal with control
+//! characters in it.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use serde_json::Value;
+
+/// More calls than this are not remembered while they run.
+const MOST_CALLS: usize = 10_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    Plain,
+    Coloured,
+}
+
+/// Which events are wanted; remembers of which server the calls are that run.
+pub(super) struct Seen {
+    server: Option<String>,
+    calls: HashMap<String, String>,
+}
+
+impl Seen {
+    pub(super) fn new(server: Option<String>) -> Self {
+        Self { server, calls: HashMap::new() }
+    }
+
+    pub(super) fn is_wanted(&mut self, event: &Value) -> bool {
+        let Some(wanted) = &self.server else { return true };
+        let of_call = event["call"]["serverName"].as_str();
+        match event["event"].as_str() {
+            Some("server") => event["server"]["name"] == **wanted || event["serverName"] == **wanted,
+            Some("resource" | "stderr") => event["serverName"] == **wanted,
+            Some("call_started") => {
+                let id = event["call"]["id"].as_str().unwrap_or_default().to_owned();
+                if let Some(server) = of_call.filter(|_| self.calls.len() < MOST_CALLS) {
+                    self.calls.insert(id, server.to_owned());
+                }
+                of_call == Some(wanted)
+            }
+            Some("call_progress") => event["id"].as_str().and_then(|id| self.calls.get(id)) == Some(wanted),
+            Some("call_ended") => {
+                event["call"]["id"].as_str().map(|id| self.calls.remove(id));
+                of_call == Some(wanted)
+            }
+            Some("lagged") => true,
+            _ => false,
+        }
+    }
+}
+
+/// The event as it came, as one line that no terminal obeys.
+pub(super) fn as_json(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            // Between members; inside a string the yard has written it as an escape.
+            '\n' | '\r' => line.push(' '),
+            letter if letter.is_control() => {
+                let _ = write!(line, "\\u{:04x}", u32::from(letter));
+            }
+            letter => line.push(letter),
+        }
+    }
+    line
+}
+
+/// The event as a line for people.
+pub(super) fn in_words(event: &Value, look: Look) -> String {
+    let text = |value: &Value| without_control(value.as_str().unwrap_or_default());
+    let name = text(&event["event"]);
+    let (colour, told) = match name.as_str() {
+        "server" => {
+            let server = &event["server"];
+            if server.is_null() {
+                (RED, format!("{} is gone", text(&event["serverName"])))
+            } else {
+                let state = text(&server["state"]);
+                let colour = match state.as_str() {
+                    "ready" => GREEN,
+                    "starting" | "disabled" => YELLOW,
+                    _ => RED,
+                };
+                let reason = server["reason"].as_str().map(|why| format!(": {}", without_control(why)));
+                (colour, format!("{} is {state}{}", text(&server["name"]), reason.unwrap_or_default()))
+            }
+        }
+        "changed" => {
+            let lists = ["tools", "resources", "prompts"].into_iter().filter(|list| event[*list] == true);
+            (YELLOW, format!("new lists: {}", lists.collect::<Vec<_>>().join(", ")))
+        }
+        "resource" => {
+            (YELLOW, format!("{} of {} was updated", text(&event["uri"]), text(&event["serverName"])))
+        }
+        "call_started" => (BLUE, call(&event["call"])),
+        "call_progress" => {
+            let total = event["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
+            let message = event["message"].as_str().map(|said| format!(": {}", without_control(said)));
+            let id = text(&event["id"]);
+            (BLUE, format!("{} {}{total}{}", short(&id), event["progress"], message.unwrap_or_default()))
+        }
+        "call_ended" => {
+            let status = text(&event["call"]["status"]);
+            let colour = if status == "completed" { GREEN } else { RED };
+            let error = event["call"]["error"].as_str().map(|why| format!(": {}", without_control(why)));
+            let millis = &event["call"]["durationMs"];
+            (
+                colour,
+                format!("{} {status} after {millis} ms{}", call(&event["call"]), error.unwrap_or_default()),
+            )
+        }
+        "log" => {
+            let level = text(&event["level"]);
+            let colour = if matches!(level.as_str(), "error" | "warn") { RED } else { GREY };
+            (colour, format!("{level} {}: {}", text(&event["target"]), text(&event["message"])))
+        }
+        "stderr" => (GREY, format!("{}: {}", text(&event["serverName"]), text(&event["line"]))),
+        "lagged" => (RED, format!("{} events were not told: they came too fast", event["missed"])),
+        _ => (GREY, without_control(&event.to_string())),
+    };
+    let at = text(&event["at"]);
+    // The time of the day is enough for who watches.
+    let at = at.split_once('T').map_or(at.as_str(), |(_, time)| time.trim_end_matches('Z'));
+    match look {
+        Look::Plain => format!("{at} {name:<13} {told}"),
+        Look::Coloured => format!("{GREY}{at}{RESET} {colour}{name:<13}{RESET} {told}"),
+    }
+}
+
+const RED: &str = "\x1b[31m";
+const GREEN: &str = "\x1b[32m";
+const YELLOW: &str = "\x1b[33m";
+const BLUE: &str = "\x1b[34m";
+const GREY: &str = "\x1b[90m";
+const RESET: &str = "\x1b[0m";
+
+fn call(call: &Value) -> String {
+    let text = |key: &str| call[key].as_str().map(without_control).unwrap_or_default();
+    let front = call["front"].as_str().map(|front| format!(" over {}", without_control(front)));
+    format!(
+        "{} {} by {}{}",
+        short(&text("id")),
+        text("subject"),
+        text("principal"),
+        front.unwrap_or_default()
+    )
+}
+
+/// Enough of an id to tell calls apart.
+fn short(id: &str) -> &str {
+    let bare = id.strip_prefix("exec-").unwrap_or(id);
+    bare.char_indices().nth(8).map_or(bare, |(end, _)| &bare[..end])
+}
+
+/// The text without anything that a terminal would obey.
+pub(super) fn without_control(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Look, Seen, as_json, in_words};
+
+    fn events() -> Vec<Value> {
+        let at = "2026-11-15T12:00:01.250Z";
+        let call = json!({
+            "id": "exec-000102030405060708090a0b0c0d0eff", "thing": "tool", "subject": "mcp__files__read",
+            "serverName": "files", "principal": "ada", "front": "mcp", "startedAt": at, "status": "running",
+        });
+        let mut over = call.clone();
+        over["status"] = "failed".into();
+        over["durationMs"] = 12.into();
+        over["error"] = "no\u{1b}[2J such file\nat all".into();
+        vec![
+            json!({"event": "server", "server": {"name": "files", "state": "backing_off", "reason": "it\u{9b}1m died"}}),
+            json!({"event": "server", "serverName": "files", "gone": true}),
+            json!({"event": "changed", "tools": true, "resources": false, "prompts": true}),
+            json!({"event": "resource", "serverName": "files", "uri": "file:///a"}),
+            json!({"event": "call_started", "call": call}),
+            json!({"event": "call_progress", "id": call["id"], "progress": 1, "total": 4, "message": "\r\u{7}one"}),
+            json!({"event": "call_ended", "call": over}),
+            json!({"event": "log", "level": "warn", "target": "toolyard_hub", "message": "odd"}),
+            json!({"event": "stderr", "serverName": "files", "line": "\u{1b}]0;title\u{7}"}),
+            json!({"event": "lagged", "missed": 7}),
+            json!({"event": "something new", "x": "\u{1b}"}),
+        ]
+        .into_iter()
+        .map(|mut event| {
+            event["at"] = at.into();
+            event
+        })
+        .collect()
+    }
+
+    #[test]
+    fn every_event_is_one_line_that_no_terminal_obeys() {
+        let lines: Vec<String> = events().iter().map(|event| in_words(event, Look::Plain)).collect();
+        assert!(lines.iter().all(|line| !line.chars().any(char::is_control)));
+        insta::assert_snapshot!(lines.join("\n"));
+        let coloured = in_words(&events()[2], Look::Coloured);
+        assert_eq!(
+            coloured,
+            "\x1b[90m12:00:01.250\x1b[0m \x1b[33mchanged      \x1b[0m new lists: tools, prompts"
+        );
+    }
+
+    #[test]
+    fn json_is_one_line_and_says_the_same() {
+        for event in events() {
+            let line = as_json(&serde_json::to_string_pretty(&event).unwrap());
+            assert!(!line.chars().any(char::is_control), "{line:?}");
+            assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), event);
+        }
+    }
+
+    #[test]
+    fn only_what_is_about_one_server_is_shown_where_that_is_wanted() {
+        let wanted = |server: Option<&str>| {
+            let mut seen = Seen::new(server.map(str::to_owned));
+            let names = events().into_iter().filter(|event| seen.is_wanted(event));
+            names.map(|event| event["event"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(wanted(None).len(), events().len());
+        let of_files = [
+            "server",
+            "server",
+            "resource",
+            "call_started",
+            "call_progress",
+            "call_ended",
+            "stderr",
+            "lagged",
+        ];
+        assert_eq!(wanted(Some("files")), of_files);
+        assert_eq!(wanted(Some("other")), ["lagged"]);
+    }
+}

@@ -1,0 +1,181 @@
+//! The control socket: one WebSocket per front end, over which it lists, calls, manages and is told what happens. What it
+//! means is written down in `docs/reference/control.md`; it translates and never decides what is allowed.
+
+mod asks;
+mod call;
+mod errors;
+mod journal;
+mod lists;
+mod order;
+mod outbox;
+mod past;
+mod running;
+mod shape;
+mod socket;
+mod sources;
+mod subscription;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::{FromRequestParts, WebSocketUpgrade};
+use axum::http::{HeaderMap, Request, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tokio::sync::{Semaphore, broadcast};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use toolyard_hub::{Principal, Yard};
+use toolyard_wire::EndpointSettings;
+
+use self::journal::Journal;
+pub use self::journal::LogEntry;
+use self::lists::Shelf;
+use crate::door::Visitor;
+use crate::mcp::{Identity, McpSettings};
+use crate::rest::Failure;
+
+/// The one subprotocol.
+const PROTOCOL: &str = "toolyard.control.v1";
+/// What a subprotocol begins with that is a token.
+const TOKEN: &str = "toolyard.token.";
+/// How many sockets there are at once.
+const MOST_SOCKETS: usize = 256;
+/// What a message may have beside the largest payload.
+const ENVELOPE: usize = 64 * 1024;
+/// How long calls that were cancelled may take to put things away before the process ends.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// What the control socket obeys, beside what holds for every front.
+#[derive(Debug, Clone, Default)]
+pub struct ControlSettings {
+    /// Where the lines of the yard's own log come from, if they are to be seen.
+    pub log: Option<broadcast::Sender<Arc<LogEntry>>>,
+}
+
+/// One yard, spoken to over sockets.
+#[derive(Debug)]
+pub(crate) struct Control {
+    yard: Arc<Yard>,
+    identity: Identity,
+    start_wait: Duration,
+    forward_headers: Vec<String>,
+    longest: usize,
+    journal: Arc<Journal>,
+    shelf: Shelf,
+    places: Arc<Semaphore>,
+    sockets: TaskTracker,
+    /// No more requests are taken.
+    closing: CancellationToken,
+    /// Nothing is waited for.
+    cut: CancellationToken,
+    _following: AbortOnDropHandle<()>,
+}
+
+impl Control {
+    /// Must be called inside a runtime: the journal follows what happens in the yard.
+    pub(crate) fn new(
+        yard: Arc<Yard>,
+        settings: ControlSettings,
+        mcp: &McpSettings,
+        endpoint: &EndpointSettings,
+    ) -> Arc<Self> {
+        let journal = Arc::new(Journal::default());
+        let following = Arc::clone(&journal).follow(Arc::clone(&yard), settings.log.as_ref());
+        Arc::new(Self {
+            identity: mcp.identity.clone(),
+            start_wait: mcp.start_wait,
+            forward_headers: mcp.forward_headers.clone(),
+            longest: endpoint.body.saturating_add(ENVELOPE),
+            journal,
+            shelf: Shelf::default(),
+            places: Arc::new(Semaphore::new(MOST_SOCKETS)),
+            sockets: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            cut: CancellationToken::new(),
+            _following: AbortOnDropHandle::new(tokio::spawn(following)),
+            yard,
+        })
+    }
+
+    /// Turns a request into a socket, or says why that cannot be.
+    pub(crate) async fn meet(self: &Arc<Self>, request: Request<Body>) -> Response<Body> {
+        let (mut parts, _) = request.into_parts();
+        let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
+            Ok(upgrade) => upgrade,
+            Err(rejection) => return no_socket(&rejection),
+        };
+        // The door lets nobody through without one.
+        let Some(mut visitor) = parts.extensions.get::<Visitor>().cloned() else {
+            return StatusCode::UNAUTHORIZED.into_response();
+        };
+        if let (true, Some(token)) = (visitor.needs_token(), token(&parts.headers)) {
+            visitor.show(token);
+        }
+        let value = |name: &String| Some((name.clone(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
+        let headers = self.forward_headers.iter().filter_map(value).collect();
+        let control = Arc::clone(self);
+        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+        upgrade.protocols([PROTOCOL]).max_message_size(self.longest).max_frame_size(self.longest).on_upgrade(
+            move |socket| {
+                let sockets = control.sockets.clone();
+                sockets.track_future(async move {
+                    let cut = control.cut.clone();
+                    cut.run_until_cancelled(socket::live(control, socket, visitor, headers, place.as_ref()))
+                        .await;
+                })
+            },
+        )
+    }
+
+    /// No more requests are taken; calls in flight go on.
+    pub(crate) fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Waits for the sockets whose calls are still under way.
+    pub(crate) async fn closed(&self) {
+        self.sockets.close();
+        self.sockets.wait().await;
+    }
+
+    /// Gives up on calls that did not finish in time.
+    pub(crate) fn cut_off(&self) {
+        self.cut.cancel();
+    }
+
+    /// Waits for what was cancelled to put things away.
+    pub(crate) async fn settled(&self) {
+        self.cut.cancel();
+        if tokio::time::timeout(SETTLE, self.closed()).await.is_err() {
+            tracing::warn!(sockets = self.sockets.len(), "control sockets do not end");
+        }
+    }
+}
+
+/// Whether this principal holds a permission of the yard's own.
+fn may(principal: &Principal, permission: &str) -> bool {
+    principal.lacks(&[permission.to_owned()]).is_none()
+}
+
+/// The token that came as a subprotocol. One that cannot be read is one that nobody knows.
+fn token(headers: &HeaderMap) -> Option<String> {
+    let offered =
+        headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
+    let coded =
+        offered.flat_map(|value| value.split(',')).find_map(|word| word.trim().strip_prefix(TOKEN))?;
+    let text = URL_SAFE_NO_PAD.decode(coded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    Some(text.unwrap_or_default())
+}
+
+fn no_socket(rejection: &WebSocketUpgradeRejection) -> Response<Body> {
+    let failure =
+        Failure::new(StatusCode::UPGRADE_REQUIRED, "VALIDATION_ERROR", "this address is a WebSocket")
+            .with_details(&serde_json::json!({"reason": rejection.to_string()}));
+    let mut response = failure.into_response();
+    response.headers_mut().insert(header::UPGRADE, header::HeaderValue::from_static("websocket"));
+    response
+}

@@ -1,0 +1,104 @@
+//! Why a request has no response, in the words of the control socket: the codes are those of REST.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use toolyard_hub::json::Object;
+use toolyard_hub::{Error, HistoryError, Kind, LoginError, ManageError, Raw};
+
+use crate::rest::Failure;
+
+/// What went wrong, as the client is told.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Trouble {
+    code: &'static str,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggestion: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Raw>,
+}
+
+impl Trouble {
+    pub(super) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self::from(Failure::of_kind(kind, message))
+    }
+
+    /// The request itself is wrong.
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Kind::InvalidArguments, message)
+    }
+
+    /// One member of it is.
+    pub(super) fn invalid_at(member: &str, reason: &str) -> Self {
+        Self::from(Failure::invalid_at(&format!("/{member}"), reason, Value::Null))
+    }
+
+    #[must_use]
+    pub(super) fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
+        self
+    }
+
+    /// There is no source of this name.
+    pub(super) fn unknown_server(name: &str, nearest: Option<&str>) -> Self {
+        let trouble = Self { code: "NOT_FOUND", ..Self::invalid(format!("there is no server {name}")) };
+        nearest.into_iter().fold(trouble, |trouble, near| trouble.suggest(format!("did you mean {near}?")))
+    }
+
+    /// An error of the hub about this call.
+    pub(super) fn of(error: &Error, execution: &str) -> Self {
+        Self::from(Failure::of(error, execution))
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        // Here the suggestion has a place of its own.
+        let mut details =
+            failure.details.as_deref().and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+        let suggestion = details.remove("suggestion").and_then(|raw| serde_json::from_str(raw.get()).ok());
+        if let Some(wait) = failure.retry_after {
+            let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            details.set("retryAfterMs", toolyard_hub::json::to_raw(&millis));
+        }
+        let details = (!details.is_empty()).then(|| details.to_raw());
+        Self { code: failure.code, message: failure.message, suggestion, details }
+    }
+}
+
+impl From<ManageError> for Trouble {
+    fn from(error: ManageError) -> Self {
+        match &error {
+            ManageError::Unknown { name, nearest } => Self::unknown_server(name, nearest.as_deref()),
+            ManageError::Forbidden(_) => Self::new(Kind::Forbidden, error.to_string()),
+            ManageError::Unmanaged => Self::invalid(error.to_string()),
+            ManageError::Busy => Self::new(Kind::RateLimited, error.to_string()),
+        }
+    }
+}
+
+impl From<LoginError> for Trouble {
+    fn from(error: LoginError) -> Self {
+        match error {
+            LoginError::Manage(error) => error.into(),
+            LoginError::NothingToDo(_) => Self::invalid(error.to_string()),
+            LoginError::Failed { message, suggestion } => {
+                let trouble = Self::new(Kind::CannotConnect, message);
+                suggestion.into_iter().fold(trouble, |trouble, suggestion| trouble.suggest(suggestion))
+            }
+        }
+    }
+}
+
+impl From<HistoryError> for Trouble {
+    fn from(error: HistoryError) -> Self {
+        tracing::error!(%error, "past calls were asked for");
+        Self::new(Kind::Bug, "the history cannot be read")
+    }
+}
+
+/// What was tried needs a permission.
+pub(super) fn needs(permission: &str) -> Trouble {
+    let trouble = Trouble::new(Kind::Forbidden, format!("this needs the permission {permission}"));
+    Trouble { details: Some(toolyard_hub::json::to_raw(&json!({"permission": permission}))), ..trouble }
+}

@@ -1,0 +1,389 @@
+//! What happened in the yard lately, numbered: whoever was away for a moment can be told what was missed, and recent calls
+//! are known though nobody keeps a history. It follows the yard for as long as it is served.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
+use toolyard_hub::{
+    Change, Ended, Event, ExecutionId, FrontName, Progress, SourceName, Status, StderrLine, Thing, Yard,
+};
+
+/// How many events, and how many calls that are over, are known.
+const KEPT: usize = 4_096;
+const CALLS_KEPT: usize = 1_000;
+/// More calls than this are not seen to be running.
+const MOST_RUNNING: usize = 10_000;
+/// How long events are gathered before they are written down, so that each of very many does not wake anybody.
+const GATHER: Duration = Duration::from_millis(5);
+/// Of lines of logs more than so many a second are left out.
+const LINES_A_SECOND: u32 = 500;
+/// A call that should be over for so long ended while nobody looked.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// A line of the yard's own log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEntry {
+    pub at: SystemTime,
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: &'static str,
+    pub target: String,
+    pub message: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Journal {
+    kept: Mutex<Kept>,
+    /// The number of the latest entry.
+    latest: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    entries: VecDeque<Arc<Entry>>,
+    /// The number of the latest.
+    seq: u64,
+    running: HashMap<ExecutionId, Arc<SeenCall>>,
+    /// Oldest first.
+    over: VecDeque<Arc<SeenCall>>,
+    lines: [Budget; 2],
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) seq: u64,
+    pub(super) at: SystemTime,
+    pub(super) what: Happened,
+}
+
+#[derive(Debug)]
+pub(super) enum Happened {
+    /// Nothing more is known of a source that is gone.
+    Server(SourceName, Option<Box<Status>>),
+    Changed(Change),
+    Resource(SourceName, String),
+    CallStarted(Arc<SeenCall>),
+    CallProgress(Arc<SeenCall>, Progress),
+    CallEnded(Arc<SeenCall>),
+    Log(Arc<LogEntry>),
+    Stderr(Arc<StderrLine>),
+    /// So many events were too fast for the journal itself.
+    Lost(u64),
+}
+
+/// A call that was seen to come in.
+#[derive(Debug, Clone)]
+pub(super) struct SeenCall {
+    pub(super) id: ExecutionId,
+    pub(super) thing: Thing,
+    pub(super) subject: String,
+    pub(super) source: Option<SourceName>,
+    pub(super) principal: String,
+    pub(super) session_id: Option<Arc<str>>,
+    pub(super) user_id: Option<Arc<str>>,
+    pub(super) front: Option<FrontName>,
+    pub(super) at: SystemTime,
+    pub(super) end: Option<SeenEnd>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct SeenEnd {
+    pub(super) ended: Ended,
+    pub(super) error: Option<String>,
+    pub(super) duration: Duration,
+}
+
+/// What came after a certain entry.
+#[derive(Debug, Default)]
+pub(super) struct Since {
+    pub(super) entries: Vec<Arc<Entry>>,
+    /// How many there were that are not known any more.
+    pub(super) forgotten: u64,
+}
+
+/// So many lines in this second.
+#[derive(Debug, Default, Clone, Copy)]
+struct Budget {
+    second: u64,
+    used: u32,
+}
+
+impl Budget {
+    fn spend(&mut self, at: SystemTime) -> bool {
+        let second = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        if self.second != second {
+            *self = Self { second, used: 0 };
+        }
+        self.used += 1;
+        self.used <= LINES_A_SECOND
+    }
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        // Numbers go on from the clock: those of a yard that ran before are all smaller, so that whoever comes back with one
+        // is not told something else under it.
+        let micros = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        let seq = u64::try_from(micros).unwrap_or_default();
+        let kept = Kept { seq, ..Kept::default() };
+        Self { kept: Mutex::new(kept), latest: watch::channel(seq).0 }
+    }
+}
+
+impl Journal {
+    /// Writes down whatever happens from now on, for ever.
+    pub(super) fn follow(
+        self: Arc<Self>,
+        yard: Arc<Yard>,
+        log: Option<&broadcast::Sender<Arc<LogEntry>>>,
+    ) -> impl Future<Output = ()> + use<> {
+        // Before anything else can happen: what is not subscribed to is missed without a trace.
+        let mut events = yard.events().subscribe();
+        let mut stderr = yard.events().stderr();
+        let mut log = log.map(broadcast::Sender::subscribe);
+        async move {
+            loop {
+                tokio::select! {
+                    event = events.recv() => match event {
+                        Ok(event) => self.note(&yard, &event),
+                        Err(RecvError::Lagged(missed)) => self.lose(missed, &yard),
+                        Err(RecvError::Closed) => return,
+                    },
+                    Ok(line) = stderr.recv() => self.line(Happened::Stderr(line)),
+                    Ok(line) = heard(&mut log) => self.line(Happened::Log(line)),
+                }
+                loop {
+                    match events.try_recv() {
+                        Ok(event) => self.note(&yard, &event),
+                        Err(TryRecvError::Lagged(missed)) => self.lose(missed, &yard),
+                        Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                    }
+                }
+                self.latest.send_replace(self.lock().seq);
+                tokio::time::sleep(GATHER).await;
+            }
+        }
+    }
+
+    /// The number of the latest entry.
+    pub(super) fn seq(&self) -> u64 {
+        self.lock().seq
+    }
+
+    /// Tells when there is more.
+    pub(super) fn watch(&self) -> watch::Receiver<u64> {
+        self.latest.subscribe()
+    }
+
+    /// Whether everything after this number is still known.
+    pub(super) fn knows(&self, seq: u64) -> bool {
+        let kept = self.lock();
+        let oldest = kept.entries.front().map_or(kept.seq + 1, |entry| entry.seq);
+        seq <= kept.seq && seq + 1 >= oldest
+    }
+
+    /// What came after this number, at most so many.
+    pub(super) fn since(&self, seq: u64, most: usize) -> Since {
+        let kept = self.lock();
+        let first = kept.entries.partition_point(|entry| entry.seq <= seq);
+        let entries: Vec<_> = kept.entries.range(first..).take(most).cloned().collect();
+        let next = entries.first().map_or(seq + 1, |entry| match entry.what {
+            // Their numbers are used up.
+            Happened::Lost(missed) => entry.seq - missed,
+            _ => entry.seq,
+        });
+        Since { entries, forgotten: next.saturating_sub(seq + 1) }
+    }
+
+    /// Calls that are under way, and those that are over: the latest first.
+    pub(super) fn calls(&self) -> Vec<Arc<SeenCall>> {
+        let kept = self.lock();
+        let mut calls: Vec<_> = kept.running.values().chain(kept.over.iter()).cloned().collect();
+        calls.sort_by_key(|call| std::cmp::Reverse((call.at, call.id)));
+        calls
+    }
+
+    fn note(&self, yard: &Yard, event: &Event) {
+        let what = match event {
+            Event::CallStarted { id, thing, subject, source, principal, session_id, user_id, front, at } => {
+                let seen = Arc::new(SeenCall {
+                    id: *id,
+                    thing: *thing,
+                    subject: subject.clone(),
+                    source: source.clone(),
+                    principal: principal.clone(),
+                    session_id: session_id.clone(),
+                    user_id: user_id.clone(),
+                    front: *front,
+                    at: *at,
+                    end: None,
+                });
+                let mut kept = self.lock();
+                if kept.running.len() < MOST_RUNNING {
+                    kept.running.insert(*id, Arc::clone(&seen));
+                }
+                Happened::CallStarted(seen)
+            }
+            Event::CallProgress { id, progress } => {
+                let Some(seen) = self.lock().running.get(id).cloned() else { return };
+                Happened::CallProgress(seen, progress.clone())
+            }
+            Event::CallEnded { id, ended, error, duration } => {
+                let mut kept = self.lock();
+                let Some(seen) = kept.running.remove(id) else { return };
+                let end = SeenEnd { ended: *ended, error: error.clone(), duration: *duration };
+                let seen = Arc::new(SeenCall { end: Some(end), ..(*seen).clone() });
+                if kept.over.len() >= CALLS_KEPT {
+                    kept.over.pop_front();
+                }
+                kept.over.push_back(Arc::clone(&seen));
+                Happened::CallEnded(seen)
+            }
+            Event::Changed(change) => Happened::Changed(*change),
+            Event::ResourceUpdated { source, uri } => Happened::Resource(source.clone(), uri.clone()),
+            Event::StatusChanged { source } => {
+                let status = yard.status(source);
+                // Its last words are asked for by themselves.
+                let status = status.map(|status| Box::new(Status { stderr: Vec::new(), ..status }));
+                Happened::Server(source.clone(), status)
+            }
+            Event::ResultOdd { .. } => return,
+        };
+        self.lock().write(what);
+    }
+
+    fn line(&self, what: Happened) {
+        let budget = usize::from(matches!(what, Happened::Log(_)));
+        let mut kept = self.lock();
+        if kept.lines[budget].spend(SystemTime::now()) {
+            kept.write(what);
+        }
+    }
+
+    fn lose(&self, missed: u64, yard: &Yard) {
+        let longest = yard.limits().call_time.saturating_add(GRACE);
+        let mut kept = self.lock();
+        // Their ends may be among what is lost.
+        kept.running.retain(|_, call| call.at.elapsed().is_ok_and(|age| age < longest));
+        kept.seq += missed;
+        kept.write(Happened::Lost(missed));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn write(&mut self, what: Happened) {
+        self.seq += 1;
+        if self.entries.len() >= KEPT {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(Arc::new(Entry { seq: self.seq, at: SystemTime::now(), what }));
+    }
+}
+
+async fn heard(log: &mut Option<broadcast::Receiver<Arc<LogEntry>>>) -> Result<Arc<LogEntry>, RecvError> {
+    match log {
+        Some(log) => log.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use toolyard_hub::{Change, Ended, Event, ExecutionId, Thing, Yard, YardSettings};
+
+    use super::{CALLS_KEPT, Happened, Journal, KEPT, LINES_A_SECOND, LogEntry};
+
+    fn changed() -> Event {
+        Event::Changed(Change { tools: true, resources: false, prompts: false })
+    }
+
+    fn started(id: ExecutionId) -> Event {
+        Event::CallStarted {
+            id,
+            thing: Thing::Tool,
+            subject: "x".to_owned(),
+            source: None,
+            principal: "ada".to_owned(),
+            session_id: None,
+            user_id: None,
+            front: None,
+            at: SystemTime::now(),
+        }
+    }
+
+    fn ended(id: ExecutionId) -> Event {
+        Event::CallEnded { id, ended: Ended::Answered, error: None, duration: Duration::ZERO }
+    }
+
+    #[tokio::test]
+    async fn who_comes_back_gets_what_was_missed_or_learns_that_it_is_forgotten() {
+        let (journal, yard) = (Journal::default(), Yard::new(YardSettings::default()));
+        let before = journal.seq();
+        assert!(journal.knows(before) && !journal.knows(before + 1) && !journal.knows(before - 1));
+        for _ in 0..3 {
+            journal.note(&yard, &changed());
+        }
+        let missed = journal.since(before, 10);
+        let numbers: Vec<u64> = missed.entries.iter().map(|entry| entry.seq - before).collect();
+        assert_eq!((numbers, missed.forgotten), (vec![1, 2, 3], 0));
+        assert_eq!(journal.since(before + 1, 1).entries.len(), 1);
+        for _ in 0..KEPT {
+            journal.note(&yard, &changed());
+        }
+        assert!(!journal.knows(before) && !journal.knows(before + 2) && journal.knows(before + 3));
+        assert_eq!(journal.since(before, 1).forgotten, 3);
+    }
+
+    #[tokio::test]
+    async fn what_was_too_fast_for_the_journal_is_counted_once() {
+        let (journal, yard) = (Journal::default(), Yard::new(YardSettings::default()));
+        let before = journal.seq();
+        journal.lose(7, &yard);
+        let since = journal.since(before, 10);
+        assert!(matches!(since.entries[0].what, Happened::Lost(7)));
+        assert_eq!((since.entries[0].seq - before, since.forgotten), (8, 0));
+        assert!(journal.knows(before));
+    }
+
+    #[tokio::test]
+    async fn calls_are_known_while_they_run_and_for_a_while_after() {
+        let (journal, yard) = (Journal::default(), Yard::new(YardSettings::default()));
+        let ids: Vec<_> = (0..CALLS_KEPT + 2).map(|_| ExecutionId::fresh()).collect();
+        for id in &ids {
+            journal.note(&yard, &started(*id));
+        }
+        assert!(journal.calls().iter().all(|call| call.end.is_none()));
+        for id in &ids[1..] {
+            journal.note(&yard, &ended(*id));
+        }
+        let calls = journal.calls();
+        let running: Vec<_> = calls.iter().filter(|call| call.end.is_none()).map(|call| call.id).collect();
+        assert_eq!((calls.len(), running), (CALLS_KEPT + 1, vec![ids[0]]));
+    }
+
+    #[test]
+    fn a_log_that_babbles_does_not_push_everything_else_out() {
+        let journal = Journal::default();
+        let before = journal.seq();
+        let line = LogEntry {
+            at: SystemTime::now(),
+            level: "info",
+            target: "x".to_owned(),
+            message: "y".to_owned(),
+        };
+        for _ in 0..10 * LINES_A_SECOND {
+            journal.line(Happened::Log(line.clone().into()));
+        }
+        // The second may change while this runs.
+        let written = journal.since(before, usize::MAX).entries.len();
+        assert!((500..=1_000).contains(&written), "{written}");
+    }
+}

@@ -1,0 +1,207 @@
+//! The lists: servers, tools, prompts, and everything at once. What a server advertised goes out as the text it came as.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Catalog, Principal, Raw, SourceName, Status, Tool, View, Yard, nearest};
+
+use super::errors::Trouble;
+use super::{Control, may, shape};
+use crate::rest::metadata;
+
+/// Every tool as the control socket shows it, made once per catalog.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    current: Mutex<Option<(Arc<Catalog>, Tools)>>,
+}
+
+type Tools = Arc<[(Arc<Tool>, Raw)]>;
+
+impl Shelf {
+    fn of(&self, catalog: &Arc<Catalog>) -> Tools {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*current {
+            Some((known, tools)) if Arc::ptr_eq(known, catalog) => Arc::clone(tools),
+            _ => {
+                let shown = |tool: &Arc<Tool>| (Arc::clone(tool), show(tool));
+                let tools: Tools = catalog.tools().iter().map(shown).collect();
+                *current = Some((Arc::clone(catalog), Arc::clone(&tools)));
+                tools
+            }
+        }
+    }
+}
+
+/// A tool with everything that a person who tries it wants to know.
+fn show(tool: &Tool) -> Raw {
+    let advertised = Object::parse(&tool.definition).unwrap_or_default();
+    let metadata = metadata(tool, &advertised);
+    let mut shown = Object::default();
+    shown.set("name", to_raw(&tool.raw_name));
+    shown.set("fullName", to_raw(tool.full_name.as_str()));
+    shown.set("serverName", to_raw(tool.source.as_str()));
+    // What is said elsewhere than in `title` is a hint, and is among the annotations.
+    if let Some(title) = text(&advertised, "title") {
+        shown.set("title", to_raw(&title));
+    }
+    shown.set("description", to_raw(tool.description.as_deref().unwrap_or_default()));
+    shown.set("inputSchema", tool.input_schema.clone());
+    for key in ["outputSchema", "annotations"] {
+        if let Some(value) = advertised.get(key).filter(|value| value.get().starts_with('{')) {
+            shown.set(key, value.to_owned());
+        }
+    }
+    let tags = match metadata.get("tags") {
+        Some(Value::Array(tags)) => tags.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    shown.set("tags", to_raw(&tags));
+    shown.set("permissions", to_raw(&tool.permissions));
+    if let Some(version) = metadata.get("version").and_then(Value::as_str) {
+        shown.set("version", to_raw(version));
+    }
+    shown.set("definition", tool.definition.clone());
+    shown.to_raw()
+}
+
+fn text(members: &Object, key: &str) -> Option<String> {
+    serde_json::from_str(members.get(key)?.get()).ok()
+}
+
+impl Control {
+    pub(super) fn servers(&self, principal: &Principal) -> String {
+        let catalog = self.yard.catalog();
+        let servers = known(&self.yard, &catalog, principal);
+        let shown = servers.iter().map(|(name, status, view)| shape::server(name, status, view));
+        format!(r#"{{"servers":{}}}"#, list(shown))
+    }
+
+    pub(super) fn tools(&self, principal: &Principal, server: Option<&str>) -> Result<String, Trouble> {
+        let source = server.map(|name| self.known_source(principal, name)).transpose()?;
+        let tools = self.shelf.of(&self.yard.catalog());
+        let wanted = tools.iter().filter(|(tool, _)| {
+            source.as_ref().is_none_or(|source| tool.source == *source) && tool.is_listed_for(principal)
+        });
+        Ok(counted(server, "tools", wanted.map(|(_, shown)| shown.get())))
+    }
+
+    pub(super) fn prompts(&self, principal: &Principal, server: Option<&str>) -> Result<String, Trouble> {
+        let source = server.map(|name| self.known_source(principal, name)).transpose()?;
+        let view = self.yard.view(principal);
+        let view = source.into_iter().fold(view, View::of_source);
+        let prompts: Vec<Raw> = view
+            .prompts()
+            .map(|prompt| {
+                let mut shown = Object::parse(&prompt.definition).unwrap_or_default();
+                shown.set("fullName", to_raw(prompt.full_name.as_str()));
+                shown.set("serverName", to_raw(prompt.source.as_str()));
+                shown.to_raw()
+            })
+            .collect();
+        Ok(counted(server, "prompts", prompts.iter().map(|prompt| prompt.get())))
+    }
+
+    /// Everything at once, in the structure that command-line assistants have for it.
+    pub(super) fn list(&self, principal: &Principal) -> String {
+        let catalog = self.yard.catalog();
+        let all = View::new(Arc::clone(&catalog), principal.clone());
+        let mut text = r#"{"tools":{"#.to_owned();
+        object(&mut text, all.tools().map(|tool| (tool.full_name.as_str(), advertised(tool))));
+        let servers = known(&self.yard, &catalog, principal);
+        text.push_str(r#"},"resources":{"#);
+        let resources = |view: &View| list(view.resources().map(|resource| resource.definition.clone()));
+        object(&mut text, servers.iter().map(|(name, _, view)| (name.as_str(), resources(view))));
+        text.push_str(r#"},"resource_templates":{"#);
+        let templates = |view: &View| list(view.templates().map(|template| template.definition.clone()));
+        object(&mut text, servers.iter().map(|(name, _, view)| (name.as_str(), templates(view))));
+        text.push_str(r#"},"auth_statuses":{"#);
+        let auth = |status: &Status| to_raw(shape::auth(status)).get().to_owned();
+        object(&mut text, servers.iter().map(|(name, status, _)| (name.as_str(), auth(status))));
+        text.push_str("}}");
+        text
+    }
+
+    fn known_source(&self, principal: &Principal, name: &str) -> Result<SourceName, Trouble> {
+        let source = SourceName::new(name);
+        match self.yard.has(&source) && principal.knows_source(&source) {
+            true => Ok(source),
+            false => Err(nearest_server(&self.yard, principal, name)),
+        }
+    }
+}
+
+/// One server as it is just now.
+pub(super) fn one_server(yard: &Yard, principal: &Principal, name: &str) -> Result<Raw, Trouble> {
+    let source = SourceName::new(name);
+    let status = yard.status(&source).filter(|_| principal.knows_source(&source));
+    let status = status.ok_or_else(|| nearest_server(yard, principal, name))?;
+    Ok(shape::server(&source, &status, &yard.view(principal).of_source(source.clone())))
+}
+
+/// There is no such server for this principal; perhaps another one is meant.
+pub(super) fn nearest_server(yard: &Yard, principal: &Principal, name: &str) -> Trouble {
+    let names = yard.statuses().into_iter().map(|(name, _)| name);
+    let names: Vec<SourceName> = names.filter(|name| principal.knows_source(name)).collect();
+    Trouble::unknown_server(name, nearest(name, names.iter().map(SourceName::as_str)))
+}
+
+/// The servers that are any business of this principal, each with what they see of it.
+fn known(yard: &Yard, catalog: &Arc<Catalog>, principal: &Principal) -> Vec<(SourceName, Status, View)> {
+    let observes = may(principal, "observe");
+    let known = |(name, status): (SourceName, Status)| {
+        let view = View::new(Arc::clone(catalog), principal.clone()).of_source(name.clone());
+        let offers = catalog.tools().iter().any(|tool| tool.source == name);
+        // A server that has tools, none of them for this caller, is none of their business.
+        let shown = observes || !offers || view.tools().next().is_some();
+        (shown && principal.knows_source(&name)).then_some((name, status, view))
+    };
+    yard.statuses().into_iter().filter_map(known).collect()
+}
+
+/// What the server said, but for an input schema that would break whoever reads it.
+fn advertised(tool: &Tool) -> String {
+    let mut said = match Object::parse(&tool.definition) {
+        Ok(said) => said,
+        Err(_) => return tool.shown.get().to_owned(),
+    };
+    match said.get("inputSchema") {
+        Some(schema) if schema.get() == tool.input_schema.get() => tool.definition.get().to_owned(),
+        _ => {
+            said.set("inputSchema", tool.input_schema.clone());
+            said.to_raw().get().to_owned()
+        }
+    }
+}
+
+fn counted<'a>(server: Option<&str>, key: &str, things: impl Iterator<Item = &'a str>) -> String {
+    let mut text = format!(r#"{{"serverName":{},"{key}":["#, to_raw(&server));
+    let mut count = 0;
+    for thing in things {
+        if count > 0 {
+            text.push(',');
+        }
+        text.push_str(thing);
+        count += 1;
+    }
+    text.push_str(&format!(r#"],"count":{count}}}"#));
+    text
+}
+
+fn list(things: impl Iterator<Item = Raw>) -> String {
+    let things: Vec<Raw> = things.collect();
+    let texts: Vec<&str> = things.iter().map(|thing| thing.get()).collect();
+    format!("[{}]", texts.join(","))
+}
+
+/// Members of an object, whose values are JSON already.
+fn object<'a>(text: &mut String, members: impl Iterator<Item = (&'a str, String)>) {
+    for (at, (key, value)) in members.enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str(to_raw(key).get());
+        text.push(':');
+        text.push_str(&value);
+    }
+}

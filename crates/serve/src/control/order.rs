@@ -1,0 +1,196 @@
+//! What a client sends: the envelope, and the words that each request takes. Members that nobody knows are refused, because
+//! a word that is spelled wrong would otherwise mean nothing without anybody noticing.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toolyard_hub::Raw;
+use toolyard_hub::json::{Object, to_raw};
+
+use super::errors::Trouble;
+
+const LONGEST_ID: usize = 64;
+const LONGEST_WORD: usize = 64;
+
+/// By what a request is recognised among those of one socket.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Id {
+    Number(i64),
+    Text(String),
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// One request, its words not read yet.
+#[derive(Debug)]
+pub(super) struct Order {
+    pub(super) id: Id,
+    pub(super) subtype: String,
+    words: Raw,
+}
+
+impl Order {
+    /// Nothing if it is no request at all; then nobody could be answered.
+    pub(super) fn read(text: &str) -> Result<Self, &'static str> {
+        #[derive(Deserialize)]
+        struct Envelope<'a> {
+            #[serde(borrow)]
+            id: Option<&'a RawValue>,
+            subtype: Option<Value>,
+        }
+        let raw: &RawValue = serde_json::from_str(text).map_err(|_| "the message is no JSON")?;
+        let envelope: Envelope<'_> =
+            serde_json::from_str(raw.get()).map_err(|_| "the message is no JSON object")?;
+        let id = envelope.id.and_then(|id| serde_json::from_str(id.get()).ok()).filter(|id| match id {
+            Id::Number(_) => true,
+            Id::Text(text) => text.len() <= LONGEST_ID,
+        });
+        let id = id.ok_or("the message has no id that is a whole number or a short string")?;
+        let Some(Value::String(subtype)) = envelope.subtype else { return Err("the message has no subtype") };
+        if subtype.len() > LONGEST_WORD {
+            return Err("the message has a subtype that is none");
+        }
+        let words =
+            Object::parse_without(raw, &["id", "subtype"]).map_err(|_| "the message is no JSON object")?;
+        Ok(Self { id, subtype, words: words.to_raw() })
+    }
+
+    /// The words of this request.
+    pub(super) fn words<T: DeserializeOwned>(&self) -> Result<T, Trouble> {
+        serde_json::from_str(self.words.get())
+            .map_err(|error| Trouble::invalid(format!("{} cannot be read: {error}", self.subtype)))
+    }
+}
+
+/// A message about a request.
+#[derive(Serialize)]
+pub(super) struct About<'a, T> {
+    pub(super) r#type: &'static str,
+    pub(super) id: &'a Id,
+    #[serde(flatten)]
+    pub(super) more: T,
+}
+
+impl<T: Serialize> About<'_, T> {
+    pub(super) fn write(&self) -> String {
+        to_raw(self).get().to_owned()
+    }
+}
+
+/// The end of a request that went well. Put together as text: what is inside may be large.
+pub(super) fn response(id: &Id, subtype: &str, body: &str) -> String {
+    format!(r#"{{"type":"response","id":{},"subtype":{},"response":{body}}}"#, to_raw(id), to_raw(subtype))
+}
+
+/// The end of one that did not.
+pub(super) fn error(id: &Id, subtype: &str, trouble: &Trouble) -> String {
+    format!(
+        r#"{{"type":"error","id":{},"subtype":{},"error":{}}}"#,
+        to_raw(id),
+        to_raw(subtype),
+        to_raw(trouble)
+    )
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hello {
+    pub(super) token: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OfServer {
+    pub(super) server_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OneServer {
+    pub(super) server_name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Transcript {
+    pub(super) server_name: String,
+    pub(super) after: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Subscribe {
+    pub(super) events: Vec<String>,
+    pub(super) after: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Unsubscribe {
+    pub(super) events: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cancel {
+    pub(super) request: Id,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Answer {
+    pub(super) request: Id,
+    pub(super) answers: Object,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hello, Id, Order};
+
+    #[test]
+    fn a_message_that_is_none_is_not_taken_for_a_request() {
+        for wrong in [
+            "",
+            "x",
+            "[]",
+            "1",
+            "null",
+            "{}",
+            r#"{"id":1}"#,
+            r#"{"id":null,"subtype":"hello"}"#,
+            r#"{"id":1.5,"subtype":"hello"}"#,
+            r#"{"id":[1],"subtype":"hello"}"#,
+            r#"{"id":1,"subtype":7}"#,
+            r#"{"id":1,"subtype":"hello"} {}"#,
+            r#"{"id":99999999999999999999,"subtype":"hello"}"#,
+            &format!(r#"{{"id":"{}","subtype":"hello"}}"#, "x".repeat(65)),
+            &format!(r#"{{"id":1,"subtype":"{}"}}"#, "x".repeat(65)),
+        ] {
+            assert!(Order::read(wrong).is_err(), "{wrong}");
+        }
+        let order = Order::read(r#"{"token":"t","id":"a","subtype":"hello"}"#).unwrap();
+        assert_eq!((order.id.clone(), order.subtype.as_str()), (Id::Text("a".to_owned()), "hello"));
+        assert_eq!(order.words::<Hello>().ok().and_then(|hello| hello.token), Some("t".to_owned()));
+    }
+
+    #[test]
+    fn a_word_that_nobody_knows_is_refused() {
+        let order = Order::read(r#"{"id":1,"subtype":"hello","tokken":"t"}"#).unwrap();
+        assert!(order.words::<Hello>().is_err());
+    }
+}

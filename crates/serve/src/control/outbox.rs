@@ -1,0 +1,205 @@
+//! What waits to be written to one socket. Nobody waits for a client that does not read: what there is no room for is left
+//! out where that may be, and otherwise the socket is given up.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use futures_util::SinkExt;
+use futures_util::stream::SplitSink;
+use tokio::sync::Notify;
+
+/// Above this nothing is added that can be left out, and answers wait.
+const FULL: usize = 1024 * 1024;
+/// Above this the socket is given up.
+const TOO_MUCH: usize = 4 * 1024 * 1024;
+/// How long a message may take to be read, beside a second for each so many bytes of it.
+const PATIENCE: Duration = Duration::from_secs(10);
+const BYTES_PER_SECOND: usize = 100 * 1024;
+/// How long saying goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// Why a socket is closed by us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Close {
+    /// A message that is none; why.
+    NoMessage(&'static str),
+    Token(&'static str),
+    Slow,
+    TooLarge,
+    TooMany,
+    Stopping,
+    /// The other side said goodbye, or is gone.
+    Theirs,
+}
+
+impl Close {
+    fn frame(self) -> Option<CloseFrame> {
+        let (code, reason) = match self {
+            Self::NoMessage(why) => (4400, why),
+            Self::Token(why) => (4401, why),
+            Self::Slow => (4408, "this client does not read"),
+            Self::TooLarge => (1009, "the message is too large"),
+            Self::TooMany => (1013, "there are too many sockets"),
+            Self::Stopping => (1001, "the yard stops"),
+            Self::Theirs => return None,
+        };
+        Some(CloseFrame { code, reason: reason.into() })
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    waiting: Mutex<Waiting>,
+    more: Notify,
+    less: Notify,
+    /// Whoever has a large answer to give takes turns: one at a time is made and waits.
+    turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    queue: VecDeque<(Message, Kind)>,
+    /// Of everything, and of what did not wait for its turn.
+    bytes: usize,
+    loose: usize,
+    close: Option<Close>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Loose,
+    InTurn,
+}
+
+impl Outbox {
+    /// Adds a message at once. Where too much is waiting the socket is given up.
+    pub(super) fn push(&self, text: String) {
+        self.add(Message::Text(text.into()), Kind::Loose);
+    }
+
+    pub(super) fn ping(&self) {
+        self.add(Message::Ping(Vec::new().into()), Kind::Loose);
+    }
+
+    /// Adds an answer once there is room for it, made no earlier than that.
+    pub(super) async fn push_in_turn(&self, make: impl FnOnce() -> String) {
+        let _turn = self.turn.lock().await;
+        self.room().await;
+        self.add(Message::Text(make().into()), Kind::InTurn);
+    }
+
+    /// Completes when there is room; also when nothing will be written any more.
+    pub(super) async fn room(&self) {
+        loop {
+            let less = self.less.notified();
+            {
+                let waiting = self.lock();
+                if waiting.bytes < FULL || waiting.close.is_some() {
+                    return;
+                }
+            }
+            less.await;
+        }
+    }
+
+    /// Whether there is room for what can be left out.
+    pub(super) fn has_room(&self) -> bool {
+        self.lock().bytes < FULL
+    }
+
+    /// From now on nothing is added; what waits is written first, unless nobody reads it.
+    pub(super) fn close(&self, why: Close) {
+        let mut waiting = self.lock();
+        if waiting.close.is_none() {
+            waiting.close = Some(why);
+            if matches!(why, Close::Slow | Close::Theirs) {
+                waiting.queue.clear();
+            }
+        }
+        drop(waiting);
+        self.more.notify_one();
+        self.less.notify_waiters();
+    }
+
+    fn add(&self, message: Message, kind: Kind) {
+        let size = size(&message);
+        let mut waiting = self.lock();
+        if waiting.close.is_some() {
+            return;
+        }
+        if kind == Kind::Loose && waiting.loose + size > TOO_MUCH {
+            drop(waiting);
+            return self.close(Close::Slow);
+        }
+        waiting.bytes += size;
+        waiting.loose += if kind == Kind::Loose { size } else { 0 };
+        waiting.queue.push_back((message, kind));
+        drop(waiting);
+        self.more.notify_one();
+    }
+
+    /// Writes until the socket is to be closed, and closes it.
+    pub(super) async fn write(&self, mut sink: SplitSink<WebSocket, Message>) -> Close {
+        loop {
+            let (message, kind) = match self.next().await {
+                Ok(next) => next,
+                Err(close) => {
+                    let goodbye = async {
+                        let _ = sink.send(Message::Close(close.frame())).await;
+                        let _ = sink.close().await;
+                    };
+                    let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+                    return close;
+                }
+            };
+            let size = size(&message);
+            let patience = PATIENCE + Duration::from_secs((size / BYTES_PER_SECOND) as u64);
+            match tokio::time::timeout(patience, sink.send(message)).await {
+                Ok(Ok(())) => self.written(size, kind),
+                Ok(Err(_)) => self.close(Close::Theirs),
+                Err(_) => self.close(Close::Slow),
+            }
+        }
+    }
+
+    async fn next(&self) -> Result<(Message, Kind), Close> {
+        loop {
+            let more = self.more.notified();
+            {
+                let mut waiting = self.lock();
+                match (waiting.queue.pop_front(), waiting.close) {
+                    (Some(next), _) => return Ok(next),
+                    (None, Some(close)) => return Err(close),
+                    (None, None) => {}
+                }
+            }
+            more.await;
+        }
+    }
+
+    fn written(&self, size: usize, kind: Kind) {
+        let mut waiting = self.lock();
+        waiting.bytes = waiting.bytes.saturating_sub(size);
+        if kind == Kind::Loose {
+            waiting.loose = waiting.loose.saturating_sub(size);
+        }
+        drop(waiting);
+        self.less.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a message costs while it waits, with what is kept around it.
+fn size(message: &Message) -> usize {
+    let length = match message {
+        Message::Text(text) => text.len(),
+        Message::Binary(bytes) | Message::Ping(bytes) | Message::Pong(bytes) => bytes.len(),
+        Message::Close(_) => 0,
+    };
+    length + 64
+}

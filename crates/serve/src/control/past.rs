@@ -1,0 +1,114 @@
+//! `mcp_history`: calls that are under way, and those that are over, as far back as they are known.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolyard_hub::{ExecutionId, HistoryQuery, Mark, Principal, SourceName, Standing};
+
+use super::errors::Trouble;
+use super::journal::SeenCall;
+use super::subscription::sees;
+use super::{Control, may, shape};
+
+const USUAL: usize = 100;
+const MOST: usize = 500;
+const LONGEST_TEXT: usize = 200;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    limit: Option<usize>,
+    cursor: Option<String>,
+    tool: Option<String>,
+    status: Option<Word>,
+    text: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    Running,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl Word {
+    fn standing(self) -> Option<Standing> {
+        match self {
+            Self::Running => None,
+            Self::Completed => Some(Standing::Succeeded),
+            Self::Failed => Some(Standing::Failed),
+            Self::Cancelled => Some(Standing::Cancelled),
+        }
+    }
+}
+
+impl Control {
+    pub(super) async fn history(&self, principal: &Principal, wanted: &Wanted) -> Result<String, Trouble> {
+        let limit = wanted.limit.unwrap_or(USUAL);
+        if !(1..=MOST).contains(&limit) {
+            return Err(Trouble::invalid_at("limit", "must be between 1 and 500"));
+        }
+        if wanted.text.as_ref().is_some_and(|text| text.chars().count() > LONGEST_TEXT) {
+            return Err(Trouble::invalid_at("text", "must be at most 200 characters"));
+        }
+        let after = wanted.cursor.as_deref().map(str::parse::<Mark>).transpose();
+        let after = after.map_err(|error| Trouble::invalid_at("cursor", &error.to_string()))?;
+        let history = self.yard.history();
+        let seen = self.journal.calls();
+        let seen = seen.iter().filter(|call| {
+            // What is over and kept is told by who keeps it.
+            (call.end.is_none() || history.is_none()) && sees(principal, call) && wanted.fits(call, after)
+        });
+        let mut found: Vec<(Mark, Value)> =
+            seen.map(|call| (Mark::new(call.at, call.id), shape::call(call))).collect();
+        let running: Vec<ExecutionId> = found.iter().map(|(mark, _)| mark.id).collect();
+        if let (Some(history), true) = (history, wanted.status != Some(Word::Running)) {
+            let own = (!may(principal, "observe")).then(|| principal.id().to_owned());
+            let query = HistoryQuery {
+                limit: limit + running.len() + 1,
+                after,
+                principal: own,
+                subject: wanted.tool.clone(),
+                standing: wanted.status.and_then(Word::standing),
+                text: wanted.text.as_deref().map(str::to_ascii_lowercase),
+                ..HistoryQuery::default()
+            };
+            let past = history.recent(query).await?;
+            // One may have ended between the two looks.
+            let past = past.iter().filter(|call| !running.contains(&call.id));
+            found.extend(past.map(|call| (call.mark(), shape::past(call))));
+        }
+        found.sort_by_key(|(mark, _)| std::cmp::Reverse(*mark));
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(|(mark, _)| mark.to_string());
+        let calls: Vec<Value> = found.into_iter().map(|(_, call)| call).collect();
+        let mut response = json!({"calls": calls});
+        if let Some(next) = next {
+            response["nextCursor"] = next.into();
+        }
+        Ok(response.to_string())
+    }
+}
+
+impl Wanted {
+    fn fits(&self, call: &SeenCall, after: Option<Mark>) -> bool {
+        let standing = call.end.as_ref().map(|end| Standing::from(end.ended));
+        let contains = |text: &String| {
+            let text = text.to_ascii_lowercase();
+            let said = [
+                Some(call.subject.as_str()),
+                call.source.as_ref().map(SourceName::as_str),
+                call.session_id.as_deref(),
+                call.user_id.as_deref(),
+                call.end.as_ref().and_then(|end| end.error.as_deref()),
+            ];
+            said.into_iter().flatten().any(|said| said.to_ascii_lowercase().contains(&text))
+        };
+        after.is_none_or(|after| Mark::new(call.at, call.id) < after)
+            && self.tool.as_ref().is_none_or(|tool| *tool == call.subject)
+            && self.status.is_none_or(|status| status.standing() == standing)
+            && self.text.as_ref().is_none_or(contains)
+    }
+}

@@ -1,0 +1,82 @@
+//! The requests of one socket that are under way: how they are cancelled, and what they have asked.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::json::Object;
+use toolyard_hub::{Ask, Kind};
+
+use super::asks::Asks;
+use super::errors::Trouble;
+use super::order::Id;
+
+/// How many there may be at once.
+const MOST: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct Running {
+    requests: Mutex<HashMap<Id, Request>>,
+}
+
+#[derive(Debug, Default)]
+struct Request {
+    cancel: CancellationToken,
+    asks: Asks,
+}
+
+/// Why a request does not begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Its id is in use: an answer could be to either.
+    SameId,
+    TooMany,
+}
+
+impl Running {
+    /// Takes a request in; what is given back tells when it is cancelled.
+    pub(super) fn begin(&self, id: &Id) -> Result<CancellationToken, Refused> {
+        let mut requests = self.lock();
+        if requests.contains_key(id) {
+            return Err(Refused::SameId);
+        }
+        if requests.len() >= MOST {
+            return Err(Refused::TooMany);
+        }
+        let request = requests.entry(id.clone()).or_default();
+        Ok(request.cancel.clone())
+    }
+
+    pub(super) fn has(&self, id: &Id) -> bool {
+        self.lock().contains_key(id)
+    }
+
+    pub(super) fn end(&self, id: &Id) {
+        self.lock().remove(id);
+    }
+
+    /// Cancels a request; false if it is not under way.
+    pub(super) fn cancel(&self, id: &Id) -> bool {
+        let requests = self.lock();
+        requests.get(id).inspect(|request| request.cancel.cancel()).is_some()
+    }
+
+    /// A call asks; what is given back is to be told to the client.
+    pub(super) fn ask(&self, id: &Id, ask: Ask) {
+        if let Some(request) = self.lock().get_mut(id) {
+            request.asks.open(ask);
+        }
+    }
+
+    pub(super) fn answer(&self, id: &Id, answers: &Object) -> Result<(), Trouble> {
+        let mut requests = self.lock();
+        let request = requests.get_mut(id).ok_or_else(|| {
+            Trouble::new(Kind::UnknownPrompt, format!("no request {id} of this socket is under way"))
+        })?;
+        request.asks.answer(answers)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Request>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

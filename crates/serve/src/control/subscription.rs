@@ -1,0 +1,257 @@
+//! Which events one socket hears, and how they are told to it.
+
+use serde_json::{Map, Value, json};
+use toolyard_hub::{Principal, Timestamp, View, Yard};
+
+use super::errors::{Trouble, needs};
+use super::journal::{Entry, Happened, Journal, SeenCall};
+use super::outbox::Outbox;
+use super::{may, shape};
+
+/// How many entries are looked at before anything else gets its turn.
+const BATCH: usize = 256;
+/// More names than there are events make no sense.
+const MOST_NAMES: usize = 64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    Server,
+    Changed,
+    Resource,
+    CallStarted,
+    CallProgress,
+    CallEnded,
+    Log,
+    Stderr,
+    Lagged,
+}
+
+impl Name {
+    const ALL: [Self; 9] = [
+        Self::Server,
+        Self::Changed,
+        Self::Resource,
+        Self::CallStarted,
+        Self::CallProgress,
+        Self::CallEnded,
+        Self::Log,
+        Self::Stderr,
+        Self::Lagged,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Changed => "changed",
+            Self::Resource => "resource",
+            Self::CallStarted => "call_started",
+            Self::CallProgress => "call_progress",
+            Self::CallEnded => "call_ended",
+            Self::Log => "log",
+            Self::Stderr => "stderr",
+            Self::Lagged => "lagged",
+        }
+    }
+
+    fn of(what: &Happened) -> Self {
+        match what {
+            Happened::Server(..) => Self::Server,
+            Happened::Changed(_) => Self::Changed,
+            Happened::Resource(..) => Self::Resource,
+            Happened::CallStarted(_) => Self::CallStarted,
+            Happened::CallProgress(..) => Self::CallProgress,
+            Happened::CallEnded(_) => Self::CallEnded,
+            Happened::Log(_) => Self::Log,
+            Happened::Stderr(_) => Self::Stderr,
+            Happened::Lost(_) => Self::Lagged,
+        }
+    }
+}
+
+/// What one socket wants to hear, and up to where it has.
+#[derive(Debug, Default)]
+pub(super) struct Subscription {
+    names: Vec<Name>,
+    heard: u64,
+    /// Events that it wants and was not told.
+    left_out: u64,
+}
+
+impl Subscription {
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Whether it has not been told yet that something was left out.
+    pub(super) fn owes(&self) -> bool {
+        self.left_out > 0
+    }
+
+    /// Wants these too, from now on or from after the event of this number.
+    pub(super) fn add(
+        &mut self,
+        names: &[String],
+        after: Option<u64>,
+        journal: &Journal,
+        principal: &Principal,
+    ) -> Result<Value, Trouble> {
+        for name in read(names)? {
+            if matches!(name, Name::Log | Name::Stderr) && !may(principal, "observe") {
+                return Err(needs("observe"));
+            }
+            if !self.names.contains(&name) {
+                if self.names.is_empty() {
+                    self.heard = journal.seq();
+                }
+                self.names.push(name);
+            }
+        }
+        let known = after.is_none_or(|after| journal.knows(after));
+        if let (Some(after), true) = (after, known) {
+            self.heard = after;
+        }
+        Ok(json!({"subscribed": self.words(), "seq": journal.seq(), "missed": !known}))
+    }
+
+    /// Does not want these any more; nothing at all where none is named.
+    pub(super) fn remove(&mut self, names: Option<&[String]>) -> Result<Value, Trouble> {
+        match names {
+            Some(names) => {
+                let gone = read(names)?;
+                self.names.retain(|name| !gone.contains(name));
+            }
+            None => self.names.clear(),
+        }
+        Ok(json!({"subscribed": self.words()}))
+    }
+
+    fn words(&self) -> Vec<&'static str> {
+        self.names.iter().map(|name| name.as_str()).collect()
+    }
+
+    /// Tells what came since the last time, as far as there is room. True if there may be more.
+    pub(super) fn tell(
+        &mut self,
+        journal: &Journal,
+        yard: &Yard,
+        principal: &Principal,
+        outbox: &Outbox,
+    ) -> bool {
+        let since = journal.since(self.heard, BATCH);
+        self.left_out += since.forgotten;
+        for entry in &since.entries {
+            self.heard = entry.seq;
+            if let Happened::Lost(missed) = entry.what {
+                self.left_out += missed;
+                continue;
+            }
+            if !self.names.contains(&Name::of(&entry.what)) {
+                continue;
+            }
+            let Some(told) = event(entry, yard, principal) else { continue };
+            if !outbox.has_room() {
+                self.left_out += 1;
+                continue;
+            }
+            self.confess(entry.seq.saturating_sub(1), outbox);
+            outbox.push(told);
+        }
+        if outbox.has_room() {
+            self.confess(self.heard, outbox);
+        }
+        since.entries.len() == BATCH
+    }
+
+    /// Says how many were left out, before anything that came after them.
+    fn confess(&mut self, seq: u64, outbox: &Outbox) {
+        if self.left_out > 0 {
+            let more = Map::from_iter([("missed".to_owned(), self.left_out.into())]);
+            outbox.push(write("lagged", seq, Timestamp::now(), more));
+            self.left_out = 0;
+        }
+    }
+}
+
+fn read(names: &[String]) -> Result<Vec<Name>, Trouble> {
+    if names.len() > MOST_NAMES {
+        return Err(Trouble::invalid_at("events", "names more events than there are"));
+    }
+    let known = |word: &String| {
+        Name::ALL.into_iter().find(|name| name.as_str() == word).ok_or_else(|| {
+            let words: Vec<&str> = Name::ALL.iter().map(|name| name.as_str()).collect();
+            Trouble::invalid_at("events", "names an event that there is not")
+                .suggest(format!("events are: {}", words.join(", ")))
+        })
+    };
+    names.iter().map(known).collect()
+}
+
+/// What this principal is told, if it is anything to them.
+fn event(entry: &Entry, yard: &Yard, principal: &Principal) -> Option<String> {
+    let name = Name::of(&entry.what);
+    let told = match &entry.what {
+        Happened::Server(source, status) => {
+            if !principal.knows_source(source) {
+                return None;
+            }
+            match status {
+                Some(status) => {
+                    let view = View::new(yard.catalog(), principal.clone()).of_source(source.clone());
+                    let server = shape::server(source, status, &view);
+                    return Some(format!(
+                        r#"{{"type":"event","event":"server","seq":{},"at":"{}","server":{server}}}"#,
+                        entry.seq,
+                        Timestamp(entry.at),
+                    ));
+                }
+                None => json!({"serverName": source.as_str(), "gone": true}),
+            }
+        }
+        Happened::Changed(change) => {
+            json!({"tools": change.tools, "resources": change.resources, "prompts": change.prompts})
+        }
+        Happened::Resource(source, uri) => {
+            if !principal.knows_other(source) || !sees_resource(yard, principal, uri) {
+                return None;
+            }
+            json!({"serverName": source.as_str(), "uri": uri})
+        }
+        Happened::CallStarted(seen) | Happened::CallEnded(seen) if sees(principal, seen) => {
+            json!({"call": shape::call(seen)})
+        }
+        Happened::CallProgress(seen, progress) if sees(principal, seen) => {
+            let mut told = Map::from_iter([("id".to_owned(), shape::execution(seen.id).into())]);
+            told.extend(shape::progress(progress));
+            told.into()
+        }
+        Happened::Log(line) if may(principal, "observe") => {
+            json!({"level": line.level, "target": line.target, "message": line.message})
+        }
+        Happened::Stderr(line) if may(principal, "observe") && principal.knows_source(&line.source) => {
+            json!({"serverName": line.source.as_str(), "line": line.line})
+        }
+        _ => return None,
+    };
+    let Value::Object(told) = told else { return None };
+    Some(write(name.as_str(), entry.seq, Timestamp(entry.at), told))
+}
+
+fn write(name: &str, seq: u64, at: Timestamp, more: Map<String, Value>) -> String {
+    let mut event = json!({"type": "event", "event": name, "seq": seq, "at": at.to_string()});
+    if let Value::Object(event) = &mut event {
+        event.extend(more);
+    }
+    event.to_string()
+}
+
+/// Everybody hears of their own calls.
+pub(super) fn sees(principal: &Principal, seen: &SeenCall) -> bool {
+    seen.principal == principal.id() || may(principal, "observe")
+}
+
+fn sees_resource(yard: &Yard, principal: &Principal, uri: &str) -> bool {
+    let catalog = yard.catalog();
+    let resource = catalog.resource(uri).map(|resource| &resource.permissions);
+    let permissions = resource.or_else(|| catalog.template_for(uri).map(|template| &template.permissions));
+    permissions.is_some_and(|permissions| principal.lacks(permissions).is_none())
+}
