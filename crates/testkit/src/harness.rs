@@ -6,6 +6,7 @@
 
 mod call;
 mod client;
+mod control;
 mod http;
 mod message;
 mod process;
@@ -17,6 +18,7 @@ mod version;
 
 pub use call::{Call, Exchange};
 pub use client::{Client, Over};
+pub use control::{Proof, Socket, every_server_message};
 pub use http::{Event, Events, Reply, Server};
 pub use message::Message;
 pub use process::{Process, Signal};

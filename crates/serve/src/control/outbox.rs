@@ -12,6 +12,8 @@ use tokio::sync::Notify;
 
 /// Above this nothing is added that can be left out, and answers wait.
 const FULL: usize = 1024 * 1024;
+/// So much is written before anybody is told that there is room again.
+const AT_ONCE: usize = 64 * 1024;
 /// Above this the socket is given up.
 const TOO_MUCH: usize = 4 * 1024 * 1024;
 /// How long a message may take to be read, beside a second for each so many bytes of it.
@@ -71,6 +73,29 @@ struct Waiting {
 enum Kind {
     Loose,
     InTurn,
+}
+
+/// What is written at once.
+#[derive(Debug, Default)]
+struct Batch {
+    messages: Vec<Message>,
+    bytes: usize,
+    loose: usize,
+}
+
+impl Batch {
+    fn of(queue: &mut VecDeque<(Message, Kind)>) -> Self {
+        let mut batch = Self::default();
+        while batch.bytes < AT_ONCE
+            && let Some((message, kind)) = queue.pop_front()
+        {
+            let size = size(&message);
+            batch.bytes += size;
+            batch.loose += if kind == Kind::Loose { size } else { 0 };
+            batch.messages.push(message);
+        }
+        batch
+    }
 }
 
 impl Outbox {
@@ -143,8 +168,8 @@ impl Outbox {
     /// Writes until the socket is to be closed, and closes it.
     pub(super) async fn write(&self, mut sink: SplitSink<WebSocket, Message>) -> Close {
         loop {
-            let (message, kind) = match self.next().await {
-                Ok(next) => next,
+            let batch = match self.next().await {
+                Ok(batch) => batch,
                 Err(close) => {
                     let goodbye = async {
                         let _ = sink.send(Message::Close(close.frame())).await;
@@ -154,37 +179,42 @@ impl Outbox {
                     return close;
                 }
             };
-            let size = size(&message);
-            let patience = PATIENCE + Duration::from_secs((size / BYTES_PER_SECOND) as u64);
-            match tokio::time::timeout(patience, sink.send(message)).await {
-                Ok(Ok(())) => self.written(size, kind),
+            let patience = PATIENCE + Duration::from_secs((batch.bytes / BYTES_PER_SECOND) as u64);
+            // Many small messages go out in one piece.
+            let sending = async {
+                for message in batch.messages {
+                    sink.feed(message).await?;
+                }
+                sink.flush().await
+            };
+            match tokio::time::timeout(patience, sending).await {
+                Ok(Ok(())) => self.written(batch.bytes, batch.loose),
                 Ok(Err(_)) => self.close(Close::Theirs),
                 Err(_) => self.close(Close::Slow),
             }
         }
     }
 
-    async fn next(&self) -> Result<(Message, Kind), Close> {
+    async fn next(&self) -> Result<Batch, Close> {
         loop {
             let more = self.more.notified();
             {
                 let mut waiting = self.lock();
-                match (waiting.queue.pop_front(), waiting.close) {
-                    (Some(next), _) => return Ok(next),
-                    (None, Some(close)) => return Err(close),
-                    (None, None) => {}
+                let batch = Batch::of(&mut waiting.queue);
+                match (batch.messages.is_empty(), waiting.close) {
+                    (false, _) => return Ok(batch),
+                    (true, Some(close)) => return Err(close),
+                    (true, None) => {}
                 }
             }
             more.await;
         }
     }
 
-    fn written(&self, size: usize, kind: Kind) {
+    fn written(&self, bytes: usize, loose: usize) {
         let mut waiting = self.lock();
-        waiting.bytes = waiting.bytes.saturating_sub(size);
-        if kind == Kind::Loose {
-            waiting.loose = waiting.loose.saturating_sub(size);
-        }
+        waiting.bytes = waiting.bytes.saturating_sub(bytes);
+        waiting.loose = waiting.loose.saturating_sub(loose);
         drop(waiting);
         self.less.notify_waiters();
     }

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
 use tokio_tungstenite::tungstenite;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::{ExecutionId, Kind, Order as Told, Principal, Timestamp};
 
 use super::call::{CallTool, Complete, GetPrompt, Read, Wanted, call};
@@ -24,7 +25,7 @@ use super::order::{error, response};
 use super::outbox::{Close, Outbox};
 use super::past;
 use super::running::{Refused, Running};
-use super::subscription::Subscription;
+use super::subscription::{Left, Subscription};
 use super::{Control, may};
 use crate::door::{Reason, Visitor};
 
@@ -89,8 +90,11 @@ pub(super) async fn live(
         while let Some(Ok(_)) = stream.next().await {}
         std::future::pending::<()>().await;
     };
+    // In a task of its own, so that it goes on while the rest is busy.
+    let writing = Arc::clone(&desk);
+    let writing = AbortOnDropHandle::new(tokio::spawn(async move { writing.outbox.write(sink).await }));
     tokio::select! {
-        _ = desk.outbox.write(sink) => {}
+        _ = writing => {}
         () = talking => {}
     }
 }
@@ -177,6 +181,7 @@ async fn attend(desk: &Arc<Desk>, stream: &mut SplitStream<WebSocket>, mut visit
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = Instant::now();
+    let mut left = Left::Nothing;
     let closing = desk.control.closing.clone();
     loop {
         tokio::select! {
@@ -200,17 +205,29 @@ async fn attend(desk: &Arc<Desk>, stream: &mut SplitStream<WebSocket>, mut visit
                         Ok(known) => visitor = known,
                         Err(why) => return why,
                     }
-                } else if let Err(Refused::SameId) = take(desk, &mut tasks, &mut subscription, order) {
+                    continue;
+                }
+                if order.subtype == "subscribe" {
+                    // What was missed is told without waiting for more.
+                    latest.mark_changed();
+                }
+                if let Err(Refused::SameId) = take(desk, &mut tasks, &mut subscription, order) {
                     return Close::NoMessage("the id is in use");
                 }
             }
-            Ok(()) = latest.changed(), if !subscription.is_empty() => {
+            Ok(()) = latest.changed(), if !subscription.is_empty() && left != Left::NoRoom => {
                 let principal = desk.principal();
                 let (journal, yard) = (&desk.control.journal, &desk.control.yard);
-                latest.mark_unchanged();
-                if subscription.tell(journal, yard, &principal, &desk.outbox) {
+                left = subscription.tell(journal, yard, &principal, &desk.outbox);
+                if left == Left::More {
                     latest.mark_changed();
+                    // Whoever writes, and everybody else, gets their turn in between.
+                    tokio::task::yield_now().await;
                 }
+            }
+            () = desk.outbox.room(), if left == Left::NoRoom => {
+                left = Left::Nothing;
+                latest.mark_changed();
             }
             Some(_) = tasks.join_next() => {}
             _ = look.tick() => match visitor.principal().await {
@@ -230,9 +247,6 @@ async fn attend(desk: &Arc<Desk>, stream: &mut SplitStream<WebSocket>, mut visit
                 while tasks.join_next().await.is_some() {}
                 return Close::Stopping;
             }
-        }
-        if !subscription.is_empty() && subscription.owes() && desk.outbox.has_room() {
-            latest.mark_changed();
         }
     }
 }

@@ -68,6 +68,14 @@ impl Name {
     }
 }
 
+/// What has not been told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    Nothing,
+    More,
+    NoRoom,
+}
+
 /// What one socket wants to hear, and up to where it has.
 #[derive(Debug, Default)]
 pub(super) struct Subscription {
@@ -80,11 +88,6 @@ pub(super) struct Subscription {
 impl Subscription {
     pub(super) fn is_empty(&self) -> bool {
         self.names.is_empty()
-    }
-
-    /// Whether it has not been told yet that something was left out.
-    pub(super) fn owes(&self) -> bool {
-        self.left_out > 0
     }
 
     /// Wants these too, from now on or from after the event of this number.
@@ -129,37 +132,33 @@ impl Subscription {
         self.names.iter().map(|name| name.as_str()).collect()
     }
 
-    /// Tells what came since the last time, as far as there is room. True if there may be more.
+    /// Tells what came since the last time, as far as there is room. What there is none for waits in the journal, for as
+    /// long as that knows it.
     pub(super) fn tell(
         &mut self,
         journal: &Journal,
         yard: &Yard,
         principal: &Principal,
         outbox: &Outbox,
-    ) -> bool {
+    ) -> Left {
         let since = journal.since(self.heard, BATCH);
         self.left_out += since.forgotten;
         for entry in &since.entries {
-            self.heard = entry.seq;
+            if !outbox.has_room() {
+                return Left::NoRoom;
+            }
             if let Happened::Lost(missed) = entry.what {
                 self.left_out += missed;
-                continue;
-            }
-            if !self.names.contains(&Name::of(&entry.what)) {
-                continue;
-            }
-            let Some(told) = event(entry, yard, principal) else { continue };
-            if !outbox.has_room() {
-                self.left_out += 1;
-                continue;
             }
             self.confess(entry.seq.saturating_sub(1), outbox);
-            outbox.push(told);
+            self.heard = entry.seq;
+            if self.names.contains(&Name::of(&entry.what))
+                && let Some(told) = event(entry, yard, principal)
+            {
+                outbox.push(told);
+            }
         }
-        if outbox.has_room() {
-            self.confess(self.heard, outbox);
-        }
-        since.entries.len() == BATCH
+        if since.entries.len() == BATCH { Left::More } else { Left::Nothing }
     }
 
     /// Says how many were left out, before anything that came after them.

@@ -1,0 +1,133 @@
+//! A yard with the probe and, where wanted, odd servers, served on a free port.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{Permissions, Principal, SourceName, State, Timestamp, Yard};
+use toolyard_serve::{
+    Auth, ControlSettings, DoorSettings, EndpointSettings, Keyring, Keys, LogEntry, McpSettings,
+    ServeSettings, Token, bind,
+};
+use toolyard_testkit::harness::{Socket, soon};
+use toolyard_testkit::probe;
+use toolyard_upstream::{CommandSettings, Common, Keeper, ServerSettings, TransportSettings, Upstream};
+
+use super::{KEPT, ODD};
+
+pub(super) const OWNER: &str = "owner's token";
+pub(super) const ADA: &str = "ada's token";
+pub(super) const WATCHER: &str = "watcher's token";
+
+pub(super) struct House {
+    pub(super) address: String,
+    pub(super) yard: Arc<Yard>,
+    pub(super) keyring: Keyring,
+    pub(super) log: tokio::sync::broadcast::Sender<Arc<LogEntry>>,
+    pub(super) stop: CancellationToken,
+    pub(super) serving: AbortOnDropHandle<()>,
+    upstreams: Vec<Arc<Upstream>>,
+}
+
+impl House {
+    pub(super) async fn new() -> Self {
+        let yard = Yard::of([probe::source(), extra()]);
+        let keyring = Keyring::new(Keys { tokens: tokens(), jwt: None });
+        let log = tokio::sync::broadcast::channel(64).0;
+        let settings = ServeSettings {
+            listen: ([127, 0, 0, 1], 0).into(),
+            door: DoorSettings {
+                auth: Auth::Keyring(keyring.clone()),
+                hosts: Vec::new(),
+                origins: vec!["https://page.example".to_owned()],
+            },
+            mcp: McpSettings::default(),
+            endpoint: EndpointSettings { body: 1024 * 1024, ..EndpointSettings::default() },
+            control: ControlSettings { log: Some(log.clone()) },
+            annexes: Vec::new(),
+            drain: Duration::from_secs(5),
+        };
+        let bound = bind(Arc::clone(&yard), settings).await.unwrap();
+        let (address, stop) = (bound.address().to_string(), CancellationToken::new());
+        let serving = AbortOnDropHandle::new(tokio::spawn(bound.serve(stop.clone())));
+        Self { address, yard, keyring, log, stop, serving, upstreams: Vec::new() }
+    }
+
+    /// Starts an odd server and waits until it is there.
+    pub(super) async fn add(&mut self, name: &str, kind: &str) {
+        let script = r#"echo "$2 starts" >&2; exec "$1" "$2" stdio"#;
+        let args = ["-c", script, "sh", ODD, kind].map(str::to_owned).to_vec();
+        let command = CommandSettings { program: "sh".to_owned(), args, env: BTreeMap::new(), cwd: None };
+        let settings = ServerSettings::new(SourceName::new(name), TransportSettings::Command(command));
+        let keeper =
+            Keeper { program: KEPT.into(), args: vec!["keeper".into()], path: std::env::var_os("PATH") };
+        let me = to_raw(&json!({"name": "test", "version": "1"}));
+        let upstream = Upstream::start(settings, Common::new(keeper, me).unwrap());
+        self.yard.add(Arc::clone(&upstream) as _);
+        self.upstreams.push(upstream);
+        self.until(name, State::Ready).await;
+    }
+
+    pub(super) async fn until(&self, name: &str, state: State) {
+        soon(&format!("{name} to be {state:?}"), async {
+            while self.yard.status(&SourceName::new(name)).unwrap().state != state {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    }
+
+    /// A socket of who may do everything.
+    pub(super) async fn owner(&self) -> Socket {
+        Socket::welcome(&self.address, OWNER).await
+    }
+
+    pub(super) async fn ada(&self) -> Socket {
+        Socket::welcome(&self.address, ADA).await
+    }
+
+    pub(super) async fn end(self) {
+        for upstream in &self.upstreams {
+            upstream.stop().await;
+        }
+        self.stop.cancel();
+        soon("the end", self.serving).await.unwrap();
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Pieces {
+    /// How many.
+    n: u32,
+}
+
+/// A tool whose result comes in pieces.
+fn extra() -> Arc<dyn toolyard_hub::Source> {
+    let pieces = |params: Pieces, ctx: toolyard_sdk::Context| async move {
+        let stream = ctx.stream();
+        for at in 1..=params.n {
+            stream.write(format!("piece {at}")).await;
+        }
+        stream.end();
+        Ok(format!("{} pieces", params.n))
+    };
+    toolyard_sdk::Native::new("extra").tools([toolyard_sdk::Tool::new("pieces", pieces)]).into_source()
+}
+
+/// Somebody who may do everything, somebody who may do nothing special, and somebody who may only look.
+pub(super) fn tokens() -> Vec<Token> {
+    let ada = Principal::new("ada", Permissions::Only(Default::default()));
+    let watcher = Principal::new("watcher", Permissions::Only(["observe".to_owned()].into()));
+    vec![Token::new(OWNER, Principal::owner()), Token::new(ADA, ada), Token::new(WATCHER, watcher)]
+}
+
+/// The same with ada's token good for this long only.
+pub(super) fn tokens_expiring(after: Duration) -> Vec<Token> {
+    let mut tokens = tokens();
+    tokens[1] = tokens[1].clone().until(Timestamp(SystemTime::now() + after));
+    tokens
+}

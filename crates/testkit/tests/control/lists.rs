@@ -1,0 +1,131 @@
+//! The lists: in the structure that they must have, with what servers advertised byte for byte, and for whom they are.
+
+use serde_json::{Value, json};
+use toolyard_testkit::probe::{ODD_DEFINITION, ODD_RESULT};
+
+use super::house::House;
+
+#[tokio::test]
+async fn the_whole_list_has_the_structure_that_assistants_know() {
+    let mut house = House::new().await;
+    house.add("pages", "pages").await;
+    house.add("nulls", "null-schema").await;
+    let mut socket = house.owner().await;
+    let list = socket.ask("mcp_list", json!({})).await.unwrap();
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&list), ["tools", "resources", "resource_templates", "auth_statuses"]);
+    for part in ["resources", "resource_templates", "auth_statuses"] {
+        assert_eq!(keys(&list[part]), ["probe", "extra", "pages", "nulls"], "{part}");
+    }
+    assert_eq!(list["auth_statuses"]["pages"], "unsupported");
+    assert_eq!(list["tools"]["mcp__pages__first"]["name"], "first");
+    assert_eq!(list["resources"]["probe"][0]["uri"], "probe://note");
+    let paged = list["resources"]["pages"].as_array().unwrap().len();
+    assert_eq!((paged, list["resource_templates"]["pages"].as_array().unwrap().len()), (3, 2));
+    // A tool without a usable schema must not break whoever reads the list; what it said is kept beside.
+    assert_eq!(list["tools"]["mcp__nulls__null_schema"]["inputSchema"], json!({"type": "object"}));
+    let tools = socket.ask("mcp_tools", json!({"server_name": "nulls"})).await.unwrap();
+    assert_eq!((&tools["serverName"], &tools["count"]), (&json!("nulls"), &json!(3)));
+    let keys_of_all: Vec<_> = keys(&tools);
+    assert_eq!(keys_of_all, ["serverName", "tools", "count"]);
+    let odd = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "null_schema").unwrap();
+    assert_eq!(
+        (&odd["inputSchema"], &odd["definition"]["inputSchema"]),
+        (&json!({"type": "object"}), &Value::Null)
+    );
+    house.end().await;
+}
+
+#[tokio::test]
+async fn what_a_server_advertised_or_answered_comes_byte_for_byte() {
+    let mut house = House::new().await;
+    house.add("odd", "unknown-keys").await;
+    let mut socket = house.owner().await;
+    socket.ask("mcp_list", json!({})).await.unwrap();
+    let members = format!(r#""odd":{ODD_DEFINITION}"#);
+    assert!(socket.text.contains(&members), "{}", socket.text);
+    assert!(socket.text.contains(&format!(r#""mcp__odd__odd":{ODD_DEFINITION}"#)));
+    socket.ask("mcp_tools", json!({})).await.unwrap();
+    assert!(socket.text.contains(&format!(r#""definition":{ODD_DEFINITION}"#)));
+    let call = socket.send("mcp_call", json!({"tool": "odd"})).await;
+    socket.end(call).await;
+    assert!(socket.text.ends_with(&format!(r#""result":{ODD_RESULT}}}}}"#)), "{}", socket.text);
+    // Arguments too: the tool gives them back.
+    let arguments = r#"{"z":18446744073709551616,"a" : 1.0,"b":{"y":9007199254740993,"x":null}}"#;
+    socket
+        .send_text(&format!(r#"{{"id":"e","subtype":"mcp_call","tool":"echo","arguments":{arguments}}}"#))
+        .await;
+    socket.until("the echo", |message| message["id"] == "e").await;
+    assert!(socket.text.contains(&format!(r#""structuredContent":{arguments}"#)), "{}", socket.text);
+    house.end().await;
+}
+
+#[tokio::test]
+async fn ten_thousand_tools_are_listed_in_good_time_to_several_at_once() {
+    let house = House::new().await;
+    let tools = (0..10_000).map(|at| {
+        toolyard_sdk::Tool::new(format!("tool_{at}"), || async { Ok("x") })
+            .description("does what the nine thousand others do, and says so at some length, as tools do")
+    });
+    house.yard.add(toolyard_sdk::Native::new("many").tools(tools).into_source());
+    let mut sockets = [house.owner().await, house.owner().await];
+    for socket in &mut sockets {
+        // Both before either is answered: what waits for the one must not cost the other.
+        socket.send("mcp_list", json!({})).await;
+        socket.send("mcp_tools", json!({})).await;
+        socket.send("subscribe", json!({"events": ["changed"]})).await;
+    }
+    let began = std::time::Instant::now();
+    for socket in &mut sockets {
+        let listed = socket.end(1).await;
+        assert!(listed["response"]["tools"].as_object().unwrap().len() > 10_000);
+        assert!(socket.end(2).await["response"]["count"].as_u64().unwrap() > 10_000);
+        assert_eq!(socket.end(3).await["type"], "response");
+    }
+    assert!(began.elapsed().as_secs() < 15, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn nobody_is_shown_or_told_what_is_not_theirs() {
+    let mut house = House::new().await;
+    house.add("pages", "pages").await;
+    let (mut ada, mut owner) = (house.ada().await, house.owner().await);
+    for (subtype, words) in [
+        ("mcp_transcript", json!({"server_name": "pages"})),
+        ("mcp_stderr", json!({"server_name": "pages"})),
+        ("mcp_reconnect", json!({"server_name": "pages"})),
+        ("mcp_enable", json!({"server_name": "pages"})),
+        ("mcp_disable", json!({"server_name": "pages"})),
+        ("mcp_login", json!({"server_name": "pages"})),
+        ("subscribe", json!({"events": ["log"]})),
+        ("subscribe", json!({"events": ["stderr"]})),
+    ] {
+        assert_eq!(ada.ask(subtype, words).await, Err("PERMISSION_ERROR".to_owned()), "{subtype}");
+    }
+    let calls = json!({"events": ["call_started", "call_progress", "call_ended"]});
+    ada.ask("subscribe", calls.clone()).await.unwrap();
+    owner.ask("subscribe", calls).await.unwrap();
+    owner.ask("mcp_call", json!({"tool": "flood", "arguments": {"n": 1}})).await.unwrap();
+    let own = json!({"tool": "flood", "arguments": {"n": 2}, "session_id": "ada's"});
+    ada.ask("mcp_call", own).await.unwrap();
+    let ended = ada.event("call_ended").await;
+    let call = &ended["call"];
+    assert_eq!(
+        (&call["principal"], &call["sessionId"], &call["front"]),
+        (&json!("ada"), &json!("ada's"), &json!("control"))
+    );
+    let heard: Vec<Value> = ada.take_aside();
+    assert!(
+        heard.iter().all(|event| event["call"].is_null() || event["call"]["principal"] == "ada"),
+        "{heard:?}"
+    );
+    assert_eq!(heard.iter().filter(|event| event["event"] == "call_progress").count(), 2);
+    // The owner hears both, and sees both afterwards; ada sees her own.
+    owner
+        .until("ada's call", |event| event["event"] == "call_ended" && event["call"]["principal"] == "ada")
+        .await;
+    let calls = |history: Value| history["calls"].as_array().unwrap().len();
+    assert_eq!(calls(owner.ask("mcp_history", json!({})).await.unwrap()), 2);
+    assert_eq!(calls(ada.ask("mcp_history", json!({})).await.unwrap()), 1);
+    house.end().await;
+}

@@ -1,0 +1,155 @@
+//! One long session in which everything that can be said is said, and every message is held against the schema.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+use toolyard_hub::State;
+use toolyard_serve::LogEntry;
+use toolyard_testkit::harness::every_server_message;
+
+use super::house::House;
+
+const EVENTS: [&str; 8] =
+    ["server", "changed", "resource", "call_started", "call_progress", "call_ended", "log", "stderr"];
+
+#[tokio::test]
+async fn everything_that_can_be_said_is_said_as_the_schema_says() {
+    let mut house = House::new().await;
+    house.add("pages", "pages").await;
+    house.add("old", "legacy-only").await;
+    house.add("asks", "asks").await;
+    let mut socket = house.owner().await;
+    let subscribed = socket.ask("subscribe", json!({"events": EVENTS})).await.unwrap();
+    assert_eq!((&subscribed["subscribed"], &subscribed["missed"]), (&json!(EVENTS), &json!(false)));
+
+    // Lists.
+    let servers = socket.ask("mcp_servers", json!({})).await.unwrap()["servers"].clone();
+    let names: Vec<&Value> = servers.as_array().unwrap().iter().map(|server| &server["name"]).collect();
+    assert_eq!(names, ["probe", "extra", "pages", "old", "asks"]);
+    let old = &servers[3];
+    assert_eq!(
+        (&old["transport"], &old["era"], &old["auth"]),
+        (&json!("stdio"), &json!("legacy"), &json!("unsupported"))
+    );
+    assert_eq!(old["serverInfo"], json!({"name": "odd-legacy-only", "version": "1"}));
+    let pages = socket.ask("mcp_tools", json!({"server_name": "pages"})).await.unwrap();
+    assert_eq!((&pages["serverName"], &pages["count"]), (&json!("pages"), &json!(5)));
+    let all = socket.ask("mcp_tools", json!({})).await.unwrap();
+    assert_eq!(all["count"].as_u64().unwrap() as usize, house.yard.catalog().tools().len());
+    socket.ask("mcp_list", json!({})).await.unwrap();
+    let prompts = socket.ask("mcp_prompts", json!({})).await.unwrap();
+    assert_eq!(prompts["prompts"][0]["fullName"], "greet");
+
+    // Calls: one with progress and a log, one that asks, one that is cancelled, one that fails, one that is unknown.
+    let flood = socket.send("mcp_call", json!({"tool": "flood", "arguments": {"n": 3}})).await;
+    let end = socket.end(flood).await;
+    assert_eq!(end["response"]["result"]["content"][0]["text"], "dry again");
+    let ask = socket.send("mcp_call", json!({"tool": "ask", "arguments": {"about": "lunch"}})).await;
+    let asked = socket.until("the question", |message| message["type"] == "ask").await;
+    assert_eq!((&asked["id"], &asked["questions"][0]["kind"]), (&json!(ask), &json!("elicit_form")));
+    let answers = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    assert_eq!(socket.ask("mcp_answer", json!({"request": ask, "answers": answers})).await, Ok(json!({})));
+    assert_eq!(socket.end(ask).await["response"]["result"]["content"][0]["text"], "lunch: Ada");
+    let slow = socket.send("mcp_call", json!({"tool": "slow", "arguments": {"ms": 60_000}})).await;
+    assert_eq!(socket.ask("mcp_cancel", json!({"request": slow})).await, Ok(json!({"cancelled": true})));
+    assert_eq!(socket.end(slow).await["error"]["code"], "CANCELLED");
+    assert_eq!(socket.ask("mcp_cancel", json!({"request": slow})).await, Ok(json!({"cancelled": false})));
+    let none = socket.ask("mcp_call", json!({"tool": "flod", "arguments": {"n": 3}})).await;
+    assert_eq!(none, Err("TOOL_NOT_FOUND".to_owned()));
+    let wrong = socket.send("mcp_call", json!({"tool": "flood", "arguments": {"n": "three"}})).await;
+    let wrong = socket.end(wrong).await;
+    assert_eq!(wrong["error"]["code"], "VALIDATION_ERROR");
+    assert_eq!(wrong["error"]["details"]["field"], "n");
+    let streamed = socket.send("mcp_call", json!({"tool": "pieces", "arguments": {"n": 2}})).await;
+    assert_eq!(socket.end(streamed).await["response"]["result"]["content"][0]["text"], "2 pieces");
+
+    // What is no tool.
+    let read = socket.ask("mcp_read", json!({"uri": "probe://note"})).await.unwrap();
+    assert_eq!(read["result"]["contents"][0]["text"], "what the note says");
+    let gone = socket.ask("mcp_read", json!({"uri": "probe://note", "server_name": "pages"})).await;
+    assert_eq!(gone, Err("NOT_FOUND".to_owned()));
+    let prompt = socket.ask("mcp_prompt", json!({"name": "greet"})).await.unwrap();
+    assert_eq!(prompt["result"]["messages"][0]["content"]["text"], "Say hello.");
+    let words =
+        json!({"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "x", "value": "y"}});
+    assert!(socket.ask("mcp_complete", words).await.is_ok());
+
+    // What happened.
+    let calls = socket.ask("mcp_history", json!({"limit": 2})).await.unwrap();
+    assert_eq!(calls["calls"].as_array().unwrap().len(), 2);
+    let more = json!({"limit": 500, "cursor": calls["nextCursor"]});
+    let more = socket.ask("mcp_history", more).await.unwrap();
+    assert!(more["calls"].as_array().unwrap().iter().any(|call| call["status"] == "cancelled"), "{more}");
+    let failed = socket.ask("mcp_history", json!({"status": "failed", "text": "FLO"})).await.unwrap();
+    assert_eq!(failed["calls"].as_array().unwrap().len(), 2, "{failed}");
+
+    // Servers.
+    assert_eq!(
+        socket.ask("mcp_transcript", json!({"server_name": "pages"})).await.unwrap()["messages"],
+        json!([])
+    );
+    socket
+        .ask("mcp_call", json!({"tool": "mcp__pages__echo", "arguments": {"text": "taped"}}))
+        .await
+        .unwrap();
+    let taped = socket.ask("mcp_transcript", json!({"server_name": "pages"})).await.unwrap();
+    let call = taped["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|said| said["text"].as_str().unwrap().contains("taped"));
+    assert_eq!(call.unwrap()["direction"], "to_server");
+    let after = taped["messages"].as_array().unwrap().last().unwrap()["seq"].clone();
+    let rest = socket.ask("mcp_transcript", json!({"server_name": "pages", "after": after})).await.unwrap();
+    assert_eq!(rest["messages"], json!([]));
+    let lines = socket.ask("mcp_stderr", json!({"server_name": "pages"})).await.unwrap();
+    assert_eq!(lines["lines"], json!(["pages starts"]));
+    socket.ask("mcp_disable", json!({"server_name": "pages"})).await.unwrap();
+    let off =
+        |message: &Value| message["server"]["name"] == "pages" && message["server"]["state"] == "disabled";
+    assert_eq!(socket.until("pages to be disabled", off).await["server"]["tools"], 0);
+    socket.ask("mcp_enable", json!({"server_name": "pages"})).await.unwrap();
+    let on = |message: &Value| message["server"]["name"] == "pages" && message["server"]["state"] == "ready";
+    assert_eq!(socket.until("pages to be ready", on).await["server"]["tools"], 5);
+    socket.ask("mcp_reconnect", json!({"server_name": "pages"})).await.unwrap();
+    socket.until("pages to be ready again", on).await;
+    assert_eq!(socket.event("stderr").await["line"], "pages starts");
+    assert_eq!(
+        socket.ask("mcp_login", json!({"server_name": "pages"})).await,
+        Err("VALIDATION_ERROR".to_owned())
+    );
+    assert_eq!(socket.ask("mcp_stderr", json!({"server_name": "pags"})).await, Err("NOT_FOUND".to_owned()));
+
+    // What else is told.
+    socket.ask("mcp_call", json!({"tool": "touch", "arguments": {"uri": "probe://note"}})).await.unwrap();
+    assert_eq!(socket.event("resource").await["uri"], "probe://note");
+    socket.take_aside();
+    socket.ask("mcp_call", json!({"tool": "change_prompts"})).await.unwrap();
+    assert_eq!(socket.event("changed").await["prompts"], true);
+    let line = LogEntry {
+        at: SystemTime::now(),
+        level: "warn",
+        target: "test".to_owned(),
+        message: "a line".to_owned(),
+    };
+    house.log.send(Arc::new(line)).unwrap();
+    assert_eq!(socket.event("log").await["message"], "a line");
+    house.yard.remove(&toolyard_hub::SourceName::new("old"));
+    let gone = socket.until("old to be gone", |message| message["gone"] == true).await;
+    assert_eq!(gone["serverName"], "old");
+    let left = socket.ask("unsubscribe", json!({"events": ["log", "stderr"]})).await.unwrap();
+    assert_eq!(left["subscribed"], json!(EVENTS[..6]));
+    assert_eq!(socket.ask("unsubscribe", json!({})).await.unwrap()["subscribed"], json!([]));
+
+    let (seen, mut known) = (std::mem::take(&mut socket.seen), every_server_message());
+    // These have tests of their own: they need a server that asks who we are, and a client that is too slow.
+    for word in ["response mcp_login", "event lagged"] {
+        assert!(known.remove(word));
+    }
+    let missing: Vec<_> = known.difference(&seen).collect();
+    assert!(missing.is_empty(), "never said: {missing:?}");
+    house.until("pages", State::Ready).await;
+    house.end().await;
+    assert_eq!(socket.closed().await, 1001);
+}
