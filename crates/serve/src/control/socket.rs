@@ -8,7 +8,6 @@ use axum::extract::ws::{Message, WebSocket};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
 use tokio_tungstenite::tungstenite;
@@ -26,7 +25,7 @@ use super::outbox::{Close, Outbox};
 use super::past;
 use super::running::{Refused, Running};
 use super::subscription::{Left, Subscription};
-use super::{Control, may};
+use super::{Control, Place, may};
 use crate::door::{Reason, Visitor};
 
 /// The version of the protocol.
@@ -38,6 +37,8 @@ const LOOK: Duration = Duration::from_secs(2);
 const PING: Duration = Duration::from_secs(20);
 /// A client of whom nothing is heard for so long is gone.
 const SILENCE: Duration = Duration::from_secs(60);
+
+const FULL: &str = "there are too many sockets";
 
 /// What the requests of one socket share.
 pub(super) struct Desk {
@@ -62,7 +63,7 @@ pub(super) async fn live(
     socket: WebSocket,
     visitor: Visitor,
     headers: Vec<(String, String)>,
-    place: Option<&OwnedSemaphorePermit>,
+    place: Option<Place>,
 ) {
     let (sink, mut stream) = socket.split();
     let ended = CancellationToken::new();
@@ -79,11 +80,11 @@ pub(super) async fn live(
     });
     let talking = async {
         let why = match place {
-            Some(_) => match introduce(&desk, &mut stream, visitor).await {
-                Ok(visitor) => attend(&desk, &mut stream, visitor).await,
+            Some(place) => match introduce(&desk, &mut stream, visitor, place).await {
+                Ok((visitor, _place)) => attend(&desk, &mut stream, visitor).await,
                 Err(why) => why,
             },
-            None => Close::TooMany,
+            None => Close::Later(FULL),
         };
         desk.outbox.close(why);
         // The other side's goodbye is still to be read, else it may not get ours.
@@ -104,7 +105,8 @@ async fn introduce(
     desk: &Desk,
     stream: &mut SplitStream<WebSocket>,
     mut visitor: Visitor,
-) -> Result<Visitor, Close> {
+    place: Place,
+) -> Result<(Visitor, Place), Close> {
     let by = Instant::now() + HELLO;
     let mut asked = None;
     while visitor.needs_token() {
@@ -120,10 +122,20 @@ async fn introduce(
         visitor.show(token);
         asked = Some(order.id);
     }
-    let principal = visitor.principal().await.map_err(|reason| Close::Token(reason.text()))?;
+    let principal = visitor.principal().await.map_err(unknown)?;
+    let place = place.among(&desk.control.places).ok_or(Close::Later(FULL))?;
     welcome(desk, &principal, asked.as_ref());
     *desk.principal.lock().unwrap_or_else(PoisonError::into_inner) = principal;
-    Ok(visitor)
+    Ok((visitor, place))
+}
+
+/// Why somebody is not let in.
+fn unknown(reason: Reason) -> Close {
+    match reason {
+        // Not their fault.
+        Reason::JwtKeysUnavailable => Close::Later(reason.text()),
+        _ => Close::Token(reason.text()),
+    }
 }
 
 fn welcome(desk: &Desk, principal: &Principal, asked: Option<&Id>) {
@@ -258,7 +270,7 @@ async fn again(desk: &Desk, order: &Order, visitor: &Visitor) -> Result<Visitor,
     if let Some(token) = hello.token {
         known.show(token);
     }
-    let principal = known.principal().await.map_err(|reason| Close::Token(reason.text()))?;
+    let principal = known.principal().await.map_err(unknown)?;
     if principal != desk.principal() {
         return Err(Close::Token("the token is somebody else's"));
     }
