@@ -30,14 +30,16 @@ mod openapi {
     #[track_caller]
     fn tool(conversion: &Conversion, name: &str) -> Value {
         let operation = conversion.operations.iter().find(|operation| operation.name == name);
-        let names: Vec<&str> = conversion.operations.iter().map(|operation| operation.name.as_str()).collect();
+        let names: Vec<&str> =
+            conversion.operations.iter().map(|operation| operation.name.as_str()).collect();
         let operation = operation.unwrap_or_else(|| panic!("there is no {name} among {names:?}"));
         serde_json::from_str(operation.definition.get()).unwrap()
     }
 
     /// Codes and places of what was found out, without what only notes something.
     fn warnings(conversion: &Conversion) -> Vec<String> {
-        let found = conversion.diagnostics.iter().filter(|found| found.severity > toolyard_openapi::Severity::Note);
+        let found =
+            conversion.diagnostics.iter().filter(|found| found.severity > toolyard_openapi::Severity::Note);
         found.map(|found| format!("{} {}", found.code, found.pointer)).collect()
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    BoxFuture, Call, Catalog, Error, Listing, Offer, Outcome, Permissions, Principal, Source, SourceName, Tool,
-    ToolOffer, Yard, YardSettings,
+    BoxFuture, Call, Catalog, Error, Listing, Offer, Outcome, Permissions, Principal, Source, SourceName,
+    Tool, ToolOffer, Yard, YardSettings,
 };
 
 type Work = Box<dyn Fn(Call) -> BoxFuture<'static, Result<Outcome, Error>> + Send + Sync>;

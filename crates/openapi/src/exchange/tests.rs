@@ -11,7 +11,9 @@ use reqwest::Url;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::from_text;
-use toolyard_hub::{Call, CallContext, Client, Deadline, Error, Outcome, Principal, Priority, SourceName, Target};
+use toolyard_hub::{
+    Call, CallContext, Client, Deadline, Error, Outcome, Principal, Priority, SourceName, Target,
+};
 
 use super::Exchange;
 use crate::address::Named;

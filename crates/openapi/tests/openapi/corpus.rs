@@ -19,7 +19,10 @@ fn documents(folder: &Path) -> Vec<PathBuf> {
             let path = entry.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|end| ["json", "yaml", "yml"].iter().any(|known| end == *known)) {
+            } else if path
+                .extension()
+                .is_some_and(|end| ["json", "yaml", "yml"].iter().any(|known| end == *known))
+            {
                 found.push(path);
             }
         }
@@ -38,7 +41,8 @@ fn counted(document: &Value) -> Option<usize> {
         if item.contains_key("$ref") {
             return None;
         }
-        count += item.iter().filter(|(key, value)| METHODS.contains(&key.as_str()) && value.is_object()).count();
+        count +=
+            item.iter().filter(|(key, value)| METHODS.contains(&key.as_str()) && value.is_object()).count();
         count += item.get("additionalOperations").and_then(Value::as_object).map_or(0, |more| more.len());
     }
     Some(count)
@@ -79,13 +83,16 @@ fn run(folder: &Path) -> Tally {
         }
         tally.documents += 1;
         tally.operations += conversion.operations.len();
-        tally.warnings += conversion.diagnostics.iter().filter(|found| found.severity > Severity::Note).count();
+        tally.warnings +=
+            conversion.diagnostics.iter().filter(|found| found.severity > Severity::Note).count();
         if let Err(fault) = soundness::check(&conversion) {
             tally.faults.push(format!("{name}: {fault}"));
         }
         let expected = counted(document.value());
         if expected.is_some_and(|expected| expected != conversion.operations.len()) {
-            tally.faults.push(format!("{name}: {expected:?} operations, {} tools", conversion.operations.len()));
+            tally
+                .faults
+                .push(format!("{name}: {expected:?} operations, {} tools", conversion.operations.len()));
         }
     }
     tally

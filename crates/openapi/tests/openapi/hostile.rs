@@ -17,9 +17,12 @@ fn try_it(text: &str) -> Result<usize, String> {
 #[test]
 fn schemas_ten_thousand_deep_leave_the_other_operations_alone() {
     let deep = |open: &str, close: &str| format!("{}{{}}{}", open.repeat(10_000), close.repeat(10_000));
-    for (open, close) in
-        [(r#"{"items":"#, "}"), (r#"{"allOf":["#, "]}"), (r#"{"properties":{"a":"#, "}}"), (r#"{"not":"#, "}")]
-    {
+    for (open, close) in [
+        (r#"{"items":"#, "}"),
+        (r#"{"allOf":["#, "]}"),
+        (r#"{"properties":{"a":"#, "}}"),
+        (r#"{"not":"#, "}"),
+    ] {
         let text = format!(
             r#"{{"openapi":"3.0.0","paths":{{"/deep":{{"post":{{"requestBody":{{"content":{{"application/json":
             {{"schema":{}}}}}}}}}}},"/fine":{{"get":{{"operationId":"fine"}}}}}}}}"#,
@@ -55,7 +58,10 @@ fn references_that_multiply_do_not() {
     for n in 0..40 {
         let next = json!({"$ref": format!("#/components/schemas/S{}", n + 1)});
         let properties: Map<String, Value> = (0..20).map(|name| (format!("p{name}"), next.clone())).collect();
-        schemas.insert(format!("S{n}"), json!({"allOf": [next.clone(), next.clone()], "properties": properties}));
+        schemas.insert(
+            format!("S{n}"),
+            json!({"allOf": [next.clone(), next.clone()], "properties": properties}),
+        );
     }
     schemas.insert("S40".to_owned(), json!({"type": "object"}));
     let schema = json!({"$ref": "#/components/schemas/S0"});
@@ -70,7 +76,8 @@ fn references_that_multiply_do_not() {
     let text = document.to_string();
     let location = Location::Text { text, folder: None };
     let began = Instant::now();
-    let conversion = convert(&load(&location, &LoadSettings::default()).unwrap(), &ConvertSettings::default());
+    let conversion =
+        convert(&load(&location, &LoadSettings::default()).unwrap(), &ConvertSettings::default());
     assert!(began.elapsed() < Duration::from_secs(10));
     assert!(conversion.weight < 100_000, "{}", conversion.weight);
 }
@@ -84,7 +91,8 @@ fn three_thousand_operations_have_three_thousand_names() {
             "$ref": "#/components/schemas/S"
         }}}}}
     });
-    let paths: Map<String, Value> = (0..3_000).map(|n| (format!("/things/{n}"), json!({"get": operation}))).collect();
+    let paths: Map<String, Value> =
+        (0..3_000).map(|n| (format!("/things/{n}"), json!({"get": operation}))).collect();
     let document = json!({
         "openapi": "3.1.0",
         "paths": paths,
@@ -94,7 +102,8 @@ fn three_thousand_operations_have_three_thousand_names() {
         }
     });
     let location = Location::Text { text: document.to_string(), folder: None };
-    let conversion = convert(&load(&location, &LoadSettings::default()).unwrap(), &ConvertSettings::default());
+    let conversion =
+        convert(&load(&location, &LoadSettings::default()).unwrap(), &ConvertSettings::default());
     let names: std::collections::HashSet<&str> =
         conversion.operations.iter().map(|operation| operation.name.as_str()).collect();
     assert_eq!((conversion.operations.len(), names.len()), (3_000, 3_000));
@@ -108,10 +117,13 @@ fn wrong_types_in_every_place_are_reported_and_what_is_sound_is_served() {
     places(&document, &mut String::new(), &mut pointers);
     assert!(pointers.len() > 60);
     for pointer in pointers {
-        for wrong in [json!(null), json!(5), json!("x"), json!([]), json!({}), json!([1]), json!({"a": {"$ref": 1}})] {
+        for wrong in
+            [json!(null), json!(5), json!("x"), json!([]), json!({}), json!([1]), json!({"a": {"$ref": 1}})]
+        {
             let mut document = document.clone();
             *document.pointer_mut(&pointer).unwrap() = wrong.clone();
-            let tools = try_it(&document.to_string()).unwrap_or_else(|fault| panic!("{pointer} is {wrong}: {fault}"));
+            let tools =
+                try_it(&document.to_string()).unwrap_or_else(|fault| panic!("{pointer} is {wrong}: {fault}"));
             let kept = pointer.starts_with("/paths/~1broken") || pointer.starts_with("/components");
             assert!(!kept || tools >= 1, "{pointer} is {wrong}: {tools} tools");
         }
@@ -188,9 +200,21 @@ fn mutate(document: &mut Value, dice: &mut Dice) {
     let Some(target) = pointers.get(dice.roll(pointers.len().max(1))).cloned() else { return };
     let other = pointers[dice.roll(pointers.len())].clone();
     let values = [
-        json!(null), json!(true), json!(-1), json!(1e300), json!(""), json!("#"), json!([]), json!({}), json!({"$ref": "#"}),
-        json!({"$ref": "#/paths"}), json!({"type": "object", "properties": {"a": {}}}), json!("{{}"), json!([null, {}]),
-        json!({"allOf": [{"$ref": format!("#{target}")}]}), json!({"nullable": true, "oneOf": [{}, {}]}),
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(1e300),
+        json!(""),
+        json!("#"),
+        json!([]),
+        json!({}),
+        json!({"$ref": "#"}),
+        json!({"$ref": "#/paths"}),
+        json!({"type": "object", "properties": {"a": {}}}),
+        json!("{{}"),
+        json!([null, {}]),
+        json!({"allOf": [{"$ref": format!("#{target}")}]}),
+        json!({"nullable": true, "oneOf": [{}, {}]}),
     ];
     let value = match dice.roll(4) {
         0 => document.pointer(&other).cloned().unwrap_or_default(),

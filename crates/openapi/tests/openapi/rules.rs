@@ -1,9 +1,7 @@
 //! Parameters, bodies, answers, servers and security: the table behind each tool.
 
 use serde_json::{Value, json};
-use toolyard_openapi::{
-    Argument, Conversion, Encoding, Place, Requirement, SchemeKind, ServerUrl, Style,
-};
+use toolyard_openapi::{Argument, Conversion, Encoding, Place, Requirement, SchemeKind, ServerUrl, Style};
 
 use super::{converted, tool, warnings};
 
@@ -75,9 +73,7 @@ fn parameters_of_all_places_have_the_styles_that_they_ask_for() {
 
 #[test]
 fn swagger_collection_formats_become_styles() {
-    let list = |name: &str, format: &str| {
-        json!({"name": name, "in": "query", "type": "array", "items": {"type": "string"}, "collectionFormat": format})
-    };
+    let list = |name: &str, format: &str| json!({"name": name, "in": "query", "type": "array", "items": {"type": "string"}, "collectionFormat": format});
     let conversion = document(
         "2.0",
         &json!({"parameters": [
@@ -142,7 +138,8 @@ fn a_body_that_is_a_plain_object_is_spread_out() {
         let conversion = document("3.1.0", &operation, &json!({}));
         table(&conversion).split_off(1)
     };
-    let plain = json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "b": {}}});
+    let plain =
+        json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "b": {}}});
     assert_eq!(body(plain.clone(), true), ["a -> BodyField a Simple required", "b -> BodyField b Simple"]);
     // Only `body` can say that the whole may be left out but not its members.
     assert_eq!(body(plain.clone(), false), ["body -> Body body Simple"]);
@@ -161,7 +158,8 @@ fn a_body_that_is_a_plain_object_is_spread_out() {
 fn the_best_media_type_is_picked_and_the_rest_told() {
     let picked = |types: &[&str]| {
         let schema = json!({"schema": {"type": "string"}});
-        let content: serde_json::Map<String, Value> = types.iter().map(|name| ((*name).to_owned(), schema.clone())).collect();
+        let content: serde_json::Map<String, Value> =
+            types.iter().map(|name| ((*name).to_owned(), schema.clone())).collect();
         let conversion = document("3.0.3", &json!({"requestBody": {"content": content}}), &json!({}));
         let body = conversion.operations[0].body.clone().unwrap();
         (body.media_type, body.encoding)
@@ -169,7 +167,11 @@ fn the_best_media_type_is_picked_and_the_rest_told() {
     for (types, media_type, encoding) in [
         (&["application/xml", "application/json"][..], "application/json", Encoding::Json),
         (&["text/plain", "application/vnd.api+json"], "application/vnd.api+json", Encoding::Json),
-        (&["multipart/form-data", "application/x-www-form-urlencoded"], "application/x-www-form-urlencoded", Encoding::Form),
+        (
+            &["multipart/form-data", "application/x-www-form-urlencoded"],
+            "application/x-www-form-urlencoded",
+            Encoding::Form,
+        ),
         (&["application/octet-stream", "multipart/form-data"], "multipart/form-data", Encoding::Multipart),
         (&["application/octet-stream", "text/csv"], "text/csv", Encoding::Text),
         (&["image/png"], "image/png", Encoding::Bytes),
@@ -196,14 +198,20 @@ fn forms_have_files_and_fields_with_their_encodings() {
         &json!({}),
     );
     let body = conversion.operations[0].body.clone().unwrap();
-    let files: Vec<_> =
-        body.fields.iter().map(|(name, field)| (name.as_str(), field.file, field.content_type.as_deref())).collect();
+    let files: Vec<_> = body
+        .fields
+        .iter()
+        .map(|(name, field)| (name.as_str(), field.file, field.content_type.as_deref()))
+        .collect();
     assert_eq!(
         files,
         [("file", true, Some("image/png")), ("meta", false, Some("application/json")), ("more", true, None)]
     );
     let input = tool(&conversion, "it")["inputSchema"].clone();
-    assert_eq!(input["properties"]["file"]["anyOf"][0], json!({"type": "string", "contentEncoding": "base64"}));
+    assert_eq!(
+        input["properties"]["file"]["anyOf"][0],
+        json!({"type": "string", "contentEncoding": "base64"})
+    );
     assert_eq!(input["properties"]["more"]["type"], "array");
     assert_eq!(input["required"], json!(["id", "file"]));
 }
@@ -219,7 +227,10 @@ fn swagger_forms_and_bodies_become_bodies() {
         ]}),
         &json!({}),
     );
-    assert_eq!(table(&conversion).split_off(1), ["file -> BodyField file Simple required", "tags -> BodyField tags Simple"]);
+    assert_eq!(
+        table(&conversion).split_off(1),
+        ["file -> BodyField file Simple required", "tags -> BodyField tags Simple"]
+    );
     let body = conversion.operations[0].body.clone().unwrap();
     assert_eq!((body.encoding, body.fields["file"].file), (Encoding::Multipart, true));
     assert_eq!((body.fields["tags"].style, body.fields["tags"].explode), (Some(Style::Form), Some(true)));
@@ -288,7 +299,8 @@ fn answers_that_are_no_objects_are_wrapped() {
         let tool = tool(&conversion, "it");
         (tool.get("outputSchema").cloned(), conversion.operations[0].wraps_answer)
     };
-    let json = |schema: Value| json!({"description": "", "content": {"application/json": {"schema": schema}}});
+    let json =
+        |schema: Value| json!({"description": "", "content": {"application/json": {"schema": schema}}});
     let draft = "http://json-schema.org/draft-07/schema#";
     assert_eq!(
         output(json!({"200": json(json!({"type": "array", "items": {"type": "string"}}))})),
@@ -304,7 +316,10 @@ fn answers_that_are_no_objects_are_wrapped() {
     let several = json!({"default": json(json!({})), "404": json(json!({})), "202": json(json!({})), "201": json(object.clone())});
     assert_eq!(output(several), (Some(shown.clone()), false));
     assert_eq!(output(json!({"2XX": json(object.clone())})), (Some(shown), false));
-    assert_eq!(output(json!({"200": {"description": "", "content": {"text/plain": {"schema": {}}}}})), (None, false));
+    assert_eq!(
+        output(json!({"200": {"description": "", "content": {"text/plain": {"schema": {}}}}})),
+        (None, false)
+    );
     assert_eq!(output(json!({"204": {"description": "gone"}})), (None, false));
     let nullable = json!({"type": "object", "nullable": true});
     assert!(output(json!({"200": json(nullable)})).1);
@@ -330,7 +345,11 @@ fn servers_of_the_nearest_place_count() {
     let found = servers(json!({}), with_variables);
     assert_eq!(found[0].variables["region"].allowed, ["eu", "us"]);
     assert_eq!(found[0].variables["v"].default, "2");
-    let swagger = document("2.0", &json!({}), &json!({"host": "x.org", "basePath": "/v1/", "schemes": ["http", "https"]}));
+    let swagger = document(
+        "2.0",
+        &json!({}),
+        &json!({"host": "x.org", "basePath": "/v1/", "schemes": ["http", "https"]}),
+    );
     assert_eq!(swagger.operations[0].servers, [plain("https://x.org/v1"), plain("http://x.org/v1")]);
 }
 
@@ -355,7 +374,10 @@ fn security_of_the_operation_comes_before_that_of_the_document() {
         scheme: scheme.to_owned(),
         scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
     };
-    assert_eq!(conversion.operations[0].security, [vec![require("key", &[])], vec![require("oauth", &["read"])]]);
+    assert_eq!(
+        conversion.operations[0].security,
+        [vec![require("key", &[])], vec![require("oauth", &["read"])]]
+    );
     // The credential is never an argument.
     assert_eq!(table(&conversion), ["id -> Path id Simple required"]);
     let kinds: Vec<SchemeKind> = conversion.schemes.iter().map(|scheme| scheme.kind.clone()).collect();
@@ -386,7 +408,8 @@ fn the_newest_version_has_more_methods_and_whole_query_strings() {
         }}})
         .to_string(),
     );
-    let methods: Vec<&str> = conversion.operations.iter().map(|operation| operation.method.as_str()).collect();
+    let methods: Vec<&str> =
+        conversion.operations.iter().map(|operation| operation.method.as_str()).collect();
     assert_eq!(methods, ["QUERY", "COPY"]);
     assert_eq!(conversion.operations[0].arguments[0].place, Place::QueryString);
     assert_eq!(warnings(&conversion), ["left-out /paths/~1find/additionalOperations/not a method"]);

@@ -130,7 +130,11 @@ fn what_draft_07_cannot_say_is_said_in_words() {
 
 #[test]
 fn examples_of_all_forms_become_a_list() {
-    becomes("3.0.3", &json!({"type": "string", "example": "a"}), &json!({"type": "string", "examples": ["a"]}));
+    becomes(
+        "3.0.3",
+        &json!({"type": "string", "example": "a"}),
+        &json!({"type": "string", "examples": ["a"]}),
+    );
     becomes("3.1.0", &json!({"examples": [1, 2]}), &json!({"examples": [1, 2]}));
 }
 
@@ -139,7 +143,10 @@ fn a_reference_with_words_beside_it_keeps_them() {
     let components = json!({"Pet": {"type": "string"}});
     let reference = json!({"$ref": "#/components/schemas/Pet", "description": "Mine.", "minLength": 2});
     let (newer, definitions, _) = input_of("3.1.0", &reference, &components);
-    assert_eq!(newer, json!({"description": "Mine.", "minLength": 2, "allOf": [{"$ref": "#/definitions/Pet"}]}));
+    assert_eq!(
+        newer,
+        json!({"description": "Mine.", "minLength": 2, "allOf": [{"$ref": "#/definitions/Pet"}]})
+    );
     assert_eq!(definitions, json!({"Pet": {"type": "string"}}));
     // Before 3.1 what stands beside a reference does not change what is allowed.
     let (older, ..) = input_of("3.0.3", &reference, &components);
@@ -158,7 +165,8 @@ fn schemas_that_refer_to_themselves_become_definitions() {
         }},
         "a tree": {"type": "array", "items": {"$ref": "#/components/schemas/Node"}}
     });
-    let (schema, definitions, codes) = input_of("3.0.3", &json!({"$ref": "#/components/schemas/Node"}), &components);
+    let (schema, definitions, codes) =
+        input_of("3.0.3", &json!({"$ref": "#/components/schemas/Node"}), &components);
     assert_eq!(schema, json!({"$ref": "#/definitions/Node"}));
     assert_eq!(
         definitions,
@@ -258,7 +266,11 @@ fn choices_are_of_the_kind_that_the_type_asks_for() {
         &json!({"type": "string", "enum": [1.5, true, "x", "x"]}),
         &json!({"type": "string", "enum": ["1.5", "true", "x"]}),
     );
-    becomes("3.0.3", &json!({"type": "integer", "enum": ["1", 2]}), &json!({"type": "integer", "enum": [1, 2]}));
+    becomes(
+        "3.0.3",
+        &json!({"type": "integer", "enum": ["1", 2]}),
+        &json!({"type": "integer", "enum": [1, 2]}),
+    );
 }
 
 #[test]
@@ -322,11 +334,13 @@ fn what_is_read_only_is_no_input_and_what_is_write_only_no_output() {
 
 #[test]
 fn what_is_too_large_is_cut_breadth_first_and_told() {
-    let deep = |n: usize| json!({"type": "object", "properties": {
+    let deep = |n: usize| {
+        json!({"type": "object", "properties": {
         "near": {"type": "string"},
         "next": {"$ref": format!("#/components/schemas/S{}", n + 1)},
         "choice": {"oneOf": [{"$ref": format!("#/components/schemas/S{}", n + 1)}, {"type": "string"}]}
-    }, "description": "x".repeat(900)});
+    }, "description": "x".repeat(900)})
+    };
     let schemas: serde_json::Map<String, Value> = (0..200).map(|n| (format!("S{n}"), deep(n))).collect();
     let document = json!({
         "openapi": "3.0.3",

@@ -7,12 +7,53 @@ use toolyard_openapi::{Conversion, Place};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 const KEYWORDS: [&str; 47] = [
-    "$schema", "$ref", "$comment", "title", "description", "default", "examples", "multipleOf", "maximum",
-    "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength", "minLength", "pattern", "additionalItems", "items",
-    "maxItems", "minItems", "uniqueItems", "contains", "maxProperties", "minProperties", "required",
-    "additionalProperties", "definitions", "properties", "patternProperties", "dependencies", "propertyNames", "const",
-    "enum", "type", "format", "contentMediaType", "contentEncoding", "if", "then", "else", "allOf", "anyOf", "oneOf",
-    "not", "readOnly", "writeOnly", "$id", "id",
+    "$schema",
+    "$ref",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "multipleOf",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "additionalItems",
+    "items",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "contains",
+    "maxProperties",
+    "minProperties",
+    "required",
+    "additionalProperties",
+    "definitions",
+    "properties",
+    "patternProperties",
+    "dependencies",
+    "propertyNames",
+    "const",
+    "enum",
+    "type",
+    "format",
+    "contentMediaType",
+    "contentEncoding",
+    "if",
+    "then",
+    "else",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "readOnly",
+    "writeOnly",
+    "$id",
+    "id",
 ];
 
 /// Looks at every tool; the first fault is told.
@@ -20,7 +61,8 @@ pub(crate) fn check(conversion: &Conversion) -> Result<(), String> {
     let mut names = HashSet::new();
     for operation in &conversion.operations {
         let name = &operation.name;
-        let tell = |what: String| format!("{} {} ({name}): {what}", operation.method.as_str(), operation.path);
+        let tell =
+            |what: String| format!("{} {} ({name}): {what}", operation.method.as_str(), operation.path);
         let sound = name.len() <= 60
             && !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
@@ -56,8 +98,10 @@ pub(crate) fn check(conversion: &Conversion) -> Result<(), String> {
 
 /// The table of arguments and the properties are the same things.
 fn table(operation: &toolyard_openapi::Operation, input: &Value) -> Result<(), String> {
-    let properties: HashSet<&str> = input["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-    let arguments: HashSet<&str> = operation.arguments.iter().map(|argument| argument.property.as_str()).collect();
+    let properties: HashSet<&str> =
+        input["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    let arguments: HashSet<&str> =
+        operation.arguments.iter().map(|argument| argument.property.as_str()).collect();
     if properties != arguments || operation.arguments.len() != arguments.len() {
         return Err(format!("properties are {properties:?}, arguments {arguments:?}"));
     }
@@ -66,13 +110,18 @@ fn table(operation: &toolyard_openapi::Operation, input: &Value) -> Result<(), S
             return Err(format!("{name} is required and is no property"));
         }
     }
-    for part in operation.path.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name)) {
-        let fills = |argument: &&toolyard_openapi::Argument| argument.place == Place::Path && argument.wire_name == part;
+    for part in
+        operation.path.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+    {
+        let fills = |argument: &&toolyard_openapi::Argument| {
+            argument.place == Place::Path && argument.wire_name == part
+        };
         if !part.is_empty() && !operation.arguments.iter().any(|argument| fills(&argument)) {
             return Err(format!("nothing fills {{{part}}}"));
         }
     }
-    let has_body = operation.arguments.iter().any(|argument| matches!(argument.place, Place::Body | Place::BodyField));
+    let has_body =
+        operation.arguments.iter().any(|argument| matches!(argument.place, Place::Body | Place::BodyField));
     if has_body != operation.body.is_some() {
         return Err("arguments of a body without a body, or the other way round".to_owned());
     }
@@ -118,8 +167,15 @@ fn schema(schema: &Value) -> Result<(), String> {
                 }
                 "allOf" | "anyOf" | "oneOf" => waiting.extend(value.as_array().unwrap()),
                 "items" if value.is_array() => waiting.extend(value.as_array().unwrap()),
-                "items" | "additionalItems" | "contains" | "additionalProperties" | "propertyNames" | "not" | "if"
-                | "then" | "else" => waiting.push(value),
+                "items"
+                | "additionalItems"
+                | "contains"
+                | "additionalProperties"
+                | "propertyNames"
+                | "not"
+                | "if"
+                | "then"
+                | "else" => waiting.push(value),
                 key if KEYWORDS.contains(&key) => {}
                 key => return Err(format!("`{key}` is no keyword of Draft 07")),
             }

@@ -163,8 +163,7 @@ fn output_schemas_can_be_left_out() {
 
 #[test]
 fn a_long_description_is_cut_with_a_mark() {
-    let document =
-        json!({"openapi": "3.0.0", "paths": {"/": {"get": {"operationId": "it", "description": "word ".repeat(1_000)}}}});
+    let document = json!({"openapi": "3.0.0", "paths": {"/": {"get": {"operationId": "it", "description": "word ".repeat(1_000)}}}});
     let tool = tool(&converted(&document.to_string()), "it");
     let description = tool["description"].as_str().unwrap();
     assert_eq!(description.chars().count(), 2_000);

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Catalog, Principal, Raw, SourceName, Status, Tool, View, Yard, nearest};
+use toolyard_hub::{Catalog, Principal, Raw, Reach, SourceName, Status, Tool, View, Yard, nearest};
 
 use super::errors::Trouble;
 use super::{Control, may, shape};
@@ -89,7 +89,7 @@ impl Control {
     pub(super) fn prompts(&self, principal: &Principal, server: Option<&str>) -> Result<String, Trouble> {
         let source = server.map(|name| self.known_source(principal, name)).transpose()?;
         let view = self.yard.view(principal);
-        let view = source.into_iter().fold(view, View::of_source);
+        let view = source.into_iter().fold(view, |view, source| view.of(Reach::Source(source)));
         let prompts: Vec<Raw> = view
             .prompts()
             .map(|prompt| {
@@ -136,7 +136,7 @@ pub(super) fn one_server(yard: &Yard, principal: &Principal, name: &str) -> Resu
     let source = SourceName::new(name);
     let status = yard.status(&source).filter(|_| principal.knows_source(&source));
     let status = status.ok_or_else(|| nearest_server(yard, principal, name))?;
-    Ok(shape::server(&source, &status, &yard.view(principal).of_source(source.clone())))
+    Ok(shape::server(&source, &status, &yard.view(principal).of(Reach::Source(source.clone()))))
 }
 
 /// There is no such server for this principal; perhaps another one is meant.
@@ -150,7 +150,7 @@ pub(super) fn nearest_server(yard: &Yard, principal: &Principal, name: &str) -> 
 fn known(yard: &Yard, catalog: &Arc<Catalog>, principal: &Principal) -> Vec<(SourceName, Status, View)> {
     let observes = may(principal, "observe");
     let known = |(name, status): (SourceName, Status)| {
-        let view = View::new(Arc::clone(catalog), principal.clone()).of_source(name.clone());
+        let view = View::new(Arc::clone(catalog), principal.clone()).of(Reach::Source(name.clone()));
         let offers = catalog.tools().iter().any(|tool| tool.source == name);
         // A server that has tools, none of them for this caller, is none of their business.
         let shown = observes || !offers || view.tools().next().is_some();

@@ -1,7 +1,7 @@
 //! Which events one socket hears, and how they are told to it.
 
 use serde_json::{Map, Value, json};
-use toolyard_hub::{Principal, Timestamp, View, Yard};
+use toolyard_hub::{Principal, Reach, Timestamp, View, Yard};
 
 use super::errors::{Trouble, needs};
 use super::journal::{Entry, Happened, Journal, SeenCall};
@@ -195,7 +195,7 @@ fn event(entry: &Entry, yard: &Yard, principal: &Principal) -> Option<String> {
             }
             match status {
                 Some(status) => {
-                    let view = View::new(yard.catalog(), principal.clone()).of_source(source.clone());
+                    let view = View::new(yard.catalog(), principal.clone()).of(Reach::Source(source.clone()));
                     let server = shape::server(source, status, &view);
                     return Some(format!(
                         r#"{{"type":"event","event":"server","seq":{},"at":"{}","server":{server}}}"#,
