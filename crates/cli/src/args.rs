@@ -8,6 +8,10 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::config::Given;
 
+mod openapi;
+
+pub(crate) use openapi::{Diagnostics, OpenApiArgs};
+
 /// Find, test, call, serve and script MCP tools.
 #[derive(Debug, Parser)]
 #[command(version, about, propagate_version = true, max_term_width = 110, after_help = EXAMPLES)]
@@ -310,7 +314,7 @@ mod tests {
         let mut command = Args::command().term_width(100);
         command.build();
         let mut text = command.render_long_help().to_string();
-        for verb in ["serve", "stdio", "run", "login", "logout", "watch"] {
+        for verb in ["serve", "stdio", "run", "login", "logout", "openapi", "watch"] {
             text.push_str("\n----\n");
             text.push_str(&command.find_subcommand_mut(verb).unwrap().render_long_help().to_string());
         }

@@ -80,6 +80,7 @@ fn main() -> ExitCode {
         Verb::Run(verb) => start(args.log.as_deref(), run::run(verb)),
         Verb::Watch(verb) => start(args.log.as_deref(), watch::run(verb)),
         Verb::Types(verb) => start(args.log.as_deref(), shapes::run(verb)),
+        Verb::OpenApi(verb) => start(args.log.as_deref(), openapi::run(verb)),
         // There is one of these beside every server that we start, so it has neither log nor runtime.
         Verb::Keeper(verb) => keeper::run(verb),
         // It gives up its rights one after the other, for which it must have one thread.
