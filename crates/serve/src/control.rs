@@ -3,6 +3,7 @@
 
 mod asks;
 mod call;
+mod desk;
 mod errors;
 mod journal;
 mod lists;

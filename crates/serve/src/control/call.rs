@@ -14,10 +14,10 @@ use toolyard_hub::{
 };
 
 use super::asks::word;
+use super::desk::Desk;
 use super::errors::Trouble;
 use super::order::{About, Id};
 use super::shape;
-use super::socket::Desk;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
