@@ -142,7 +142,8 @@ async fn everything_that_can_be_said_is_said_as_the_schema_says() {
     assert_eq!(socket.until("pages to be ready", on).await["server"]["tools"], 5);
     socket.ask("mcp_reconnect", json!({"server_name": "pages"})).await.unwrap();
     socket.until("pages to be ready again", on).await;
-    assert_eq!(socket.event("stderr").await["line"], "pages starts");
+    let of_pages = |message: &Value| message["event"] == "stderr" && message["serverName"] == "pages";
+    assert_eq!(socket.until("its line", of_pages).await["line"], "pages starts");
     assert_eq!(
         socket.ask("mcp_login", json!({"server_name": "pages"})).await,
         Err("VALIDATION_ERROR".to_owned())
