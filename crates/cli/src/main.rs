@@ -93,8 +93,8 @@ fn main() -> ExitCode {
         Verb::Logout(verb) => start(args.log.as_deref(), login::log_out(verb)),
         Verb::Token(TokenVerb::New(verb)) => start(args.log.as_deref(), async { token::run(verb) }),
         Verb::Run(verb) => start(args.log.as_deref(), run::run(verb)),
-        Verb::Types(verb) => start(args.log.as_deref(), shapes::run(verb)),
         Verb::Watch(verb) => start(args.log.as_deref(), watch::run(verb)),
+        Verb::Types(verb) => start(args.log.as_deref(), shapes::run(verb)),
         Verb::OpenApi(verb) => start(args.log.as_deref(), openapi::run(verb)),
         // There is one of these beside every server that we start, so it has neither log nor runtime.
         Verb::Keeper(verb) => keeper::run(verb),

@@ -87,8 +87,8 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         door: DoorSettings { auth, hosts: config.hosts.clone(), origins: config.origins.clone() },
         mcp: McpSettings { forward_headers: fleet::forwarded(&config), ..McpSettings::default() },
         endpoint: toolyard_serve::EndpointSettings { body: config.limits().payload, ..Default::default() },
-        annexes,
         control: ControlSettings { log: Some(crate::log::lines()) },
+        annexes,
         drain: config.limits.drain(),
     };
     let bound = match bind(Arc::clone(&yard), settings).await {

@@ -16,6 +16,7 @@ mod cli {
     mod starting;
     mod stopping;
     mod tester;
+    mod watch;
 
     const TOOLYARD: &str = env!("CARGO_BIN_EXE_toolyard");
     /// How many processes name this file: a server and its keeper.

@@ -3,6 +3,7 @@
 
 mod asks;
 mod call;
+mod desk;
 mod errors;
 mod journal;
 mod lists;
@@ -25,7 +26,7 @@ use axum::http::{HeaderMap, Request, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use toolyard_hub::{Principal, Yard};
@@ -42,8 +43,10 @@ use crate::rest::Failure;
 const PROTOCOL: &str = "toolyard.control.v1";
 /// What a subprotocol begins with that is a token.
 const TOKEN: &str = "toolyard.token.";
-/// How many sockets there are at once.
+/// How many sockets there are at once, and how many more of whom it is not known yet who they are: strangers must not
+/// take the places of the others.
 const MOST_SOCKETS: usize = 256;
+const MOST_STRANGERS: usize = 64;
 /// What a message may have beside the largest payload.
 const ENVELOPE: usize = 64 * 1024;
 /// How long calls that were cancelled may take to put things away before the process ends.
@@ -67,6 +70,7 @@ pub(crate) struct Control {
     journal: Arc<Journal>,
     shelf: Shelf,
     places: Arc<Semaphore>,
+    strangers: Arc<Semaphore>,
     sockets: TaskTracker,
     /// No more requests are taken.
     closing: CancellationToken,
@@ -93,6 +97,7 @@ impl Control {
             journal,
             shelf: Shelf::default(),
             places: Arc::new(Semaphore::new(MOST_SOCKETS)),
+            strangers: Arc::new(Semaphore::new(MOST_STRANGERS)),
             sockets: TaskTracker::new(),
             closing: CancellationToken::new(),
             cut: CancellationToken::new(),
@@ -118,14 +123,17 @@ impl Control {
         let value = |name: &String| Some((name.clone(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
         let headers = self.forward_headers.iter().filter_map(value).collect();
         let control = Arc::clone(self);
-        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+        // Whoever is not known by now takes a place among the others only when they are.
+        let place = match visitor.principal().await {
+            Ok(_) => Place::take(&self.places),
+            Err(_) => Place::take(&self.strangers).map(Place::of_stranger),
+        };
         upgrade.protocols([PROTOCOL]).max_message_size(self.longest).max_frame_size(self.longest).on_upgrade(
             move |socket| {
                 let sockets = control.sockets.clone();
                 sockets.track_future(async move {
                     let cut = control.cut.clone();
-                    cut.run_until_cancelled(socket::live(control, socket, visitor, headers, place.as_ref()))
-                        .await;
+                    cut.run_until_cancelled(socket::live(control, socket, visitor, headers, place)).await;
                 })
             },
         )
@@ -153,6 +161,29 @@ impl Control {
         if tokio::time::timeout(SETTLE, self.closed()).await.is_err() {
             tracing::warn!(sockets = self.sockets.len(), "control sockets do not end");
         }
+    }
+}
+
+/// A place among the sockets.
+#[derive(Debug)]
+struct Place {
+    _permit: OwnedSemaphorePermit,
+    stranger: bool,
+}
+
+impl Place {
+    fn take(places: &Arc<Semaphore>) -> Option<Self> {
+        let permit = Arc::clone(places).try_acquire_owned().ok()?;
+        Some(Self { _permit: permit, stranger: false })
+    }
+
+    fn of_stranger(self) -> Self {
+        Self { stranger: true, ..self }
+    }
+
+    /// The place of somebody who is known now.
+    fn among(self, places: &Arc<Semaphore>) -> Option<Self> {
+        if self.stranger { Self::take(places) } else { Some(self) }
     }
 }
 

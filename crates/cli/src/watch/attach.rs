@@ -68,8 +68,8 @@ async fn open(url: &Url, token: Option<&str>) -> anyhow::Result<Result<Attached,
     let mut request = format!("{scheme}://{host}:{port}{path}/control").into_client_request()?;
     let headers = request.headers_mut();
     headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static("toolyard.control.v1"));
-    let in_address = url.fragment().and_then(|fragment| fragment.strip_prefix("token="));
-    if let Some(token) = token.or(in_address).filter(|token| !token.is_empty()) {
+    let token = token.map(ToOwned::to_owned).or_else(|| in_address(url));
+    if let Some(token) = token.filter(|token| !token.is_empty()) {
         let value = HeaderValue::try_from(format!("Bearer {token}")).context("the token cannot be sent")?;
         headers.insert(header::AUTHORIZATION, value);
     }
@@ -83,6 +83,14 @@ async fn open(url: &Url, token: Option<&str>) -> anyhow::Result<Result<Attached,
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The token of an address such as its page has.
+fn in_address(url: &Url) -> Option<String> {
+    let fragment = url.fragment()?.replace('+', "%2B");
+    let mut url = url.clone();
+    url.set_query(Some(&fragment));
+    url.query_pairs().find(|(name, _)| name == "token").map(|(_, token)| token.into_owned())
 }
 
 impl Attached {
@@ -112,5 +120,19 @@ impl Attached {
 
     pub(super) async fn send(&mut self, text: &str) -> Result<(), String> {
         self.socket.send(Message::text(text)).await.map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_address;
+
+    #[test]
+    fn the_address_of_the_page_has_the_token_in_it() {
+        let token = |address: &str| in_address(&address.parse().unwrap());
+        assert_eq!(token("http://127.0.0.1:8080/#token=a%20b+c"), Some("a b+c".to_owned()));
+        assert_eq!(token("http://127.0.0.1:8080/?token=x#x=1&token=y"), Some("y".to_owned()));
+        assert_eq!(token("http://127.0.0.1:8080/"), None);
+        assert_eq!(token("http://127.0.0.1:8080/#"), None);
     }
 }

@@ -14,10 +14,10 @@ use toolyard_hub::{
 };
 
 use super::asks::word;
+use super::desk::Desk;
 use super::errors::Trouble;
 use super::order::{About, Id};
 use super::shape;
-use super::socket::Desk;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,7 +83,7 @@ pub(super) struct Wanted {
     what: What,
     timeout: Option<Duration>,
     session_id: Option<String>,
-    only_source: Option<SourceName>,
+    reach: Reach,
     asks: Vec<Asked>,
     told: Told,
 }
@@ -110,7 +110,7 @@ impl From<Read> for Wanted {
     fn from(words: Read) -> Self {
         Self {
             timeout: words.timeout_ms.map(Duration::from_millis),
-            only_source: words.server_name.map(SourceName::new),
+            reach: words.server_name.map_or(Reach::All, |name| Reach::Source(SourceName::new(name))),
             ..Self::of(What::Resource { uri: words.uri })
         }
     }
@@ -143,7 +143,7 @@ impl Wanted {
             what,
             timeout: None,
             session_id: None,
-            only_source: None,
+            reach: Reach::All,
             asks: Vec::new(),
             told: Told::Execution,
         }
@@ -176,7 +176,7 @@ pub(super) async fn call(
             session_id: Some(wanted.session_id.map_or_else(|| desk.session.clone(), Into::into)),
             session_ended: Some(desk.ended.clone()),
             headers: desk.headers.clone(),
-            reach: wanted.only_source.map_or(Reach::All, Reach::Source),
+            reach: wanted.reach,
             front: Some(FrontName::Control),
             ..CallContext::default()
         },

@@ -30,7 +30,8 @@ pub(super) enum Close {
     Token(&'static str),
     Slow,
     TooLarge,
-    TooMany,
+    /// Trying again later may help; why.
+    Later(&'static str),
     Stopping,
     /// The other side said goodbye, or is gone.
     Theirs,
@@ -43,7 +44,7 @@ impl Close {
             Self::Token(why) => (4401, why),
             Self::Slow => (4408, "this client does not read"),
             Self::TooLarge => (1009, "the message is too large"),
-            Self::TooMany => (1013, "there are too many sockets"),
+            Self::Later(why) => (1013, why),
             Self::Stopping => (1001, "the yard stops"),
             Self::Theirs => return None,
         };

@@ -185,6 +185,15 @@ async fn sockets_have_a_limit_and_places_come_back() {
     let over = toolyard_testkit::harness::Proof::Header(super::house::OWNER);
     let mut late = toolyard_testkit::harness::Socket::open(&house.address, over, &[]).await.unwrap();
     assert_eq!(late.next().await, Err(1013));
+    // Strangers have places of their own, and fewer.
+    let mut strangers = Vec::new();
+    for _ in 0..64 {
+        let nobody = toolyard_testkit::harness::Proof::Nothing;
+        strangers.push(toolyard_testkit::harness::Socket::open(&house.address, nobody, &[]).await.unwrap());
+    }
+    let nobody = toolyard_testkit::harness::Proof::Nothing;
+    let mut stranger = toolyard_testkit::harness::Socket::open(&house.address, nobody, &[]).await.unwrap();
+    assert_eq!(stranger.next().await, Err(1013));
     sockets.truncate(200);
     soon("a place", async {
         loop {

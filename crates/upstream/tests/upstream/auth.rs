@@ -93,6 +93,53 @@ async fn nothing_is_asked_of_a_server_that_does_not_ask() {
 }
 
 #[tokio::test]
+async fn a_login_of_a_running_yard_hands_out_the_address_and_goes_on_by_itself() {
+    let authority = Authority::start().await;
+    let upstream = Upstream::start(settings(&authority), common(&CredentialStore::memory(), None));
+    assert_eq!(settled(&upstream).await.state, State::NeedsAuthorization);
+    let (address, same) = tokio::join!(upstream.log_in(), upstream.log_in());
+    let address = address.unwrap();
+    // Two who begin at once are sent to the same place.
+    assert_eq!(same.unwrap(), address);
+    let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
+    let response = http.get(&address).send().await.unwrap();
+    http.get(response.headers()[LOCATION].to_str().unwrap()).send().await.unwrap();
+    for _ in 0..1_000 {
+        if upstream.status().state == State::Ready {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    call(&upstream, "read").await.unwrap();
+    assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::OAuth);
+    // Another login is another one.
+    assert_ne!(upstream.log_in().await.unwrap(), address);
+    upstream.stop().await;
+}
+
+#[tokio::test]
+async fn where_there_is_nothing_to_log_in_to_nobody_is_sent_anywhere() {
+    let authority = Authority::start().await;
+    authority.mind.lock().unwrap().asks = false;
+    let upstream = Upstream::start(settings(&authority), common(&CredentialStore::memory(), None));
+    assert_eq!(settled(&upstream).await.state, State::Ready);
+    let error = upstream.log_in().await.unwrap_err();
+    assert_eq!(error.to_string(), "there is nothing to log in to: it does not ask who we are");
+    drop(authority);
+    let nowhere = ServerSettings::new(
+        SourceName::new("nowhere"),
+        TransportSettings::Url(UrlSettings {
+            url: "http://127.0.0.1:9/mcp".to_owned(),
+            headers: [].into(),
+            kind: UrlKind::Any,
+        }),
+    );
+    let upstream = Upstream::start(nowhere, common(&CredentialStore::memory(), None));
+    let error = upstream.log_in().await.unwrap_err().to_string();
+    assert!(error.starts_with("cannot log in to nowhere: it cannot be connected to"), "{error}");
+}
+
+#[tokio::test]
 async fn waits_for_a_login_says_so_and_comes_back_after_it() {
     let authority = Authority::start().await;
     let store = CredentialStore::memory();

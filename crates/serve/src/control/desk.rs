@@ -1,0 +1,192 @@
+//! Where the requests of one socket are taken and carried out: what is quick at once, everything else in a task that ends
+//! with the socket. What each request means is next door.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::{ExecutionId, Kind, Order as Told, Permissions, Principal};
+
+use super::call::{CallTool, Complete, GetPrompt, Read, Wanted, call};
+use super::errors::Trouble;
+use super::order::{
+    Answer, Cancel, Nothing, OfServer, OneServer, Order, Subscribe, Transcript, Unsubscribe, error, response,
+};
+use super::outbox::Outbox;
+use super::running::{Refused, Running};
+use super::subscription::Subscription;
+use super::{Control, past};
+
+/// What the requests of one socket share.
+pub(super) struct Desk {
+    pub(super) control: Arc<Control>,
+    pub(super) outbox: Outbox,
+    pub(super) running: Running,
+    pub(super) session: Arc<str>,
+    /// Cancelled when the socket is over.
+    pub(super) ended: CancellationToken,
+    pub(super) headers: Vec<(String, String)>,
+    principal: Mutex<Principal>,
+}
+
+impl Desk {
+    /// Nobody's, until it is known whose.
+    pub(super) fn new(
+        control: Arc<Control>,
+        headers: Vec<(String, String)>,
+        ended: CancellationToken,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            control,
+            outbox: Outbox::default(),
+            running: Running::default(),
+            session: format!("control-{}", ExecutionId::fresh()).into(),
+            ended,
+            headers,
+            principal: Mutex::new(Principal::new("", Permissions::Only(Default::default()))),
+        })
+    }
+
+    pub(super) fn belongs_to(&self, principal: Principal) {
+        *self.principal.lock().unwrap_or_else(PoisonError::into_inner) = principal;
+    }
+
+    pub(super) fn principal(&self) -> Principal {
+        self.principal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Takes a request: what is quick is answered at once, everything else gets a task.
+pub(super) fn take(
+    desk: &Arc<Desk>,
+    tasks: &mut JoinSet<()>,
+    subscription: &mut Subscription,
+    order: Order,
+) -> Result<(), Refused> {
+    if let Some(answered) = quick(desk, subscription, &order) {
+        let text = match answered {
+            Ok(body) => response(&order.id, &order.subtype, &body.to_string()),
+            Err(trouble) => error(&order.id, &order.subtype, &trouble),
+        };
+        desk.outbox.push(text);
+        return Ok(());
+    }
+    let cancel = match desk.running.begin(&order.id) {
+        Ok(cancel) => cancel,
+        Err(Refused::TooMany) => {
+            let trouble = Trouble::new(Kind::RateLimited, "too many requests of this socket are under way");
+            desk.outbox.push(error(&order.id, &order.subtype, &trouble));
+            return Ok(());
+        }
+        Err(same) => return Err(same),
+    };
+    let desk = Arc::clone(desk);
+    tasks.spawn(async move {
+        let answered = tokio::select! {
+            biased;
+            answered = carry_out(&desk, &order, cancel.clone()) => answered,
+            () = waits_no_more(&order, &cancel) => Err(Trouble::new(Kind::Cancelled, "the request was cancelled")),
+        };
+        let (id, subtype) = (&order.id, order.subtype.as_str());
+        desk.outbox
+            .push_in_turn(|| match answered {
+                Ok(make) => match make.make(&desk) {
+                    Ok(body) => response(id, subtype, &body),
+                    Err(trouble) => error(id, subtype, &trouble),
+                },
+                Err(trouble) => error(id, subtype, &trouble),
+            })
+            .await;
+        desk.running.end(id);
+    });
+    Ok(())
+}
+
+/// A call that is cancelled says so itself.
+async fn waits_no_more(order: &Order, cancel: &CancellationToken) {
+    match order.subtype.as_str() {
+        "mcp_call" | "mcp_read" | "mcp_prompt" | "mcp_complete" => std::future::pending().await,
+        _ => cancel.cancelled().await,
+    }
+}
+
+fn quick(desk: &Desk, subscription: &mut Subscription, order: &Order) -> Option<Result<Value, Trouble>> {
+    Some(match order.subtype.as_str() {
+        "mcp_cancel" => {
+            order.words::<Cancel>().map(|words| json!({"cancelled": desk.running.cancel(&words.request)}))
+        }
+        "mcp_answer" => order
+            .words::<Answer>()
+            .and_then(|words| desk.running.answer(&words.request, &words.answers))
+            .map(|()| json!({})),
+        "subscribe" => order.words::<Subscribe>().and_then(|words| {
+            subscription.add(&words.events, words.after, &desk.control.journal, &desk.principal())
+        }),
+        "unsubscribe" => {
+            order.words::<Unsubscribe>().and_then(|words| subscription.remove(words.events.as_deref()))
+        }
+        _ => return None,
+    })
+}
+
+/// The body of a response: made, or to be made when it is its turn, because it may be large.
+enum Body {
+    Made(String),
+    Servers,
+    Tools(Option<String>),
+    Prompts(Option<String>),
+    List,
+}
+
+impl Body {
+    fn make(self, desk: &Desk) -> Result<String, Trouble> {
+        let (control, principal) = (&desk.control, desk.principal());
+        match self {
+            Self::Made(text) => Ok(text),
+            Self::Servers => Ok(control.servers(&principal)),
+            Self::Tools(server) => control.tools(&principal, server.as_deref()),
+            Self::Prompts(server) => control.prompts(&principal, server.as_deref()),
+            Self::List => Ok(control.list(&principal)),
+        }
+    }
+}
+
+async fn carry_out(desk: &Desk, order: &Order, cancel: CancellationToken) -> Result<Body, Trouble> {
+    let control = &desk.control;
+    let principal = desk.principal();
+    let made = match order.subtype.as_str() {
+        "mcp_servers" => {
+            order.words::<Nothing>()?;
+            return Ok(Body::Servers);
+        }
+        "mcp_tools" => {
+            let words: OfServer = order.words()?;
+            control.yard.settle(control.start_wait).await;
+            return Ok(Body::Tools(words.server_name));
+        }
+        "mcp_prompts" => {
+            let words: OfServer = order.words()?;
+            control.yard.settle(control.start_wait).await;
+            return Ok(Body::Prompts(words.server_name));
+        }
+        "mcp_list" => {
+            order.words::<Nothing>()?;
+            control.yard.settle(control.start_wait).await;
+            return Ok(Body::List);
+        }
+        "mcp_call" => call(desk, &order.id, Wanted::from(order.words::<CallTool>()?), cancel).await,
+        "mcp_read" => call(desk, &order.id, Wanted::from(order.words::<Read>()?), cancel).await,
+        "mcp_prompt" => call(desk, &order.id, Wanted::from(order.words::<GetPrompt>()?), cancel).await,
+        "mcp_complete" => call(desk, &order.id, Wanted::from(order.words::<Complete>()?), cancel).await,
+        "mcp_history" => control.history(&principal, &order.words::<past::Wanted>()?).await,
+        "mcp_transcript" => control.transcript(&principal, &order.words::<Transcript>()?),
+        "mcp_stderr" => control.stderr(&principal, &order.words::<OneServer>()?),
+        "mcp_reconnect" => control.manage(&principal, &order.words::<OneServer>()?, Told::Reconnect),
+        "mcp_enable" => control.manage(&principal, &order.words::<OneServer>()?, Told::Enable),
+        "mcp_disable" => control.manage(&principal, &order.words::<OneServer>()?, Told::Disable),
+        "mcp_login" => control.log_in(&principal, &order.words::<OneServer>()?).await,
+        unknown => Err(Trouble::invalid(format!("there is no request {unknown}"))),
+    };
+    made.map(Body::Made)
+}
