@@ -13,6 +13,7 @@ mod config_file;
 mod house;
 mod look;
 mod openapi;
+mod ui;
 mod which;
 mod workbench;
 
@@ -23,6 +24,7 @@ pub(crate) use config_file::{
 pub(crate) use house::{CompletionsArgs, DoctorArgs, ManArgs, Shell};
 pub(crate) use look::{InspectArgs, ListArgs, Listed, SearchArgs};
 pub(crate) use openapi::{Diagnostics, OpenApiArgs};
+pub(crate) use ui::UiArgs;
 pub(crate) use which::{OtherArgs, WhichArgs};
 pub(crate) use workbench::WorkbenchVerb;
 
@@ -64,6 +66,8 @@ pub(crate) enum Verb {
     Serve(ServeArgs),
     /// Serve the yard to the client that started this process, over standard input and output.
     Stdio(StdioArgs),
+    /// Look at servers, call their tools and see the results, in the terminal.
+    Ui(UiArgs),
     /// Log in to a server that wants to know who you are, in a browser.
     Login(LoginArgs),
     /// Forget what a login to a server has brought.

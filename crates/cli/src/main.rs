@@ -30,6 +30,7 @@ mod signals;
 mod stdio;
 mod terminal;
 mod token;
+mod ui;
 mod verbs;
 mod visit;
 mod watch;
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         Verb::Workbench(verb) => verbs::run(args.log.as_deref(), verb),
         Verb::Serve(verb) => start(args.log.as_deref(), serve::run(verb)),
         Verb::Stdio(verb) => start(args.log.as_deref(), stdio::run(verb)),
+        Verb::Ui(verb) => start(args.log.as_deref(), ui::run(verb)),
         Verb::Login(verb) => start(args.log.as_deref(), login::log_in(verb)),
         Verb::Logout(verb) => start(args.log.as_deref(), login::log_out(verb)),
         Verb::Token(TokenVerb::New(verb)) => start(args.log.as_deref(), async { token::run(verb) }),

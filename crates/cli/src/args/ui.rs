@@ -1,0 +1,26 @@
+//! `toolyard ui`
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct UiArgs {
+    /// A configuration, as for `serve`; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Vec<PathBuf>,
+
+    /// The address of a server that is in no configuration.
+    #[arg(long, value_name = "URL", conflicts_with = "config")]
+    pub(crate) url: Option<String>,
+
+    /// The command of a server that is in no configuration, with its arguments, after `--`.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["config", "url"])]
+    pub(crate) command: Vec<String>,
+}
+
+const EXAMPLES: &str = "Examples:
+  toolyard ui                                                    the servers of your configuration
+  toolyard ui --url https://example.com/mcp                      one server at an address
+  toolyard ui -- npx -y @modelcontextprotocol/server-everything  one server by its command";

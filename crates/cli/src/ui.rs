@@ -1,0 +1,124 @@
+//! `toolyard ui`: brings up the yard and hands it to the terminal UI. While that is on the screen, standard error goes
+//! into its log.
+
+mod aside;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::{Principal, SourceName, Yard};
+use toolyard_tester::Servers;
+use toolyard_tui::{Colour, Settings};
+use toolyard_upstream::{CommandSettings, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings};
+
+use crate::args::UiArgs;
+use crate::config::Config;
+use crate::fleet::{Crew, Fleet, Manned};
+use crate::keeping::{Keeping, Readers};
+use crate::outside::ConfiguredHooks;
+use crate::signals::until_stopped;
+use crate::ui::aside::Aside;
+use crate::{Exit, config, outside, shared, yard};
+
+pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        eprintln!("toolyard: the UI needs a terminal; for scripts there are list, inspect and call");
+        return Ok(Exit::Usage);
+    }
+    let settings = Settings {
+        call_words: words(&args),
+        colour: if std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
+            Colour::On
+        } else {
+            Colour::Off
+        },
+        folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+    };
+    match transport(&args) {
+        Some((name, transport)) => of_one(ServerSettings::new(name, transport), settings).await,
+        None => of_configuration(args, settings).await,
+    }
+}
+
+async fn of_configuration(args: UiArgs, settings: Settings) -> anyhow::Result<Exit> {
+    let Some(config) = config::load_or_tell(&args.config) else { return Ok(Exit::Usage) };
+    let common = shared::common()?;
+    let hooks = ConfiguredHooks::new(outside::client(&common)?, &config.hooks);
+    let keeping = Keeping::open(&config, Readers::None)?;
+    let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
+    let owner = yard::owner(&config);
+    let reloaded = move |config: &Config| hooks.replace(&config.hooks);
+    let crew = Crew { common, manned: Manned::Fully, directory: Servers::default() };
+    let stop = CancellationToken::new();
+    let aside = Aside::step()?;
+    let mut fleet = Fleet::start(Arc::clone(&yard), config, args.config, crew, reloaded)?;
+    let work = Box::pin(async {
+        let shown = tokio::select! {
+            shown = show(yard, owner, settings, &aside, stop.clone()) => shown,
+            failed = fleet.follow() => failed,
+        };
+        fleet.stop().await;
+        shown
+    });
+    let done = until_stopped(stop.clone(), work).await;
+    keeping.close().await;
+    drop(aside);
+    Ok(if done?.transpose()?.is_some() { Exit::Fine } else { Exit::Interrupted })
+}
+
+async fn of_one(server: ServerSettings, settings: Settings) -> anyhow::Result<Exit> {
+    let stop = CancellationToken::new();
+    let aside = Aside::step()?;
+    let upstream = Upstream::start(server, shared::common()?);
+    let yard = Yard::of([Arc::clone(&upstream) as _]);
+    let work = Box::pin(async {
+        let shown = show(yard, Principal::owner(), settings, &aside, stop.clone()).await;
+        upstream.stop().await;
+        shown
+    });
+    let done = until_stopped(stop.clone(), work).await;
+    drop(aside);
+    Ok(if done?.transpose()?.is_some() { Exit::Fine } else { Exit::Interrupted })
+}
+
+async fn show(
+    yard: Arc<Yard>,
+    principal: Principal,
+    settings: Settings,
+    aside: &Aside,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    toolyard_tui::run(yard, principal, settings, aside.lines(), stop).await?;
+    Ok(())
+}
+
+/// A server that is named on the command line.
+fn transport(args: &UiArgs) -> Option<(SourceName, TransportSettings)> {
+    if let Some(url) = &args.url {
+        let settings = UrlSettings { url: url.clone(), headers: BTreeMap::new(), kind: UrlKind::Any };
+        return Some((SourceName::new("server"), TransportSettings::Url(settings)));
+    }
+    let (program, rest) = args.command.split_first()?;
+    let settings =
+        CommandSettings { program: program.clone(), args: rest.to_vec(), env: BTreeMap::new(), cwd: None };
+    Some((SourceName::new("server"), TransportSettings::Command(settings)))
+}
+
+/// What makes another command reach the same servers.
+fn words(args: &UiArgs) -> Vec<String> {
+    let mut words = Vec::new();
+    for file in &args.config {
+        words.extend(["--config".to_owned(), file.display().to_string()]);
+    }
+    if let Some(url) = &args.url {
+        words.extend(["--url".to_owned(), url.clone()]);
+    }
+    if !args.command.is_empty() {
+        words.push("--".to_owned());
+        words.extend_from_slice(&args.command);
+    }
+    words
+}

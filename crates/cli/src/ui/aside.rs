@@ -1,0 +1,84 @@
+//! Standard error, put aside while the UI has the screen: whatever is written to it becomes lines for the log. A panic
+//! gets the terminal back as it was before it is told.
+
+use std::io::{BufRead, BufReader, IsTerminal, PipeReader, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::ThreadId;
+
+use anyhow::Context;
+use tokio::sync::mpsc;
+
+/// How many lines wait for the UI; a flood beyond that is left out.
+const QUEUE: usize = 256;
+/// How much of one line is read.
+const LONGEST: u64 = 16 * 1024;
+
+/// Standard error is aside until this is dropped.
+pub(crate) struct Aside {
+    /// Where it went before. Nothing where it is not the terminal: who sent it elsewhere wants it there.
+    before: Option<Arc<OwnedFd>>,
+    lines: std::cell::RefCell<Option<mpsc::Receiver<String>>>,
+}
+
+impl Aside {
+    pub(crate) fn step() -> anyhow::Result<Self> {
+        let (sender, lines) = mpsc::channel(QUEUE);
+        let lines = std::cell::RefCell::new(Some(lines));
+        let before = match std::io::stderr().is_terminal() {
+            true => Some(Arc::new(redirect(sender).context("cannot put standard error aside")?)),
+            false => None,
+        };
+        tell_panics(std::thread::current().id(), before.clone());
+        Ok(Self { before, lines })
+    }
+
+    /// What is written to it, line by line. There is one reader.
+    pub(crate) fn lines(&self) -> mpsc::Receiver<String> {
+        self.lines.borrow_mut().take().unwrap_or_else(|| mpsc::channel(1).1)
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        put_back(self.before.as_deref());
+    }
+}
+
+fn redirect(lines: mpsc::Sender<String>) -> std::io::Result<OwnedFd> {
+    let before = std::io::stderr().as_fd().try_clone_to_owned()?;
+    let (reader, writer) = std::io::pipe()?;
+    std::thread::Builder::new().name("stderr".to_owned()).spawn(move || follow(reader, &lines))?;
+    rustix::stdio::dup2_stderr(&writer)?;
+    Ok(before)
+}
+
+/// Ends when nobody can write any more.
+fn follow(reader: PipeReader, lines: &mpsc::Sender<String>) {
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    while reader.by_ref().take(LONGEST).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        let _ = lines.try_send(text);
+        line.clear();
+    }
+}
+
+fn put_back(before: Option<&OwnedFd>) {
+    if let Some(before) = before {
+        let _ = rustix::stdio::dup2_stderr(before);
+    }
+}
+
+/// A panic of the UI's own thread ends everything, so it must be readable. One of another thread goes into the log, like
+/// everything that is written to standard error.
+fn tell_panics(own: ThreadId, before: Option<Arc<OwnedFd>>) {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().id() == own {
+            toolyard_tui::restore();
+            put_back(before.as_deref());
+        }
+        usual(info);
+    }));
+}

@@ -1,0 +1,150 @@
+//! The frame around every screen: where one is, what was said, and which keys there are.
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+use toolyard_hub::State;
+
+use super::{App, Tone};
+use crate::canvas::{Canvas, bottom, inset, top};
+use crate::screen::{Keys, Screen, log_line};
+use crate::text::{clip, count, width};
+
+/// Less than this is not enough for anything.
+const LEAST: (u16, u16) = (40, 10);
+/// How high the end of the log is below a screen.
+const TAIL: u16 = 6;
+
+impl App {
+    /// Draws everything that is to be seen.
+    pub fn draw(&mut self, frame: &mut Frame<'_>) {
+        let area = frame.area();
+        if let Some(cursor) = self.paint(area, frame.buffer_mut()) {
+            frame.set_cursor_position(cursor);
+        }
+    }
+
+    /// The same into any buffer; where the cursor is, if it is seen.
+    fn paint(&mut self, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+        let mut canvas = Canvas { buffer, theme: self.world.theme, cursor: None };
+        if area.width < LEAST.0 || area.height < LEAST.1 {
+            too_small(&mut canvas, area);
+            return None;
+        }
+        let (head, rest) = top(area, 1);
+        let (rest, keys) = bottom(rest, 1);
+        let (mut body, notice) = bottom(rest, 1);
+        self.draw_head(&mut canvas, head);
+        let over_log = matches!(self.screens.last(), Some(Screen::Log(_)));
+        if self.tail && !over_log && body.height > 2 * TAIL {
+            let (upper, tail) = bottom(body, TAIL);
+            body = upper;
+            self.draw_tail(&mut canvas, tail);
+        }
+        if let Some(screen) = self.screens.last_mut() {
+            screen.draw(&mut canvas, body, &self.world);
+        }
+        if let Some(popup) = &mut self.popup {
+            canvas.cursor = None;
+            popup.draw(&mut canvas, body, &self.world);
+        }
+        if let Some(asking) = self.asking.first_mut() {
+            canvas.cursor = None;
+            asking.draw(&mut canvas, body);
+        }
+        if let Some(said) = &self.notice {
+            let (mark, style) = match said.tone {
+                Tone::Good => ("✓", canvas.theme.good()),
+                Tone::Bad => ("!", canvas.theme.bad()),
+            };
+            canvas.text(inset(notice, 1), 0, &format!("{mark} {}", said.text), style);
+        }
+        draw_keys(&mut canvas, keys, &self.keys());
+        canvas.cursor
+    }
+
+    fn keys(&self) -> Keys {
+        match (self.asking.first(), &self.popup, self.screens.last()) {
+            (Some(asking), _, _) => asking.keys(),
+            (None, Some(popup), _) => popup.keys(),
+            (None, None, Some(screen)) => screen.keys(&self.world),
+            (None, None, None) => Vec::new(),
+        }
+    }
+
+    fn draw_head(&self, canvas: &mut Canvas<'_>, area: Rect) {
+        let theme = canvas.theme;
+        let sources = &self.world.yard.sources;
+        let ready = sources.iter().filter(|(_, status)| status.state == State::Ready).count();
+        let running = self.world.calls.running();
+        let mut state = format!("{ready}/{} ready", sources.len());
+        if running > 0 {
+            state = format!("{} running · {state}", count(running, "call"));
+        }
+        let state_width = width(&state) + 1;
+        let room = usize::from(area.width).saturating_sub(state_width + 2);
+        let titles: Vec<String> = self.screens.iter().map(|screen| screen.title(&self.world)).collect();
+        // Where there is no room for all, the beginning is left out.
+        let mut first = 0;
+        let length = |from: usize| titles[from..].iter().map(|title| width(title) + 3).sum::<usize>();
+        while first + 1 < titles.len() && length(first) > room {
+            first += 1;
+        }
+        let mut spans = vec![Span::raw(" ")];
+        if first > 0 {
+            spans.push(Span::styled("… › ", theme.dim()));
+        }
+        for (at, title) in titles.iter().enumerate().skip(first) {
+            let last = at + 1 == titles.len();
+            let style = if last { theme.accent() } else { theme.dim() };
+            spans.push(Span::styled(clip(title, room.saturating_sub(6)).into_owned(), style));
+            if !last {
+                spans.push(Span::styled(" › ", theme.dim()));
+            }
+        }
+        canvas.line(area, 0, &Line::from(spans));
+        let right = u16::try_from(state_width).unwrap_or(0);
+        let style = if ready == sources.len() { theme.dim() } else { theme.warn() };
+        let corner = Rect { x: area.right().saturating_sub(right), width: right, ..area };
+        canvas.text(corner, 0, &state, style);
+    }
+
+    fn draw_tail(&self, canvas: &mut Canvas<'_>, area: Rect) {
+        canvas.rule(area, 0);
+        let (_, area) = top(area, 1);
+        let entries = self.world.log.entries();
+        let skipped = entries.len().saturating_sub(usize::from(area.height));
+        for (row, entry) in entries.iter().skip(skipped).enumerate() {
+            let line = log_line(entry, usize::from(area.width), canvas.theme);
+            canvas.line(area, row, &line);
+        }
+    }
+}
+
+/// As many of the keys as there is room for; the last ones stay.
+fn draw_keys(canvas: &mut Canvas<'_>, area: Rect, keys: &Keys) {
+    let theme = canvas.theme;
+    let room = usize::from(area.width);
+    let taken =
+        |keys: &[(&str, &str)]| keys.iter().map(|(key, what)| width(key) + width(what) + 3).sum::<usize>();
+    let mut shown: Vec<(&str, &str)> = keys.clone();
+    while shown.len() > 2 && taken(&shown) > room {
+        // The way back and the help are at the end, and most needed.
+        shown.remove(shown.len().saturating_sub(3));
+    }
+    let mut spans = Vec::new();
+    for (key, what) in shown {
+        spans.push(Span::styled(format!(" {key}"), theme.accent()));
+        spans.push(Span::styled(format!(" {what} "), theme.dim()));
+    }
+    canvas.line(area, 0, &Line::from(spans));
+}
+
+/// Says what is needed, in whatever room there is.
+fn too_small(canvas: &mut Canvas<'_>, area: Rect) {
+    let said = format!("Toolyard needs {}x{}; this is {}x{}", LEAST.0, LEAST.1, area.width, area.height);
+    for (row, line) in crate::text::wrap(&said, usize::from(area.width)).iter().enumerate() {
+        canvas.text(area, row, line, canvas.theme.plain());
+    }
+}

@@ -1,0 +1,212 @@
+//! One tool, resource, template or prompt in words: names, description, parameters. The layout of a tool is that of
+//! `/mcp` in the assistants people know.
+
+use serde_json::Value;
+use toolyard_hub::Raw;
+
+use crate::shape;
+use crate::text::{clean, clean_lines, size};
+use crate::thing::Thing;
+
+/// How deep the members of members are told, and how many lines of them.
+const DEEPEST: usize = 4;
+const MOST: usize = 500;
+
+/// A line of details: a heading is told apart, and `hang` is how far what does not fit is indented.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// What the line begins with that is only there to be found.
+    pub(crate) label: String,
+    pub(crate) text: String,
+    pub(crate) hang: usize,
+}
+
+impl Told {
+    fn labelled(label: &str, text: &str) -> Self {
+        Self { label: label.to_owned(), text: clean(text).into_owned(), hang: 2 }
+    }
+
+    fn heading(label: &str) -> Self {
+        Self { label: label.to_owned(), text: String::new(), hang: 0 }
+    }
+
+    fn text(text: &str) -> Self {
+        Self { label: String::new(), text: text.to_owned(), hang: 0 }
+    }
+
+    fn blank() -> Self {
+        Self::text("")
+    }
+
+    /// Label and text as they are read.
+    #[cfg(test)]
+    pub(crate) fn line(&self) -> String {
+        format!("{}{}", self.label, self.text)
+    }
+}
+
+pub(crate) fn details(thing: &Thing) -> Vec<Told> {
+    match thing {
+        Thing::Tool(tool) => {
+            let mut told = names("Tool name: ", &tool.raw_name, tool.full_name.as_str());
+            describe(&mut told, tool.description.as_deref());
+            told.push(Told::heading("Parameters:"));
+            told.extend(parameters(&tool.input_schema));
+            if let Some(schema) = &tool.output_schema {
+                told.push(Told::blank());
+                told.push(Told::heading("Result:"));
+                told.extend(parameters(schema));
+            }
+            hints(&mut told, &thing.definition());
+            if tool.title != tool.raw_name {
+                told.push(Told::blank());
+                told.push(Told::labelled("Title: ", &tool.title));
+            }
+            if let Some(problem) = tool.schema_problem() {
+                told.push(Told::blank());
+                told.push(Told::labelled("The schema cannot be used: ", problem));
+            }
+            told
+        }
+        Thing::Prompt(prompt) => {
+            let definition = thing.definition();
+            let mut told = names("Prompt name: ", &prompt.raw_name, prompt.full_name.as_str());
+            describe(&mut told, definition.get("description").and_then(Value::as_str));
+            told.push(Told::heading("Arguments:"));
+            let before = told.len();
+            for argument in definition.get("arguments").and_then(Value::as_array).into_iter().flatten() {
+                let said = |key: &str| argument.get(key).and_then(Value::as_str);
+                let required = argument.get("required").and_then(Value::as_bool) == Some(true);
+                let name = said("name").unwrap_or_default();
+                told.push(bullet(0, name, required, "string", said("description"), &[]));
+            }
+            if told.len() == before {
+                told.push(Told::text("No arguments"));
+            }
+            told
+        }
+        Thing::Resource(resource) => {
+            let mut told = vec![Told::labelled("URI: ", &resource.uri)];
+            about_resource(&mut told, &thing.definition());
+            told
+        }
+        Thing::Template(template) => {
+            let mut told = vec![Told::labelled("URI template: ", &template.template)];
+            about_resource(&mut told, &thing.definition());
+            told
+        }
+    }
+}
+
+fn names(label: &str, raw: &str, full: &str) -> Vec<Told> {
+    vec![Told::labelled(label, raw), Told::labelled("Full name: ", full), Told::blank()]
+}
+
+fn describe(told: &mut Vec<Told>, description: Option<&str>) {
+    told.push(Told::heading("Description:"));
+    match description.map(str::trim).filter(|text| !text.is_empty()) {
+        Some(text) => told.extend(clean_lines(text).lines().map(Told::text)),
+        None => told.push(Told::text("No description")),
+    }
+    told.push(Told::blank());
+}
+
+fn about_resource(told: &mut Vec<Told>, definition: &Value) {
+    let said = |key: &str| definition.get(key).and_then(Value::as_str);
+    for (label, key) in [("Name: ", "name"), ("Title: ", "title"), ("Type: ", "mimeType")] {
+        if let Some(text) = said(key) {
+            told.push(Told::labelled(label, text));
+        }
+    }
+    if let Some(bytes) = definition.get("size").and_then(Value::as_u64) {
+        told.push(Told::labelled("Size: ", &size(usize::try_from(bytes).unwrap_or(usize::MAX))));
+    }
+    told.push(Told::blank());
+    describe(told, said("description"));
+    told.pop();
+}
+
+/// The members of a schema, one line each, those of objects within it below them.
+fn parameters(schema: &Raw) -> Vec<Told> {
+    let root: Value = serde_json::from_str(schema.get()).unwrap_or_default();
+    let mut told = Vec::new();
+    if shape::members(&root, &root).is_empty() {
+        let word = shape::word(&root, &root);
+        let text = if word == "object" || word == "any" { "No parameters".to_owned() } else { word };
+        return vec![Told::text(&text)];
+    }
+    tell_members(&mut told, &root, &root, 0);
+    if told.len() >= MOST {
+        told.push(Told::text("… and more than can be listed; the schema has it all"));
+    }
+    told
+}
+
+fn tell_members(told: &mut Vec<Told>, root: &Value, schema: &Value, depth: usize) {
+    for member in shape::members(root, schema) {
+        if told.len() >= MOST {
+            return;
+        }
+        let resolved = shape::resolve(root, member.schema);
+        // What is said beside a reference counts more than what is said where it leads.
+        let about = member.schema.get("description").or_else(|| resolved.get("description"));
+        let word = shape::word(root, member.schema);
+        let remarks = shape::remarks(root, resolved);
+        let about = about.and_then(Value::as_str);
+        told.push(bullet(depth, member.name, member.required, &word, about, &remarks));
+        if depth + 1 < DEEPEST {
+            tell_members(told, root, resolved, depth + 1);
+            if let Some(items) = resolved.get("items") {
+                tell_members(told, root, items, depth + 1);
+            }
+        }
+    }
+}
+
+fn bullet(
+    depth: usize,
+    name: &str,
+    required: bool,
+    word: &str,
+    about: Option<&str>,
+    remarks: &[String],
+) -> Told {
+    let need = if required { "required" } else { "optional" };
+    let mut text = format!("({need}): {}", clean(word));
+    if let Some(about) = about.map(str::trim).filter(|about| !about.is_empty()) {
+        text.push_str(" - ");
+        text.push_str(&clean(about));
+    }
+    for remark in remarks {
+        text.push(' ');
+        text.push_str(&clean(remark));
+    }
+    let indent = "  ".repeat(depth);
+    Told { label: format!("{indent}• {} ", clean(name)), text, hang: 2 * depth + 2 }
+}
+
+/// What the server says about the tool's manners. Nobody has checked it.
+fn hints(told: &mut Vec<Told>, definition: &Value) {
+    let hints = hint_words(definition);
+    if !hints.is_empty() {
+        told.push(Told::blank());
+        told.push(Told::heading("Hints from the server (nobody has checked them):"));
+        told.extend(hints.into_iter().map(|hint| Told::text(&format!("• {hint}"))));
+    }
+}
+
+/// Each hint of a definition in words.
+pub(crate) fn hint_words(definition: &Value) -> Vec<String> {
+    const HINTS: [(&str, &str); 4] = [
+        ("readOnlyHint", "read-only"),
+        ("destructiveHint", "destructive"),
+        ("idempotentHint", "idempotent"),
+        ("openWorldHint", "reaches out into the world"),
+    ];
+    let annotations = definition.get("annotations");
+    let said = |key: &str| annotations.and_then(|hints| hints.get(key)).and_then(Value::as_bool);
+    let word = |(key, word): &(&str, &str)| {
+        said(key).map(|yes| format!("{word}: {}", if yes { "yes" } else { "no" }))
+    };
+    HINTS.iter().filter_map(word).collect()
+}

@@ -1,0 +1,201 @@
+//! Text that is being typed: one line, or several.
+
+use std::borrow::Cow;
+
+use crate::key::Key;
+use crate::text;
+
+/// What is typed, and where the cursor is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Editor {
+    text: String,
+    /// A byte of the text.
+    at: usize,
+    lines: Lines,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Lines {
+    #[default]
+    One,
+    Several,
+}
+
+impl Editor {
+    /// For one line.
+    pub(crate) fn line(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { at: text.len(), text, lines: Lines::One }
+    }
+
+    /// For several; the cursor is at the beginning.
+    pub(crate) fn page(text: impl Into<String>) -> Self {
+        Self { text: text.into(), at: 0, lines: Lines::Several }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Whether the key was one that edits.
+    pub(crate) fn press(&mut self, key: Key) -> bool {
+        match key {
+            Key::Char(c) => self.insert_text(c.encode_utf8(&mut [0; 4])),
+            Key::Enter if self.lines == Lines::Several => self.insert_text("\n"),
+            Key::Backspace => {
+                let before = self.before();
+                self.text.replace_range(before..self.at, "");
+                self.at = before;
+            }
+            Key::Delete => {
+                let after = self.after();
+                self.text.replace_range(self.at..after, "");
+            }
+            Key::Left => self.at = self.before(),
+            Key::Right => self.at = self.after(),
+            Key::Home | Key::Ctrl('a') => self.at = self.line_start(),
+            Key::End | Key::Ctrl('e') => self.at = self.line_end(),
+            Key::Ctrl('w') => {
+                let kept = self.text[..self.at].trim_end().rfind([' ', '\n']).map_or(0, |at| at + 1);
+                self.text.replace_range(kept..self.at, "");
+                self.at = kept;
+            }
+            Key::Ctrl('u') => {
+                let start = self.line_start();
+                self.text.replace_range(start..self.at, "");
+                self.at = start;
+            }
+            Key::Ctrl('k') => {
+                let end = self.line_end();
+                self.text.replace_range(self.at..end, "");
+            }
+            Key::Up if self.lines == Lines::Several => self.move_line(Towards::Start),
+            Key::Down if self.lines == Lines::Several => self.move_line(Towards::End),
+            Key::PageUp if self.lines == Lines::Several => {
+                (0..10).for_each(|_| self.move_line(Towards::Start))
+            }
+            Key::PageDown if self.lines == Lines::Several => {
+                (0..10).for_each(|_| self.move_line(Towards::End))
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Puts text in where the cursor is. In a single line, breaks become spaces.
+    pub(crate) fn insert_text(&mut self, text: &str) {
+        let text = match self.lines {
+            Lines::One => Cow::Owned(text.replace(['\n', '\r'], " ")),
+            Lines::Several => Cow::Borrowed(text),
+        };
+        self.text.insert_str(self.at, &text);
+        self.at += text.len();
+    }
+
+    /// What is to be seen of a single line in so many columns, and in which of them the cursor is.
+    pub(crate) fn seen(&self, columns: usize) -> (String, usize) {
+        visible(&self.text, self.at, columns)
+    }
+
+    /// Line and byte in that line of the cursor.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        (self.text[..self.at].matches('\n').count(), self.at - self.line_start())
+    }
+
+    fn before(&self) -> usize {
+        self.text[..self.at].char_indices().next_back().map_or(0, |(at, _)| at)
+    }
+
+    fn after(&self) -> usize {
+        self.text[self.at..].chars().next().map_or(self.at, |c| self.at + c.len_utf8())
+    }
+
+    fn line_start(&self) -> usize {
+        self.text[..self.at].rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    fn line_end(&self) -> usize {
+        self.text[self.at..].find('\n').map_or(self.text.len(), |at| self.at + at)
+    }
+
+    fn move_line(&mut self, towards: Towards) {
+        let start = self.line_start();
+        let column = text::width(&self.text[start..self.at]);
+        let other = match towards {
+            Towards::Start if start == 0 => return,
+            Towards::Start => self.text[..start - 1].rfind('\n').map_or(0, |at| at + 1),
+            Towards::End if self.line_end() == self.text.len() => return,
+            Towards::End => self.line_end() + 1,
+        };
+        let end = self.text[other..].find('\n').map_or(self.text.len(), |at| other + at);
+        self.at = other + text::fitting(&self.text[other..end], column);
+    }
+}
+
+enum Towards {
+    Start,
+    End,
+}
+
+/// The part of a line around a byte of it that fits into so many columns, made safe to show, and the column of that
+/// byte.
+pub(crate) fn visible(line: &str, at: usize, columns: usize) -> (String, usize) {
+    let columns = columns.max(2);
+    let mut start = 0;
+    // The cursor needs a column of its own.
+    while text::width(&text::clean(&line[start..at])) + 1 > columns {
+        start += line[start..].chars().next().map_or(1, char::len_utf8);
+    }
+    let column = text::width(&text::clean(&line[start..at]));
+    let shown = text::clean(&line[start..]);
+    (shown[..text::fitting(&shown, columns)].to_owned(), column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Editor;
+    use crate::key::Key;
+
+    fn typed(mut editor: Editor, keys: &[Key]) -> (String, usize) {
+        for key in keys {
+            editor.press(*key);
+        }
+        (editor.text.clone(), editor.at)
+    }
+
+    #[test]
+    fn a_line_is_edited_by_characters_not_bytes() {
+        let line = Editor::line("añ日");
+        assert_eq!(typed(line.clone(), &[Key::Backspace, Key::Left, Key::Delete]), ("a".to_owned(), 1));
+        assert_eq!(typed(line.clone(), &[Key::Home, Key::Char('x')]), ("xañ日".to_owned(), 1));
+        assert_eq!(typed(Editor::line("two words"), &[Key::Ctrl('w')]), ("two ".to_owned(), 4));
+        assert_eq!(typed(line.clone(), &[Key::Ctrl('u')]), (String::new(), 0));
+        let mut pasted = line;
+        pasted.insert_text("\nb");
+        assert_eq!(pasted.text(), "añ日 b");
+        assert!(!pasted.press(Key::Enter));
+    }
+
+    #[test]
+    fn a_page_is_edited_line_by_line() {
+        let page = Editor::page("one\ntwo\nlonger");
+        assert_eq!(
+            typed(page.clone(), &[Key::End, Key::Down, Key::Down]),
+            ("one\ntwo\nlonger".to_owned(), 11)
+        );
+        assert_eq!(typed(page.clone(), &[Key::Down, Key::Enter]), ("one\n\ntwo\nlonger".to_owned(), 5));
+        assert_eq!(typed(page, &[Key::Up, Key::Down, Key::Ctrl('k')]), ("one\n\nlonger".to_owned(), 4));
+    }
+
+    #[test]
+    fn the_cursor_is_always_in_sight() {
+        let line = Editor::line("0123456789");
+        assert_eq!(line.seen(5), ("6789".to_owned(), 4));
+        assert_eq!(line.seen(20), ("0123456789".to_owned(), 10));
+        assert_eq!(Editor::line("日本語").seen(5), ("本語".to_owned(), 4));
+    }
+}

@@ -1,0 +1,161 @@
+//! Narrowing a long list down while somebody types. A longer text only looks at what the shorter one left.
+
+use crate::edit::Editor;
+use crate::key::Key;
+
+#[derive(Debug, Default)]
+pub(crate) struct Filter {
+    typed: Editor,
+    pub(crate) typing: bool,
+}
+
+/// What a key did to the filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filtered {
+    /// The text is not what it was.
+    Changed,
+    Same,
+    /// The key is for the list.
+    Ignored,
+}
+
+impl Filter {
+    pub(crate) fn text(&self) -> &str {
+        self.typed.text()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.typed.is_empty()
+    }
+
+    /// Looks at a key before the list does.
+    pub(crate) fn press(&mut self, key: Key) -> Filtered {
+        match key {
+            Key::Char('/') if !self.typing => {
+                self.typing = true;
+                Filtered::Same
+            }
+            Key::Esc if self.typing || !self.typed.is_empty() => {
+                self.typing = false;
+                let changed = !self.typed.is_empty();
+                self.typed = Editor::line("");
+                if changed { Filtered::Changed } else { Filtered::Same }
+            }
+            Key::Enter | Key::Tab | Key::BackTab if self.typing => {
+                self.typing = false;
+                if key == Key::Enter { Filtered::Same } else { Filtered::Ignored }
+            }
+            Key::Up | Key::Down | Key::PageUp | Key::PageDown => Filtered::Ignored,
+            key if self.typing => {
+                let before = self.typed.text().len();
+                match self.typed.press(key) {
+                    true if self.typed.text().len() != before => Filtered::Changed,
+                    true => Filtered::Same,
+                    false => Filtered::Ignored,
+                }
+            }
+            _ => Filtered::Ignored,
+        }
+    }
+
+    pub(crate) fn paste(&mut self, text: &str) {
+        self.typed.insert_text(text);
+    }
+
+    /// What is typed and the column of the cursor.
+    pub(crate) fn seen(&self, columns: usize) -> (String, usize) {
+        self.typed.seen(columns)
+    }
+}
+
+/// The indices of a list that a filter lets through.
+#[derive(Debug, Default)]
+pub(crate) struct Hits {
+    hits: Vec<usize>,
+    of: String,
+    built: bool,
+}
+
+impl Hits {
+    pub(crate) fn len(&self) -> usize {
+        self.hits.len()
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<usize> {
+        self.hits.get(at).copied()
+    }
+
+    pub(crate) fn position(&self, index: usize) -> Option<usize> {
+        self.hits.iter().position(|hit| *hit == index)
+    }
+
+    /// The list is another one.
+    pub(crate) fn forget(&mut self) {
+        self.built = false;
+    }
+
+    /// Lets through what has every word. `hay` is what a row is searched in, in small letters; what is found before
+    /// the length that comes with it counts more.
+    pub(crate) fn narrow<'a>(&mut self, text: &str, len: usize, hay: impl Fn(usize) -> (usize, &'a str)) {
+        let wanted = text.to_lowercase();
+        if self.built && wanted == self.of {
+            return;
+        }
+        let words: Vec<&str> = wanted.split_whitespace().collect();
+        // A longer text lets through part of what the shorter one did.
+        let grown = self.built && wanted.starts_with(&self.of) && !self.of.is_empty();
+        let mut candidates: Vec<usize> =
+            if grown { std::mem::take(&mut self.hits) } else { (0..len).collect() };
+        if words.is_empty() {
+            self.hits = candidates;
+        } else {
+            candidates.sort_unstable();
+            let (mut by_name, mut by_rest) = (Vec::new(), Vec::new());
+            for index in candidates {
+                let (name_len, text) = hay(index);
+                let place = |word: &&str| text.find(*word);
+                let Some(places) = words.iter().map(place).collect::<Option<Vec<usize>>>() else { continue };
+                if places.iter().all(|at| *at < name_len) { by_name.push(index) } else { by_rest.push(index) }
+            }
+            by_name.append(&mut by_rest);
+            self.hits = by_name;
+        }
+        self.of = wanted;
+        self.built = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Filter, Filtered, Hits};
+    use crate::key::Key;
+
+    #[test]
+    fn typing_narrows_and_escape_shows_everything_again() {
+        let mut filter = Filter::default();
+        assert_eq!(filter.press(Key::Char('j')), Filtered::Ignored);
+        assert_eq!(filter.press(Key::Char('/')), Filtered::Same);
+        assert_eq!(filter.press(Key::Char('j')), Filtered::Changed);
+        assert_eq!(filter.press(Key::Down), Filtered::Ignored);
+        assert_eq!(filter.press(Key::Enter), Filtered::Same);
+        assert_eq!((filter.text(), filter.typing), ("j", false));
+        assert_eq!(filter.press(Key::Esc), Filtered::Changed);
+        assert_eq!(filter.press(Key::Esc), Filtered::Ignored);
+    }
+
+    #[test]
+    fn every_word_must_be_there_and_names_come_first() {
+        let rows = ["read file", "write", "list: reads a folder", "read"];
+        let hay = |at: usize| (rows[at].find(':').unwrap_or(rows[at].len()), rows[at]);
+        let mut hits = Hits::default();
+        hits.narrow("", 4, hay);
+        assert_eq!(hits.hits, [0, 1, 2, 3]);
+        hits.narrow("r", 4, hay);
+        hits.narrow("read", 4, hay);
+        assert_eq!(hits.hits, [0, 3, 2]);
+        hits.narrow("read fi", 4, hay);
+        assert_eq!(hits.hits, [0]);
+        hits.narrow("re", 4, hay);
+        assert_eq!(hits.hits, [0, 3, 2]);
+    }
+}

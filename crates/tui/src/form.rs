@@ -1,0 +1,371 @@
+//! A form made from a JSON Schema: fields of the right kind, defaults filled in, checked with every key. Whatever a form
+//! cannot show is written as JSON, and anything can be.
+
+mod build;
+mod draw;
+mod node;
+mod rows;
+mod write;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toolyard_hub::json::from_text;
+use toolyard_hub::{Raw, Schema};
+
+use self::node::{Node, NodeKind};
+use self::rows::{Role, Row};
+use crate::edit::Editor;
+use crate::key::Key;
+use crate::pick::Pick;
+use crate::text::clean;
+
+/// A form that is being filled in.
+#[derive(Debug)]
+pub(crate) struct Form {
+    schema: Schema,
+    root: Node,
+    rows: Vec<Row>,
+    pick: Pick,
+    /// The list of choices of the field, while it is open.
+    picking: Option<Picking>,
+    /// Everything as JSON, instead of fields.
+    raw: Option<Editor>,
+    /// Why there are no fields, if there cannot be.
+    no_fields: Option<String>,
+    problems: Vec<Problem>,
+    /// Whether the person has tried to hand it in: what is missing is only then told in red.
+    tried: bool,
+    button: &'static str,
+}
+
+#[derive(Debug, Default)]
+struct Picking {
+    filter: Editor,
+    pick: Pick,
+}
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Problem {
+    pointer: String,
+    text: String,
+}
+
+/// What a key did.
+#[derive(Debug)]
+pub(crate) enum Filled {
+    Stay,
+    Leave,
+    /// It is to be handed in, and nothing is wrong with it.
+    HandIn(Raw),
+    /// It is to be handed in, but this is wrong with it.
+    Wrong(String),
+    /// The form has no use for this key.
+    Ignored,
+}
+
+impl Form {
+    /// An empty form with the defaults of the schema; `button` says what handing it in does.
+    pub(crate) fn new(schema: Raw, button: &'static str) -> Self {
+        let built = build::root(&schema);
+        let (root, no_fields) = match built {
+            Ok(root) => (root, None),
+            Err(why) => (Node::empty(), Some(why)),
+        };
+        let raw = no_fields.as_ref().map(|_| Editor::page("{}"));
+        let mut form = Self {
+            schema: Schema::new(schema),
+            root,
+            rows: Vec::new(),
+            pick: Pick::default(),
+            picking: None,
+            raw,
+            no_fields,
+            problems: Vec::new(),
+            tried: false,
+            button,
+        };
+        form.changed();
+        form
+    }
+
+    /// The same with these values, as far as they fit; as JSON where they do not.
+    pub(crate) fn filled(mut self, values: &Raw) -> Self {
+        let read: Value = serde_json::from_str(values.get()).unwrap_or_default();
+        if self.no_fields.is_some() || !self.root.fill(&read) {
+            self.raw = Some(Editor::page(pretty(values.get())));
+        }
+        self.changed();
+        self
+    }
+
+    /// The values as they are now.
+    pub(crate) fn value(&self) -> Raw {
+        match &self.raw {
+            Some(editor) => from_text(editor.text().to_owned()),
+            None => from_text(write::json(&self.root).0),
+        }
+    }
+
+    pub(crate) fn paste(&mut self, text: &str) {
+        if let Some(editor) = &mut self.raw {
+            editor.insert_text(text);
+        } else if let Some(picking) = &mut self.picking {
+            picking.filter.insert_text(text);
+        } else if let Some(node) = self.selected_mut()
+            && let Some(editor) = node.editor()
+        {
+            editor.insert_text(text);
+            node.given = true;
+        }
+        self.changed();
+    }
+
+    pub(crate) fn press(&mut self, key: Key) -> Filled {
+        let filled = match key {
+            Key::Ctrl('s') => return self.hand_in(),
+            Key::Ctrl('r') if self.picking.is_none() => self.switch(),
+            _ if self.picking.is_some() => self.press_choice(key),
+            _ if self.raw.is_some() => self.press_raw(key),
+            _ => self.press_field(key),
+        };
+        self.changed();
+        filled
+    }
+
+    fn press_raw(&mut self, key: Key) -> Filled {
+        match (key, &mut self.raw) {
+            (Key::Esc, _) => Filled::Leave,
+            (Key::Tab, Some(editor)) => {
+                editor.insert_text("  ");
+                Filled::Stay
+            }
+            (key, Some(editor)) => match editor.press(key) {
+                true => Filled::Stay,
+                false => Filled::Ignored,
+            },
+            (_, None) => Filled::Ignored,
+        }
+    }
+
+    fn press_choice(&mut self, key: Key) -> Filled {
+        let Some(mut picking) = self.picking.take() else { return Filled::Ignored };
+        let choices = self.shown_choices(&picking);
+        match key {
+            Key::Esc => return Filled::Stay,
+            Key::Enter => {
+                if let Some(at) = choices.get(picking.pick.at).copied()
+                    && let Some(node) = self.selected_mut()
+                {
+                    node.choose(at);
+                }
+                return Filled::Stay;
+            }
+            Key::Up | Key::Down | Key::PageUp | Key::PageDown | Key::Home | Key::End => {
+                picking.pick.press(key, choices.len());
+            }
+            key => {
+                if picking.filter.press(key) {
+                    picking.pick = Pick::default();
+                }
+            }
+        }
+        self.picking = Some(picking);
+        Filled::Stay
+    }
+
+    fn press_field(&mut self, key: Key) -> Filled {
+        let rows = self.rows.len();
+        match key {
+            Key::Esc => return Filled::Leave,
+            Key::Up | Key::BackTab => self.pick.at = self.pick.at.saturating_sub(1),
+            Key::Down | Key::Tab => self.pick.at = (self.pick.at + 1).min(rows - 1),
+            Key::PageUp | Key::PageDown => {
+                self.pick.press(key, rows);
+            }
+            Key::Ctrl('n') => self.add_item(),
+            Key::Ctrl('d') => self.remove_item(),
+            Key::Ctrl('t') => {
+                if let Some(node) = self.selected_mut() {
+                    node.given = !node.given;
+                }
+            }
+            Key::Enter => return self.enter(),
+            key => {
+                let Some(node) = self.selected_mut() else {
+                    return if matches!(key, Key::Char(_)) { Filled::Stay } else { Filled::Ignored };
+                };
+                return node.press(key);
+            }
+        }
+        Filled::Stay
+    }
+
+    fn enter(&mut self) -> Filled {
+        let Some(row) = self.rows.get(self.pick.at) else { return Filled::Stay };
+        match row.role {
+            Role::Button => return self.hand_in(),
+            Role::Add => self.add_item(),
+            Role::Field => {
+                let last = self.rows.len() - 1;
+                let at = self.pick.at;
+                let Some(node) = self.selected_mut() else { return Filled::Stay };
+                match &mut node.kind {
+                    NodeKind::Flag(_) => {
+                        node.press(Key::Char(' '));
+                    }
+                    NodeKind::Choice { chosen, .. } => {
+                        let pick = Pick::at(chosen.unwrap_or(0));
+                        self.picking = Some(Picking { pick, ..Picking::default() });
+                    }
+                    NodeKind::Members(_) => node.given = true,
+                    NodeKind::Items { .. } => self.add_item(),
+                    NodeKind::Text(_) | NodeKind::Number(_) | NodeKind::Json(_) => {
+                        self.pick.at = (at + 1).min(last);
+                    }
+                }
+            }
+        }
+        Filled::Stay
+    }
+
+    fn hand_in(&mut self) -> Filled {
+        self.tried = true;
+        self.changed();
+        match self.problems.first() {
+            None => Filled::HandIn(self.value()),
+            Some(problem) => {
+                let at = self.rows.iter().position(|row| row.pointer == problem.pointer);
+                let text = problem.sentence();
+                if let (Some(at), None) = (at, &self.raw) {
+                    self.pick.at = at;
+                }
+                Filled::Wrong(text)
+            }
+        }
+    }
+
+    /// Between fields and JSON.
+    fn switch(&mut self) -> Filled {
+        let Some(editor) = &self.raw else {
+            self.raw = Some(Editor::page(pretty(self.value().get())));
+            return Filled::Stay;
+        };
+        if let Some(why) = &self.no_fields {
+            return Filled::Wrong(why.clone());
+        }
+        match serde_json::from_str::<Value>(editor.text()) {
+            Ok(value) if self.root.fill(&value) => {
+                self.raw = None;
+                Filled::Stay
+            }
+            Ok(_) => Filled::Wrong("the form has no fields for some of this".to_owned()),
+            Err(error) => Filled::Wrong(format!("this is no JSON: {error}")),
+        }
+    }
+
+    /// Adds an item to the list that the cursor is at or in, and goes there.
+    fn add_item(&mut self) {
+        let Some(row) = self.rows.get(self.pick.at) else { return };
+        let mut path = row.path.clone();
+        loop {
+            let added = match self.root.at_mut(&path) {
+                Some(Node { kind: NodeKind::Items { shape, items, root }, given, .. }) => {
+                    *given = true;
+                    items.push(build::item(root, shape, items.len()));
+                    Some(items.len() - 1)
+                }
+                _ => None,
+            };
+            if let Some(added) = added {
+                self.changed();
+                path.push(added);
+                let first = self.rows.iter().position(|row| row.path == path);
+                self.pick.at = first.unwrap_or(self.pick.at);
+                return;
+            }
+            if path.pop().is_none() {
+                return;
+            }
+        }
+    }
+
+    fn remove_item(&mut self) {
+        let Some(row) = self.rows.get(self.pick.at) else { return };
+        let mut path = row.path.clone();
+        while let Some(at) = path.pop() {
+            if let Some(Node { kind: NodeKind::Items { items, .. }, .. }) = self.root.at_mut(&path)
+                && at < items.len()
+            {
+                items.remove(at);
+                for (number, item) in items.iter_mut().enumerate() {
+                    item.name = number.to_string();
+                }
+                return;
+            }
+        }
+    }
+
+    fn selected_mut(&mut self) -> Option<&mut Node> {
+        let row = self.rows.get(self.pick.at).filter(|row| row.role == Role::Field)?;
+        self.root.at_mut(&row.path)
+    }
+
+    fn selected(&self) -> Option<&Node> {
+        let row = self.rows.get(self.pick.at).filter(|row| row.role == Role::Field)?;
+        self.root.at(&row.path)
+    }
+
+    /// Which choices of the field the filter lets through.
+    fn shown_choices(&self, picking: &Picking) -> Vec<usize> {
+        let Some(Node { kind: NodeKind::Choice { labels, .. }, .. }) = self.selected() else {
+            return Vec::new();
+        };
+        let wanted = picking.filter.text().to_lowercase();
+        let fits = |(_, label): &(usize, &String)| label.to_lowercase().contains(&wanted);
+        labels.iter().enumerate().filter(fits).map(|(at, _)| at).collect()
+    }
+
+    /// Works out anew what follows from the values.
+    fn changed(&mut self) {
+        self.rows = rows::rows(&self.root);
+        self.pick.keep_within(self.rows.len());
+        let (text, mut problems) = match &self.raw {
+            Some(editor) => {
+                let wrong = serde_json::from_str::<&RawValue>(editor.text()).err();
+                let problem =
+                    |error: serde_json::Error| Problem::new("", format!("this is no JSON: {error}"));
+                (editor.text().to_owned(), wrong.map(problem).into_iter().collect())
+            }
+            None => write::json(&self.root),
+        };
+        if let (true, Ok(value)) = (problems.is_empty() || self.raw.is_none(), RawValue::from_string(text)) {
+            let known: Vec<String> =
+                problems.iter().map(|problem: &Problem| problem.pointer.clone()).collect();
+            let found = self.schema.violations(&value).into_iter();
+            let new = found.filter(|violation| !known.contains(&violation.pointer));
+            problems.extend(new.map(|violation| Problem::new(&violation.pointer, violation.reason)));
+        }
+        self.problems = problems;
+    }
+}
+
+impl Problem {
+    fn new(pointer: &str, text: impl Into<String>) -> Self {
+        Self { pointer: pointer.to_owned(), text: clean(&text.into()).into_owned() }
+    }
+
+    fn sentence(&self) -> String {
+        let field = self.pointer.trim_start_matches('/').replace('/', ".");
+        if field.is_empty() { self.text.clone() } else { format!("{}: {}", clean(&field), self.text) }
+    }
+}
+
+/// JSON with line breaks; text that is none stays as it is.
+pub(crate) fn pretty(text: &str) -> String {
+    let read: Result<Value, _> = serde_json::from_str(text);
+    read.and_then(|value| serde_json::to_string_pretty(&value)).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

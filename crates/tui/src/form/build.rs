@@ -1,0 +1,176 @@
+//! From a schema to fields.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolyard_hub::Raw;
+
+use super::node::{Node, NodeKind};
+use crate::edit::Editor;
+use crate::shape::{self, Member, members, resolve};
+
+/// How deep objects are laid out as fields, how many fields there are, and how many choices one has. More than that is
+/// written as JSON.
+const DEEPEST: usize = 5;
+const MOST: usize = 400;
+const MOST_CHOICES: usize = 2_000;
+
+/// The whole form, or why there cannot be one.
+pub(super) fn root(schema: &Raw) -> Result<Node, String> {
+    let root: Value =
+        serde_json::from_str(schema.get()).map_err(|_| "the schema cannot be read".to_owned())?;
+    let resolved = resolve(&root, &root);
+    match resolved.get("type") {
+        None => {}
+        Some(Value::String(word)) if word == "object" => {}
+        Some(other) => return Err(format!("the schema is not of an object but of {other}")),
+    }
+    if resolved.get("properties").is_some_and(|properties| !properties.is_object()) {
+        return Err("the properties of the schema are no object".to_owned());
+    }
+    if !resolved.is_object() {
+        return Err("the schema says nothing".to_owned());
+    }
+    for key in ["anyOf", "oneOf", "allOf"] {
+        if resolved.get(key).is_some() && members(&root, &root).is_empty() {
+            return Err(format!("the schema is made of {key}"));
+        }
+    }
+    let mut budget = MOST;
+    let shared = Arc::new(root.clone());
+    let nodes = fields(&shared, &root, 0, &mut budget);
+    if budget == 0 {
+        return Err(format!("the schema has more than {MOST} fields"));
+    }
+    Ok(Node { kind: NodeKind::Members(nodes), ..Node::empty() })
+}
+
+/// One more item of a list.
+pub(super) fn item(root: &Arc<Value>, shape: &Arc<Value>, at: usize) -> Node {
+    let name = at.to_string();
+    let member = Member { name: &name, required: true, schema: shape };
+    let mut node = field(root, member, 1, &mut MOST.clone());
+    // An item that was added is there, whatever it is.
+    node.given = !matches!(node.kind, NodeKind::Choice { .. });
+    node
+}
+
+fn fields(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    for member in members(root, schema) {
+        if *budget == 0 {
+            break;
+        }
+        *budget -= 1;
+        nodes.push(field(root, member, depth, budget));
+    }
+    nodes
+}
+
+fn field(root: &Arc<Value>, member: Member<'_>, depth: usize, budget: &mut usize) -> Node {
+    let resolved = resolve(root, member.schema);
+    let said = |key: &str| member.schema.get(key).or_else(|| resolved.get(key));
+    let kind = kind(root, resolved, depth, budget);
+    let whole = member.required && matches!(kind, NodeKind::Members(_));
+    let mut node = Node {
+        name: member.name.to_owned(),
+        required: member.required,
+        given: whole,
+        word: shape::word(root, member.schema),
+        about: said("description").or_else(|| said("title")).and_then(Value::as_str).map(str::to_owned),
+        remarks: shape::remarks(root, resolved).join(" "),
+        kind,
+    };
+    if let Some(default) = said("default") {
+        let mut filled = node.clone();
+        // A default that does not fit its own schema is left out.
+        if filled.fill(default) {
+            node = filled;
+        }
+    } else if let NodeKind::Choice { values, chosen, .. } = &mut node.kind
+        && values.len() == 1
+        && node.required
+    {
+        *chosen = Some(0);
+        node.given = true;
+    }
+    node
+}
+
+fn kind(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> NodeKind {
+    let json = || NodeKind::Json(Editor::line(""));
+    if let Some((values, labels)) = choices(root, schema) {
+        return NodeKind::Choice { values, labels, chosen: None };
+    }
+    // "This or null" is this, and may be left out.
+    let schema = match schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
+        Some(list) => {
+            let is_null =
+                |one: &&Value| resolve(root, one).get("type").and_then(Value::as_str) == Some("null");
+            let others: Vec<&Value> = list.iter().filter(|one| !is_null(one)).collect();
+            match others.as_slice() {
+                [only] => resolve(root, only),
+                _ => return json(),
+            }
+        }
+        None => schema,
+    };
+    if let Some((values, labels)) = choices(root, schema) {
+        return NodeKind::Choice { values, labels, chosen: None };
+    }
+    let word = match schema.get("type") {
+        Some(Value::String(word)) => Some(word.as_str()),
+        Some(Value::Array(words)) => {
+            let others: Vec<&str> =
+                words.iter().filter_map(Value::as_str).filter(|word| *word != "null").collect();
+            match others.as_slice() {
+                [only] => Some(*only),
+                _ => return json(),
+            }
+        }
+        _ => schema.get("properties").map(|_| "object"),
+    };
+    match word {
+        Some("string") => NodeKind::Text(Editor::line("")),
+        Some("integer" | "number") => NodeKind::Number(Editor::line("")),
+        Some("boolean") => NodeKind::Flag(false),
+        Some("object") if depth < DEEPEST && !members(root, schema).is_empty() => {
+            NodeKind::Members(fields(root, schema, depth + 1, budget))
+        }
+        Some("array") => match schema.get("items") {
+            Some(items) if items.is_object() && depth < DEEPEST => {
+                NodeKind::Items { shape: Arc::new(items.clone()), root: Arc::clone(root), items: Vec::new() }
+            }
+            _ => json(),
+        },
+        _ => json(),
+    }
+}
+
+/// The values that are allowed, where they are named, and what they are called.
+fn choices(root: &Value, schema: &Value) -> Option<(Vec<Value>, Vec<String>)> {
+    let label = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    if let Some(only) = schema.get("const") {
+        return Some((vec![only.clone()], vec![label(only)]));
+    }
+    if let Some(values) = schema.get("enum").and_then(Value::as_array).filter(|values| !values.is_empty()) {
+        let values: Vec<Value> = values.iter().take(MOST_CHOICES).cloned().collect();
+        let names = schema.get("enumNames").and_then(Value::as_array);
+        let named = |(at, value): (usize, &Value)| match names.and_then(|names| names.get(at)?.as_str()) {
+            Some(name) => format!("{name} ({})", label(value)),
+            None => label(value),
+        };
+        let labels = values.iter().enumerate().map(named).collect();
+        return Some((values, labels));
+    }
+    let titled = schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array)?;
+    let constant = |one: &Value| {
+        let one = resolve(root, one);
+        let value = one.get("const")?.clone();
+        let title = one.get("title").and_then(Value::as_str);
+        let label = title.map_or_else(|| label(&value), |title| format!("{title} ({})", label(&value)));
+        Some((value, label))
+    };
+    let all: Option<Vec<(Value, String)>> = titled.iter().take(MOST_CHOICES).map(constant).collect();
+    all.filter(|all| !all.is_empty()).map(|all| all.into_iter().unzip())
+}

@@ -1,0 +1,259 @@
+//! How a form looks.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::node::{Node, NodeKind};
+use super::rows::{Role, Row};
+use super::{Form, Problem};
+use crate::canvas::{Canvas, bottom, inset, top};
+use crate::edit;
+use crate::text::{cell, clean, clip, count, width, wrap};
+
+/// How many lines say what the field is for, and what is wrong with it.
+const FOOT: u16 = 5;
+
+impl Form {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
+        let (body, foot) = bottom(area, FOOT.min(area.height / 3));
+        match self.raw.is_some() {
+            true => self.draw_raw(canvas, body),
+            false => self.draw_fields(canvas, body),
+        }
+        self.draw_foot(canvas, foot);
+        if self.picking.is_some() {
+            self.draw_choices(canvas, area);
+        }
+    }
+
+    /// The keys that mean something here, for the bottom line.
+    pub(crate) fn keys(&self) -> Vec<(&'static str, &'static str)> {
+        if self.picking.is_some() {
+            return vec![("↑↓", "move"), ("Enter", "choose"), ("type", "filter"), ("Esc", "close")];
+        }
+        if self.raw.is_some() {
+            let mut keys = vec![("Ctrl-S", self.button)];
+            if self.no_fields.is_none() {
+                keys.push(("Ctrl-R", "form"));
+            }
+            keys.push(("Esc", "back"));
+            return keys;
+        }
+        let mut keys = vec![("Ctrl-S", self.button), ("↑↓", "field")];
+        match self.selected().map(|node| &node.kind) {
+            Some(NodeKind::Choice { .. }) => keys.extend([("←→", "change"), ("Enter", "pick")]),
+            Some(NodeKind::Flag(_)) => keys.push(("Space", "change")),
+            Some(NodeKind::Items { .. }) => keys.push(("Enter", "add item")),
+            _ => {}
+        }
+        if self.rows.get(self.pick.at).is_some_and(|row| self.is_item(row)) {
+            keys.push(("Ctrl-D", "remove item"));
+        }
+        keys.extend([("Ctrl-T", "give or leave out"), ("Ctrl-R", "JSON"), ("Esc", "back")]);
+        keys
+    }
+
+    fn is_item(&self, row: &Row) -> bool {
+        let parent = row.path.split_last().and_then(|(_, parent)| self.root.at(parent));
+        row.role == Role::Field && parent.is_some_and(|parent| matches!(parent.kind, NodeKind::Items { .. }))
+    }
+
+    fn draw_fields(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
+        let longest = self
+            .rows
+            .iter()
+            .filter_map(|row| Some(2 * row.path.len() + width(&clean(&self.root.at(&row.path)?.name))));
+        let label = longest.max().unwrap_or(8).clamp(8, usize::from(area.width) / 3) + 2;
+        let mut pick = self.pick;
+        let window = pick.window(self.rows.len(), usize::from(area.height));
+        self.pick = pick;
+        if self.rows.len() == 1 {
+            canvas.text(
+                inset(area, 1),
+                0,
+                "It takes no parameters. Ctrl-R writes some as JSON all the same.",
+                canvas.theme.dim(),
+            );
+            self.draw_button(canvas, inset(area, 1), 2, Chosen::Yes);
+            return;
+        }
+        for (line, at) in window.clone().enumerate() {
+            let chosen = if at == self.pick.at { Chosen::Yes } else { Chosen::No };
+            let row = &self.rows[at];
+            if chosen == Chosen::Yes && row.role != Role::Button {
+                canvas.select(area, line);
+            }
+            match row.role {
+                Role::Button => self.draw_button(canvas, inset(area, 1), line, chosen),
+                Role::Add => {
+                    let indent = "  ".repeat(row.path.len() + 1);
+                    canvas.text(inset(area, 1), line, &format!("{indent}+ add an item"), canvas.theme.dim());
+                }
+                Role::Field => self.draw_field(canvas, area, (line, row, label), chosen),
+            }
+        }
+        canvas.scrollbar(area, window.start, self.rows.len());
+    }
+
+    fn draw_field(
+        &self,
+        canvas: &mut Canvas<'_>,
+        area: Rect,
+        (line, row, label): (usize, &Row, usize),
+        chosen: Chosen,
+    ) {
+        let Some(node) = self.root.at(&row.path) else { return };
+        let theme = canvas.theme;
+        let problem = self.problem(row, node);
+        let indent = "  ".repeat(row.path.len() - 1);
+        let mark = if node.required { "*" } else { " " };
+        let name = cell(&format!("{indent}{}{mark}", clean(&node.name)), label);
+        let room = usize::from(area.width).saturating_sub(label + 4);
+        let tail = match problem {
+            Some(problem) => (format!("✗ {}", problem.text), theme.bad()),
+            None => (clean(&node.word).into_owned(), theme.dim()),
+        };
+        let tail_width = width(&tail.0).min(room / 2);
+        let value_width = room.saturating_sub(tail_width + 2);
+        let (value, style) = self.shown_value(canvas, node, value_width, chosen);
+        let pointer =
+            if chosen == Chosen::Yes { Span::styled("▌", theme.accent()) } else { Span::raw(" ") };
+        let name_style = if chosen == Chosen::Yes { theme.accent() } else { theme.plain() };
+        let spans = vec![
+            pointer,
+            Span::styled(name, name_style),
+            Span::styled(cell(&value, value_width), style),
+            Span::raw("  "),
+            Span::styled(clip(&tail.0, tail_width).into_owned(), tail.1),
+        ];
+        canvas.line(area, line, &Line::from(spans));
+        if chosen == Chosen::Yes
+            && let NodeKind::Text(editor) | NodeKind::Number(editor) | NodeKind::Json(editor) = &node.kind
+        {
+            let (_, column) = editor.seen(value_width);
+            canvas.cursor_at(area, line, 1 + label + column);
+        }
+    }
+
+    fn shown_value(&self, canvas: &Canvas<'_>, node: &Node, room: usize, chosen: Chosen) -> (String, Style) {
+        let theme = canvas.theme;
+        match &node.kind {
+            NodeKind::Text(editor) | NodeKind::Number(editor) | NodeKind::Json(editor)
+                if chosen == Chosen::Yes && (node.given || editor.is_empty()) && !editor.is_empty() =>
+            {
+                (editor.seen(room).0, theme.plain())
+            }
+            NodeKind::Choice { .. } if node.given => (format!("‹ {} ›", node.shown()), theme.plain()),
+            NodeKind::Choice { .. } => ("‹ choose ›".to_owned(), theme.dim()),
+            NodeKind::Flag(_) if node.given => (format!("‹ {} ›", node.shown()), theme.plain()),
+            NodeKind::Flag(_) => ("‹ yes or no ›".to_owned(), theme.dim()),
+            NodeKind::Members(_) if !node.given => ("not given; Space fills it in".to_owned(), theme.dim()),
+            NodeKind::Items { .. } if !node.given => ("none; Enter adds one".to_owned(), theme.dim()),
+            _ if !node.given && chosen == Chosen::No => ("·".to_owned(), theme.dim()),
+            _ => (node.shown(), theme.plain()),
+        }
+    }
+
+    fn draw_button(&self, canvas: &mut Canvas<'_>, area: Rect, line: usize, chosen: Chosen) {
+        let theme = canvas.theme;
+        let style = if chosen == Chosen::Yes { theme.hit() } else { theme.strong() };
+        let said = match self.problems.len() {
+            0 => Span::styled("  everything fits", theme.good()),
+            many => Span::styled(format!("  {} left to mend", count(many, "thing")), theme.warn()),
+        };
+        canvas.line(area, line, &Line::from(vec![Span::styled(format!("[ {} ]", self.button), style), said]));
+    }
+
+    fn draw_raw(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
+        let Some(editor) = &self.raw else { return };
+        let (head, body) = top(area, 1);
+        let why = self.no_fields.as_ref().map(|why| format!("There is no form: {}. ", clean(why)));
+        let said = format!("{}Arguments as JSON:", why.unwrap_or_default());
+        canvas.text(inset(head, 1), 0, &said, canvas.theme.dim());
+        let body = inset(body, 1);
+        let (row, column) = editor.place();
+        let height = usize::from(body.height);
+        let first = row.saturating_sub(height.saturating_sub(2));
+        for (at, line) in editor.text().split('\n').enumerate().skip(first).take(height) {
+            let room = usize::from(body.width);
+            let here = at == row;
+            let (shown, place) = edit::visible(line, if here { column } else { 0 }, room);
+            canvas.text(body, at - first, &shown, canvas.theme.plain());
+            if here {
+                canvas.cursor_at(body, at - first, place);
+            }
+        }
+    }
+
+    fn draw_foot(&self, canvas: &mut Canvas<'_>, area: Rect) {
+        canvas.rule(area, 0);
+        let (_, area) = top(inset(area, 1), 1);
+        let theme = canvas.theme;
+        let mut lines: Vec<(String, Style)> = Vec::new();
+        let columns = usize::from(area.width);
+        if self.raw.is_some() {
+            match self.problems.as_slice() {
+                [] => lines.push(("✓ everything fits".to_owned(), theme.good())),
+                problems => lines.extend(
+                    problems.iter().map(|problem| (format!("✗ {}", problem.sentence()), theme.bad())),
+                ),
+            }
+        } else if let (Some(node), Some(row)) = (self.selected(), self.rows.get(self.pick.at)) {
+            if let Some(problem) = self.problem(row, node) {
+                lines.extend(
+                    wrap(&format!("✗ {}", problem.text), columns).into_iter().map(|line| (line, theme.bad())),
+                );
+            }
+            if let Some(about) = &node.about {
+                lines.extend(wrap(&clean(about), columns).into_iter().map(|line| (line, theme.plain())));
+            }
+            let need = if node.required { "required" } else { "optional" };
+            let kind = format!("{need}: {} {}", clean(&node.word), clean(&node.remarks));
+            lines.extend(wrap(&kind, columns).into_iter().map(|line| (line, theme.dim())));
+        } else if self.tried {
+            lines.extend(
+                self.problems.iter().map(|problem| (format!("✗ {}", problem.sentence()), theme.bad())),
+            );
+        }
+        for (row, (line, style)) in lines.iter().take(usize::from(area.height)).enumerate() {
+            canvas.text(area, row, line, *style);
+        }
+    }
+
+    /// What is wrong with a field. That something is missing is no news until somebody tried to hand the form in.
+    fn problem(&self, row: &Row, node: &Node) -> Option<&Problem> {
+        let told = node.given || self.tried;
+        self.problems.iter().find(|problem| told && problem.pointer == row.pointer)
+    }
+
+    fn draw_choices(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
+        let Some(mut picking) = self.picking.take() else { return };
+        let shown = self.shown_choices(&picking);
+        if let Some(Node { name, kind: NodeKind::Choice { labels, .. }, .. }) = self.selected() {
+            let longest = labels.iter().map(|label| width(&clean(label))).max().unwrap_or(0).max(24);
+            let rows = u16::try_from(labels.len() + 1).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
+            let columns = u16::try_from(longest + 2).unwrap_or(u16::MAX);
+            let inside = canvas.dialog(area, &clean(name), columns, rows);
+            let (head, list) = top(inside, 1);
+            let (typed, column) = picking.filter.seen(usize::from(head.width).saturating_sub(2));
+            canvas.text(head, 0, &format!("/ {typed}"), canvas.theme.dim());
+            canvas.cursor_at(head, 0, 2 + column);
+            let window = picking.pick.window(shown.len(), usize::from(list.height));
+            for (line, at) in window.clone().enumerate() {
+                if at == picking.pick.at {
+                    canvas.select(list, line);
+                }
+                canvas.text(list, line, &clean(&labels[shown[at]]), canvas.theme.plain());
+            }
+            canvas.scrollbar(list, window.start, shown.len());
+        }
+        self.picking = Some(picking);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Chosen {
+    Yes,
+    No,
+}

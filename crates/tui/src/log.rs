@@ -1,0 +1,120 @@
+//! The log: what happened in the yard, what servers wrote to standard error, and the messages that were exchanged.
+
+use std::collections::VecDeque;
+use std::time::SystemTime;
+
+/// How many lines are kept, and how much of one.
+const MOST: usize = 5_000;
+const LONGEST: usize = 16 * 1024;
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub at: SystemTime,
+    pub kind: EntryKind,
+    /// The source that it is about, if it is about one.
+    pub source: Option<String>,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    Event,
+    Stderr,
+    /// A message to a server.
+    Sent,
+    /// A message from a server.
+    Received,
+    /// What this program itself has to say.
+    Own,
+}
+
+impl EntryKind {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Event => "event",
+            Self::Stderr => "stderr",
+            Self::Sent => "→ sent",
+            Self::Received => "← recv",
+            Self::Own => "log",
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    entries: VecDeque<Entry>,
+    /// How many were forgotten, so that a place in the log stays the same place.
+    forgotten: usize,
+}
+
+impl Log {
+    pub(crate) fn add(&mut self, entries: Vec<Entry>) {
+        for mut entry in entries {
+            if entry.text.len() > LONGEST {
+                let end = (0..=LONGEST).rev().find(|at| entry.text.is_char_boundary(*at)).unwrap_or(0);
+                entry.text.truncate(end);
+            }
+            self.entries.push_back(entry);
+            if self.entries.len() > MOST {
+                self.entries.pop_front();
+                self.forgotten += 1;
+            }
+        }
+    }
+
+    pub(crate) fn entries(&self) -> &VecDeque<Entry> {
+        &self.entries
+    }
+
+    /// The number of the first entry that is still there.
+    pub(crate) fn first(&self) -> usize {
+        self.forgotten
+    }
+
+    pub(crate) fn get(&self, number: usize) -> Option<&Entry> {
+        self.entries.get(number.checked_sub(self.forgotten)?)
+    }
+}
+
+/// Hours, minutes and seconds of a moment, in UTC.
+pub(crate) fn clock(at: SystemTime) -> String {
+    let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// The lines of `now` that are new since `before`, where each is the end of the same stream.
+pub(crate) fn news<'a>(before: &[String], now: &'a [String]) -> &'a [String] {
+    let most = before.len().min(now.len());
+    let overlap = (0..=most).rev().find(|overlap| before[before.len() - overlap..] == now[..*overlap]);
+    &now[overlap.unwrap_or(0)..]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::{Entry, EntryKind, Log, MOST, news};
+
+    #[test]
+    fn the_log_forgets_the_oldest_and_keeps_its_numbers() {
+        let mut log = Log::default();
+        let entry =
+            |text: String| Entry { at: SystemTime::UNIX_EPOCH, kind: EntryKind::Own, source: None, text };
+        log.add((0..MOST + 10).map(|number| entry(number.to_string())).collect());
+        assert_eq!((log.entries().len(), log.first()), (MOST, 10));
+        assert_eq!(log.get(9), None);
+        assert_eq!(log.get(10).unwrap().text, "10");
+        log.add(vec![entry("é".repeat(100_000))]);
+        assert!(log.entries().back().unwrap().text.len() <= super::LONGEST);
+    }
+
+    #[test]
+    fn only_new_lines_of_a_stream_are_told() {
+        let lines = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(news(&lines("a b c"), &lines("b c d e")), lines("d e"));
+        assert_eq!(news(&lines(""), &lines("a")), lines("a"));
+        assert_eq!(news(&lines("a b"), &lines("a b")), lines(""));
+        assert_eq!(news(&lines("a b"), &lines("x y")), lines("x y"));
+    }
+}

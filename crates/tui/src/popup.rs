@@ -1,0 +1,214 @@
+//! What stands over a screen for a moment: a question before a call, ways to copy one, help, and whether to quit.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use crate::calls::{CallState, OneCall, Subject};
+use crate::canvas::Canvas;
+use crate::details::hint_words;
+use crate::help::HELP;
+use crate::key::Key;
+use crate::message::Effect;
+use crate::pick::{Pick, Scroll};
+use crate::repeat::{as_command, as_curl, as_message};
+use crate::screen::{Keys, Plan};
+use crate::text::{clean, clip, count, width, wrap};
+use crate::world::World;
+
+/// How much of a result is copied.
+const MOST_COPIED: usize = 1_000_000;
+
+#[derive(Debug)]
+pub(crate) enum Popup {
+    /// Before a call that may change something.
+    Confirm(Box<Plan>),
+    Copy {
+        subject: Subject,
+        result: Option<String>,
+        pick: Pick,
+    },
+    Help(Scroll),
+    Quit,
+}
+
+/// What a key on it leads to.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Stay,
+    Close,
+    Call(Box<Plan>),
+    Do(Effect),
+    /// Do it, and stay.
+    Also(Effect),
+}
+
+impl Popup {
+    /// The ways to copy a call.
+    pub(crate) fn copy(call: &OneCall) -> Self {
+        let result = match &call.state {
+            CallState::Answered(outcome, _) if outcome.body.get().len() <= MOST_COPIED => {
+                Some(outcome.body.get().to_owned())
+            }
+            _ => None,
+        };
+        Self::Copy { subject: call.subject.clone(), result, pick: Pick::default() }
+    }
+
+    pub(crate) fn update(&mut self, key: Key, world: &World) -> Answer {
+        match self {
+            Self::Confirm(plan) => match key {
+                Key::Char('y') | Key::Enter => Answer::Call(plan.clone()),
+                Key::Char('n' | 'q') | Key::Esc | Key::Left => Answer::Close,
+                _ => Answer::Stay,
+            },
+            Self::Copy { subject, result, pick } => {
+                let ways = ways(subject, result.as_deref(), world);
+                if pick.press(key, ways.len()) {
+                    return Answer::Stay;
+                }
+                match key {
+                    Key::Enter | Key::Char('y') => match ways.into_iter().nth(pick.at) {
+                        Some((_, text)) => Answer::Also(Effect::Copy(text)),
+                        None => Answer::Close,
+                    },
+                    Key::Esc | Key::Char('q') => Answer::Close,
+                    _ => Answer::Stay,
+                }
+            }
+            Self::Help(scroll) => match scroll.press(key) {
+                true => Answer::Stay,
+                false => Answer::Close,
+            },
+            Self::Quit => match key {
+                Key::Char('y') | Key::Enter | Key::Ctrl('c') => Answer::Do(Effect::Quit),
+                Key::Char('n' | 'q') | Key::Esc => Answer::Close,
+                _ => Answer::Stay,
+            },
+        }
+    }
+
+    pub(crate) fn keys(&self) -> Keys {
+        match self {
+            Self::Confirm(_) => vec![("y", "call it"), ("n", "do not")],
+            Self::Copy { .. } => vec![("↑↓", "move"), ("Enter", "copy"), ("Esc", "close")],
+            Self::Help(_) => vec![("↑↓", "scroll"), ("Esc", "close")],
+            Self::Quit => vec![("y", "quit"), ("n", "stay")],
+        }
+    }
+
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
+        match self {
+            Self::Confirm(plan) => draw_confirm(canvas, area, plan),
+            Self::Copy { subject, result, pick } => {
+                draw_copy(canvas, area, &ways(subject, result.as_deref(), world), pick);
+            }
+            Self::Help(scroll) => draw_help(canvas, area, scroll),
+            Self::Quit => {
+                let said = format!("{} still running: quitting cancels.", are(world.calls.running()));
+                let inside = canvas.dialog(area, "Quit?", 48, 3);
+                canvas.text(inside, 0, &said, canvas.theme.plain());
+                canvas.text(inside, 2, "y quits, n stays", canvas.theme.dim());
+            }
+        }
+    }
+}
+
+fn are(calls: usize) -> String {
+    format!("{} {}", count(calls, "call"), if calls == 1 { "is" } else { "are" })
+}
+
+/// Every way to copy a call, by name.
+fn ways(subject: &Subject, result: Option<&str>, world: &World) -> Vec<(&'static str, String)> {
+    let mut ways = vec![("toolyard command", as_command(subject, &world.settings.call_words))];
+    ways.extend(as_curl(subject).map(|text| ("curl, of a yard that is served", text)));
+    ways.push(("JSON-RPC message", as_message(subject)));
+    ways.extend(subject.arguments().map(|raw| ("arguments", raw.get().to_owned())));
+    ways.extend(result.map(|text| ("result", text.to_owned())));
+    ways
+}
+
+fn draw_copy(canvas: &mut Canvas<'_>, area: Rect, ways: &[(&'static str, String)], pick: &mut Pick) {
+    let rows = u16::try_from(ways.len()).unwrap_or(5) + 8;
+    let inside = canvas.dialog(area, "Copy", area.width.saturating_sub(8).min(100), rows);
+    pick.keep_within(ways.len());
+    for (line, (name, _)) in ways.iter().enumerate() {
+        if line == pick.at {
+            canvas.select(inside, line);
+        }
+        canvas.text(inside, line, &format!(" {name}"), canvas.theme.plain());
+    }
+    let from = ways.len() + 1;
+    let room = usize::from(inside.height).saturating_sub(from);
+    if let Some((_, text)) = ways.get(pick.at) {
+        let text = text.get(..4_000).unwrap_or(text);
+        for (line, part) in wrap(&clean(text), usize::from(inside.width)).iter().take(room).enumerate() {
+            canvas.text(inside, from + line, part, canvas.theme.dim());
+        }
+    }
+}
+
+fn draw_confirm(canvas: &mut Canvas<'_>, area: Rect, plan: &Plan) {
+    let theme = canvas.theme;
+    let columns = usize::from(area.width.saturating_sub(8).min(76));
+    let mut lines: Vec<(String, Style)> = Vec::new();
+    let mut say = |text: &str, style: Style| {
+        lines.extend(wrap(text, columns).into_iter().map(|line| (line, style)));
+    };
+    let name = clean(&plan.subject.raw_name).into_owned();
+    say(&format!("{name} of {}", clean(plan.subject.source.as_str())), theme.strong());
+    say("", theme.plain());
+    let hints = plan.thing.as_ref().map(|thing| hint_words(&thing.definition())).unwrap_or_default();
+    match hints.is_empty() {
+        true => say("The server gives no hint whether calling it changes something.", theme.warn()),
+        false => say(&format!("Hint from the server: {}", hints.join(", ")), theme.warn()),
+    }
+    say("Hints are what the server says of itself; nobody has checked them.", theme.dim());
+    say("", theme.plain());
+    if let Some(arguments) = plan.subject.arguments() {
+        let text = arguments.get();
+        let shown = clean(text.get(..600).unwrap_or(text)).into_owned();
+        say(&format!("Arguments: {}", clip(&shown, columns * 4)), theme.plain());
+        say("", theme.plain());
+    }
+    say("Call it?   y yes   n no", theme.accent());
+    let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+    let inside = canvas.dialog(area, "May change something", u16::try_from(columns).unwrap_or(60), rows);
+    // The question itself must be seen, however long the rest is.
+    let room = usize::from(inside.height);
+    if lines.len() > room
+        && room > 1
+        && let Some(question) = lines.pop()
+    {
+        lines.truncate(room - 1);
+        lines.push(question);
+    }
+    for (row, (line, style)) in lines.iter().enumerate() {
+        canvas.text(inside, row, line, *style);
+    }
+}
+
+fn draw_help(canvas: &mut Canvas<'_>, area: Rect, scroll: &mut Scroll) {
+    let theme = canvas.theme;
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    for (heading, keys) in HELP {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        lines.push(Line::from(Span::styled(*heading, theme.accent())));
+        for (key, what) in *keys {
+            let padding = " ".repeat(20_usize.saturating_sub(width(key)));
+            lines.push(Line::from(vec![
+                Span::styled(format!("  {key}{padding}"), theme.strong()),
+                Span::raw(*what),
+            ]));
+        }
+    }
+    let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+    let inside = canvas.dialog(area, "Keys", 72, rows);
+    let window = scroll.window(lines.len(), usize::from(inside.height));
+    for (row, at) in window.clone().enumerate() {
+        canvas.line(inside, row, &lines[at]);
+    }
+    canvas.scrollbar(inside, window.start, lines.len());
+}

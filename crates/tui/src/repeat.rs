@@ -1,0 +1,132 @@
+//! A call in words that can be pasted elsewhere: a command line, a request with curl, a JSON-RPC message.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use toolyard_hub::What;
+use toolyard_hub::json::{Object, to_raw};
+
+use crate::calls::Subject;
+
+/// The same call as a line for a shell. `more` is what makes it reach the same servers.
+pub(crate) fn as_command(subject: &Subject, more: &[String]) -> String {
+    let (verb, name) = match &subject.what {
+        What::Tool { name, .. } => ("call", name),
+        What::Prompt { name, .. } => ("prompt", name),
+        What::Resource { uri } => ("read", uri),
+        What::Completion { .. } => ("complete", &subject.raw_name),
+    };
+    let mut words = vec!["toolyard".to_owned(), verb.to_owned(), name.clone()];
+    if let Some(arguments) = subject.arguments() {
+        words.extend(pairs(arguments));
+    }
+    words.extend_from_slice(more);
+    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// Arguments one by one, where that can be said; all at once where not.
+fn pairs(arguments: &RawValue) -> Vec<String> {
+    let plain = |name: &str| {
+        !name.is_empty()
+            && !name.starts_with('-')
+            && name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c))
+    };
+    match Object::parse(arguments) {
+        Ok(object) if object.members().all(|(name, _)| plain(name)) => {
+            let pair = |(name, value): (&str, &RawValue)| match serde_json::from_str::<String>(value.get()) {
+                Ok(text) => format!("{name}={text}"),
+                Err(_) => format!("{name}:={}", value.get()),
+            };
+            object.members().map(pair).collect()
+        }
+        _ => vec!["--args".to_owned(), arguments.get().to_owned()],
+    }
+}
+
+/// The same call over plain HTTP, of a yard that is served; only tools have that.
+pub(crate) fn as_curl(subject: &Subject) -> Option<String> {
+    let What::Tool { name, arguments } = &subject.what else { return None };
+    let mut body = Object::default();
+    body.set("params", arguments.clone().unwrap_or_else(|| to_raw(&json!({}))));
+    let body = quote(body.to_raw().get());
+    let address = format!("http://127.0.0.1:8080/mcp/tools/{name}/execute");
+    Some(format!(
+        "curl -H \"Authorization: Bearer $TOOLYARD_TOKEN\" -H 'Content-Type: application/json' -d {body} {}",
+        quote(&address)
+    ))
+}
+
+/// The same call as the server itself is asked.
+pub(crate) fn as_message(subject: &Subject) -> String {
+    let (method, params) = match &subject.what {
+        What::Tool { .. } => ("tools/call", named(subject)),
+        What::Prompt { .. } => ("prompts/get", named(subject)),
+        What::Resource { uri } => {
+            let mut params = Object::default();
+            params.set("uri", to_raw(uri));
+            ("resources/read", params)
+        }
+        What::Completion { .. } => ("completion/complete", Object::default()),
+    };
+    let mut message = Object::default();
+    message.set("jsonrpc", to_raw("2.0"));
+    message.set("id", to_raw(&1));
+    message.set("method", to_raw(method));
+    message.set("params", params.to_raw());
+    message.to_raw().get().to_owned()
+}
+
+fn named(subject: &Subject) -> Object {
+    let mut params = Object::default();
+    params.set("name", to_raw(&subject.raw_name));
+    params.set(
+        "arguments",
+        subject.arguments().cloned().unwrap_or_else(|| to_raw(&Value::Object(Default::default()))),
+    );
+    params
+}
+
+fn quote(word: &str) -> String {
+    // No shell takes a zero byte; nothing is lost without it.
+    let word = word.replace('\0', "");
+    shlex::try_quote(&word).map(|quoted| quoted.into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use toolyard_hub::json::from_text;
+    use toolyard_hub::{SourceName, What};
+
+    use super::{as_command, as_curl, as_message};
+    use crate::calls::Subject;
+
+    fn tool(arguments: &str) -> Subject {
+        let what =
+            What::Tool { name: "mcp__s__t".to_owned(), arguments: Some(from_text(arguments.to_owned())) };
+        Subject { source: SourceName::new("s"), raw_name: "t".to_owned(), what }
+    }
+
+    #[test]
+    fn a_call_is_written_for_the_shell() {
+        let more = ["--config".to_owned(), "a b.toml".to_owned()];
+        assert_eq!(
+            as_command(&tool(r#"{"message":"it's $HOME","n":2,"deep":{"a":[1]}}"#), &more),
+            r#"toolyard call mcp__s__t "message=it's \$HOME" n:=2 'deep:={"a":[1]}' --config 'a b.toml'"#
+        );
+        assert_eq!(as_command(&tool(r#"{"a=b":1}"#), &[]), r#"toolyard call mcp__s__t --args '{"a=b":1}'"#);
+    }
+
+    #[test]
+    fn a_call_is_written_for_curl_and_as_a_message() {
+        assert_eq!(
+            as_curl(&tool(r#"{"a": 12345678901234567890123}"#)).unwrap(),
+            "curl -H \"Authorization: Bearer $TOOLYARD_TOKEN\" -H 'Content-Type: application/json' -d '{\"params\":{\"a\": 12345678901234567890123}}' 'http://127.0.0.1:8080/mcp/tools/mcp__s__t/execute'"
+        );
+        assert_eq!(
+            as_message(&tool(r#"{"a":1e400}"#)),
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1e400}}}"#
+        );
+        let read = Subject { what: What::Resource { uri: "a://b".to_owned() }, ..tool("{}") };
+        assert_eq!(as_curl(&read), None);
+        assert_eq!(as_command(&read, &[]), "toolyard read a://b");
+    }
+}

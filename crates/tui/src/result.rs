@@ -1,0 +1,409 @@
+//! What came back, to be looked at: text, JSON that folds, and pieces that are better saved to a file.
+
+mod page;
+mod read;
+mod scan;
+mod search;
+mod tree;
+
+pub(crate) use self::page::Page;
+pub(crate) use self::read::{Section, error_text, sections};
+pub(crate) use self::tree::Tree;
+
+use std::sync::Arc;
+
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use self::tree::RowKind;
+use crate::canvas::Canvas;
+use crate::edit::Editor;
+use crate::key::Key;
+use crate::message::Contents;
+use crate::pick::Pick;
+use crate::text::{clean, clip};
+
+/// Sections below each other, with one cursor over all of their lines.
+#[derive(Debug)]
+pub(crate) struct Document {
+    sections: Vec<Section>,
+    pick: Pick,
+    columns: usize,
+    search: Option<Search>,
+    /// What was last searched for.
+    sought: String,
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    Text(Page),
+    Tree(Tree),
+    /// Something that is described instead of shown.
+    Note(String),
+}
+
+#[derive(Debug)]
+struct Search {
+    typed: Editor,
+    from: usize,
+}
+
+/// What a key did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    Stay,
+    Ignored,
+    Save(String, Contents),
+    /// A text is worth a page of its own.
+    Open(String, Arc<str>),
+    Say(String),
+}
+
+/// A line of the document.
+enum Place {
+    Title(usize),
+    Body(usize, usize),
+    Blank,
+}
+
+impl Document {
+    pub(crate) fn new(sections: Vec<Section>) -> Self {
+        Self { sections, pick: Pick::default(), columns: 80, search: None, sought: String::new() }
+    }
+
+    /// One text.
+    pub(crate) fn of_text(text: impl Into<Arc<str>>) -> Self {
+        let body = Body::Text(Page::new(text.into()));
+        Self::new(vec![Section { title: None, body, save: None }])
+    }
+
+    /// One value.
+    pub(crate) fn of_json(text: impl Into<Arc<str>>) -> Self {
+        let text: Arc<str> = text.into();
+        let save = Some(("result.json".to_owned(), Contents::Text(Arc::clone(&text))));
+        Self::new(vec![Section { title: None, body: Body::Tree(Tree::new(text)), save }])
+    }
+
+    pub(crate) fn is_typing(&self) -> bool {
+        self.search.is_some()
+    }
+
+    pub(crate) fn paste(&mut self, text: &str) {
+        if let Some(search) = &mut self.search {
+            search.typed.insert_text(text);
+        }
+    }
+
+    pub(crate) fn press(&mut self, key: Key) -> Read {
+        if self.search.is_some() {
+            return self.press_search(key);
+        }
+        self.lay_out(self.pick.at + 200);
+        match key {
+            Key::End | Key::Char('G') => self.lay_out(self.pick.at + 100_000),
+            Key::Char('/') => {
+                self.search = Some(Search { typed: Editor::line(""), from: self.pick.at });
+                return Read::Stay;
+            }
+            Key::Char('n') => return self.find_again(Way::Down),
+            Key::Char('N') => return self.find_again(Way::Up),
+            Key::Char('s') => return self.save(),
+            Key::Enter => return self.enter(),
+            Key::Char(' ') | Key::Right | Key::Char('l') | Key::Left | Key::Char('h') | Key::Char('z') => {
+                return self.fold(key);
+            }
+            _ => {}
+        }
+        if self.pick.press(key, self.len()) { Read::Stay } else { Read::Ignored }
+    }
+
+    fn press_search(&mut self, key: Key) -> Read {
+        let Some(mut search) = self.search.take() else { return Read::Ignored };
+        match key {
+            Key::Esc => {
+                self.pick.at = search.from;
+                return Read::Stay;
+            }
+            Key::Enter => {
+                search.typed.text().clone_into(&mut self.sought);
+                return self.find(search.from, Way::Down, Start::Here);
+            }
+            key => {
+                search.typed.press(key);
+            }
+        }
+        // Of what is small enough, every letter finds.
+        if self.size() < 1_000_000 {
+            search.typed.text().clone_into(&mut self.sought);
+            let from = search.from;
+            if let Read::Say(_) = self.find(from, Way::Down, Start::Here) {
+                self.pick.at = from;
+            }
+        }
+        self.search = Some(search);
+        Read::Stay
+    }
+
+    fn find_again(&mut self, way: Way) -> Read {
+        match self.sought.is_empty() {
+            true => Read::Say("nothing was searched for yet: / does".to_owned()),
+            false => self.find(self.pick.at, way, Start::Beyond),
+        }
+    }
+
+    /// Goes to the next place of what is sought, around the end if need be.
+    fn find(&mut self, from: usize, way: Way, start: Start) -> Read {
+        if self.sought.is_empty() {
+            return Read::Stay;
+        }
+        let needle = self.sought.clone();
+        let here = match self.place(from) {
+            Some(Place::Title(section) | Place::Body(section, _)) => section,
+            Some(Place::Blank) | None => 0,
+        };
+        let many = self.sections.len();
+        for step in 0..=many {
+            let section = match way {
+                Way::Down => (here + step) % many.max(1),
+                Way::Up => (here + many * 2 - step) % many.max(1),
+            };
+            let offset = self.start_of(section) + self.title_lines(section);
+            // In the section where one is, only what comes after counts; once around, everything does.
+            let line = (step == 0).then(|| from.saturating_sub(offset));
+            let Some(one) = self.sections.get_mut(section) else { continue };
+            if let Some(line) = one.body.find(&needle, line, way, start) {
+                self.pick.at = self.start_of(section) + self.title_lines(section) + line;
+                return Read::Stay;
+            }
+        }
+        Read::Say(format!("{} is not in here", clean(&needle)))
+    }
+
+    fn save(&self) -> Read {
+        let here = match self.place(self.pick.at) {
+            Some(Place::Title(section) | Place::Body(section, _)) => section,
+            Some(Place::Blank) | None => 0,
+        };
+        let save = self.sections.get(here).and_then(|section| section.save.clone());
+        match save {
+            Some((name, contents)) => Read::Save(name, contents),
+            None => Read::Say("there is nothing to save here".to_owned()),
+        }
+    }
+
+    fn enter(&mut self) -> Read {
+        let Some(Place::Body(section, line)) = self.place(self.pick.at) else { return Read::Stay };
+        match self.sections.get_mut(section).map(|section| &mut section.body) {
+            Some(Body::Tree(tree)) => match tree.long_text(line) {
+                Some((name, text)) => return Read::Open(name, text),
+                None => tree.toggle(line),
+            },
+            Some(Body::Text(_) | Body::Note(_)) | None => {}
+        }
+        Read::Stay
+    }
+
+    fn fold(&mut self, key: Key) -> Read {
+        let Some(Place::Body(section, line)) = self.place(self.pick.at) else { return Read::Ignored };
+        let start = self.start_of(section) + self.title_lines(section);
+        let Some(Body::Tree(tree)) = self.sections.get_mut(section).map(|section| &mut section.body) else {
+            return Read::Ignored;
+        };
+        match key {
+            Key::Left | Key::Char('h') => self.pick.at = start + tree.close(line),
+            Key::Right | Key::Char('l') => tree.open(line),
+            Key::Char('z') => {
+                tree.fold_all();
+                self.pick.at = start;
+            }
+            _ => tree.toggle(line),
+        }
+        Read::Stay
+    }
+
+    fn size(&self) -> usize {
+        self.sections.iter().map(|section| section.body.size()).sum()
+    }
+
+    /// How many lines there are, as far as they are laid out.
+    fn len(&self) -> usize {
+        (0..self.sections.len()).map(|section| self.lines_of(section)).sum()
+    }
+
+    fn title_lines(&self, section: usize) -> usize {
+        usize::from(self.sections.get(section).is_some_and(|section| section.title.is_some()))
+    }
+
+    fn lines_of(&self, section: usize) -> usize {
+        let Some(one) = self.sections.get(section) else { return 0 };
+        let gap = usize::from(section + 1 < self.sections.len());
+        self.title_lines(section) + one.body.len() + gap
+    }
+
+    fn start_of(&self, section: usize) -> usize {
+        (0..section).map(|section| self.lines_of(section)).sum()
+    }
+
+    fn place(&self, line: usize) -> Option<Place> {
+        let mut rest = line;
+        for (at, section) in self.sections.iter().enumerate() {
+            let title = self.title_lines(at);
+            if rest < title {
+                return Some(Place::Title(at));
+            }
+            rest -= title;
+            if rest < section.body.len() {
+                return Some(Place::Body(at, rest));
+            }
+            rest -= section.body.len();
+            if at + 1 < self.sections.len() {
+                if rest == 0 {
+                    return Some(Place::Blank);
+                }
+                rest -= 1;
+            }
+        }
+        None
+    }
+
+    /// Lays texts out until there are that many lines, or no more.
+    fn lay_out(&mut self, lines: usize) {
+        let columns = self.columns;
+        let mut missing = lines;
+        for section in &mut self.sections {
+            if let Body::Text(page) = &mut section.body {
+                page.lay_out(columns, missing);
+            }
+            missing = missing.saturating_sub(section.body.len());
+        }
+    }
+
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
+        self.columns = usize::from(area.width).saturating_sub(2);
+        let height = usize::from(area.height);
+        self.lay_out(self.pick.at + 2 * height);
+        let len = self.len();
+        let window = self.pick.window(len, height);
+        for (row, line) in window.clone().enumerate() {
+            let chosen = line == self.pick.at;
+            if chosen {
+                canvas.select(area, row);
+            }
+            let shown = match self.place(line) {
+                Some(Place::Title(section)) => {
+                    let title = self.sections[section].title.as_deref().unwrap_or_default();
+                    Line::from(Span::styled(format!("── {title} "), canvas.theme.dim()))
+                }
+                Some(Place::Body(section, line)) => {
+                    self.sections[section].body.line(line, self.columns, canvas)
+                }
+                Some(Place::Blank) | None => Line::default(),
+            };
+            canvas.line(area, row, &shown);
+        }
+        canvas.scrollbar(area, window.start, len);
+        if let Some(search) = &self.search {
+            let last = height.saturating_sub(1);
+            let (typed, column) = search.typed.seen(self.columns.saturating_sub(10));
+            let line = format!("search: {typed}");
+            let row = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
+            canvas.buffer.set_style(row, ratatui::style::Style::reset());
+            canvas.text(
+                area,
+                last,
+                &crate::text::cell(&line, usize::from(area.width)),
+                canvas.theme.accent(),
+            );
+            canvas.cursor_at(area, last, 8 + column);
+        }
+    }
+
+    /// Where one is, for the title line.
+    pub(crate) fn whereabouts(&self) -> String {
+        let more =
+            self.sections.iter().any(|section| matches!(&section.body, Body::Text(page) if !page.is_whole()));
+        format!("{}/{}{}", self.pick.at + 1, self.len(), if more { "+" } else { "" })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Down,
+    Up,
+}
+
+/// Whether the line where one is counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    Here,
+    Beyond,
+}
+
+impl Body {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(page) => page.len(),
+            Self::Tree(tree) => tree.len(),
+            Self::Note(_) => 1,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Text(page) => page.text().len(),
+            Self::Tree(tree) => tree.text().len(),
+            Self::Note(_) => 0,
+        }
+    }
+
+    fn line(&self, at: usize, columns: usize, canvas: &Canvas<'_>) -> Line<'static> {
+        match self {
+            Self::Text(page) => {
+                let shown = clean(page.line(at));
+                Line::from(clip(&shown, columns).into_owned())
+            }
+            Self::Tree(tree) => tree_line(tree, at, columns, canvas),
+            Self::Note(text) => {
+                Line::from(Span::styled(clip(text, columns).into_owned(), canvas.theme.dim()))
+            }
+        }
+    }
+
+    fn find(&mut self, needle: &str, line: Option<usize>, way: Way, start: Start) -> Option<usize> {
+        match self {
+            Self::Text(page) => page.find(needle, line, way, start),
+            Self::Tree(tree) => tree.find(needle, line, way, start),
+            Self::Note(_) => None,
+        }
+    }
+}
+
+fn tree_line(tree: &Tree, at: usize, columns: usize, canvas: &Canvas<'_>) -> Line<'static> {
+    let theme = canvas.theme;
+    let Some(row) = tree.row(at) else { return Line::default() };
+    let indent = 2 * row.depth.min(columns / 4);
+    let mut spans = vec![Span::raw(" ".repeat(indent))];
+    let mark = match row.kind {
+        RowKind::Open => "▾ ",
+        RowKind::Folded => "▸ ",
+        RowKind::Scalar | RowKind::Close | RowKind::More => "  ",
+    };
+    spans.push(Span::styled(mark, theme.dim()));
+    let mut room = columns.saturating_sub(indent + 2);
+    if let Some(name) = &row.name {
+        let name = clip(name, room / 2).into_owned();
+        room = room.saturating_sub(crate::text::width(&name) + 2);
+        spans.extend([Span::styled(name, theme.name()), Span::raw(": ")]);
+    }
+    let style = match (row.kind, row.value.as_bytes().first()) {
+        (RowKind::Scalar, Some(b'"')) => theme.text(),
+        (RowKind::Scalar, Some(b'0'..=b'9' | b'-' | b't' | b'f' | b'n')) => theme.number(),
+        (RowKind::Folded | RowKind::More, _) => theme.dim(),
+        _ => theme.plain(),
+    };
+    spans.push(Span::styled(clip(&row.value, room).into_owned(), style));
+    Line::from(spans)
+}
+
+#[cfg(test)]
+mod tests;

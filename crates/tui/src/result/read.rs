@@ -1,0 +1,189 @@
+//! From an answer to sections: content blocks of tools, contents of resources, messages of prompts.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toolyard_hub::json::Object;
+use toolyard_hub::{Error, Outcome};
+
+use super::tree::is_structured;
+use super::{Body, Page, Tree};
+use crate::message::Contents;
+use crate::text::{clean, size};
+
+/// More blocks than this are told of, not shown; the JSON has them all.
+const MOST: usize = 200;
+
+/// One piece of an answer.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) title: Option<String>,
+    pub(crate) body: Body,
+    /// What is written to which file when it is saved.
+    pub(crate) save: Option<(String, Contents)>,
+}
+
+impl Section {
+    fn note(title: Option<String>, text: impl Into<String>) -> Self {
+        Self { title, body: Body::Note(text.into()), save: None }
+    }
+
+    fn text(title: Option<String>, text: Arc<str>) -> Self {
+        let name = if is_structured(&text) { "result.json" } else { "result.txt" };
+        let save = Some((name.to_owned(), Contents::Text(Arc::clone(&text))));
+        let body = match is_structured(&text) {
+            true => Body::Tree(Tree::new(text)),
+            false => Body::Text(Page::new(text)),
+        };
+        Self { title, body, save }
+    }
+}
+
+/// An outcome in pieces that can be looked at.
+pub(crate) fn sections(outcome: &Outcome) -> Vec<Section> {
+    let object = Object::parse(&outcome.body).unwrap_or_default();
+    let mut sections = Vec::new();
+    for key in ["content", "contents"] {
+        for block in list(object.get(key)).iter().take(MOST) {
+            sections.push(of_block(block, None));
+        }
+        let left = list(object.get(key)).len().saturating_sub(MOST);
+        if left > 0 {
+            sections.push(Section::note(None, format!("… and {left} more, which the JSON shows")));
+        }
+    }
+    for message in list(object.get("messages")).iter().take(MOST) {
+        let message = Object::parse(message).unwrap_or_default();
+        let role = message.get("role").and_then(text_of).unwrap_or_default();
+        match message.get("content") {
+            Some(content) => sections.push(of_block(content, Some(clean(&role).into_owned()))),
+            None => sections.push(Section::note(Some(role), "(nothing)")),
+        }
+    }
+    if let Some(structured) = object.get("structuredContent") {
+        // Most servers repeat it as text, for clients that know no better; once is enough.
+        let text = structured.get();
+        let same = |section: &Section| matches!(&section.body, Body::Tree(tree) if alike(tree.text(), text));
+        if let Some(repeated) = sections.iter_mut().find(|section| same(section)) {
+            repeated.title = Some("structured result".to_owned());
+        } else {
+            sections.push(Section::text(Some("structured result".to_owned()), Arc::from(text)));
+        }
+    }
+    if sections.is_empty() {
+        let text: Arc<str> = Arc::from(outcome.body.get());
+        let empty = matches!(outcome.body.get().trim(), "{}" | "null");
+        sections.push(if empty {
+            Section::note(None, "(an empty answer)")
+        } else {
+            Section::text(None, text)
+        });
+    }
+    // A single text needs no heading.
+    if let [only] = sections.as_mut_slice()
+        && only.title.as_deref() == Some("text")
+    {
+        only.title = None;
+    }
+    sections
+}
+
+/// An error in words.
+pub(crate) fn error_text(error: &Error) -> String {
+    let mut text = format!("{}: {}", error.kind().as_str(), error.message());
+    if let Some(suggestion) = error.suggestion() {
+        text.push_str("\n\n");
+        text.push_str(suggestion);
+    }
+    if let Some(details) = error.details() {
+        text.push_str("\n\n");
+        text.push_str(&serde_json::to_string_pretty(details).unwrap_or_default());
+    }
+    text
+}
+
+fn alike(one: &str, other: &str) -> bool {
+    const MOST: usize = 1_000_000;
+    one == other
+        || (one.len() < MOST
+            && other.len() < MOST
+            && serde_json::from_str::<Value>(one).ok() == serde_json::from_str::<Value>(other).ok())
+}
+
+fn list(value: Option<&RawValue>) -> Vec<Box<RawValue>> {
+    value.and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default()
+}
+
+fn text_of(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn of_block(raw: &RawValue, role: Option<String>) -> Section {
+    let Ok(block) = Object::parse(raw) else {
+        return Section::text(role, Arc::from(raw.get()));
+    };
+    let said = |key: &str| block.get(key).and_then(text_of);
+    let kind = said("type");
+    let titled = |what: &str| {
+        Some(match &role {
+            Some(role) => format!("{role}: {what}"),
+            None => what.to_owned(),
+        })
+    };
+    let media = said("mimeType");
+    let typed = |what: &str| match &media {
+        Some(media) => titled(&format!("{what}, {}", clean(media))),
+        None => titled(what),
+    };
+    match kind.as_deref() {
+        Some("text") => Section::text(titled("text"), said("text").unwrap_or_default().into()),
+        Some(kind @ ("image" | "audio")) => binary(typed(kind), said("data"), media.as_deref(), kind),
+        Some("resource") => match block.get("resource") {
+            Some(resource) => of_block(resource, Some("resource".to_owned())),
+            None => Section::text(role, Arc::from(raw.get())),
+        },
+        Some("resource_link") => {
+            let uri = said("uri").unwrap_or_default();
+            Section::note(titled("link to a resource"), clean(&uri).into_owned())
+        }
+        // The contents of a resource have no type but an address.
+        _ if block.contains("uri") => {
+            let uri = said("uri").unwrap_or_default();
+            let title = match &media {
+                Some(media) => titled(&format!("{} ({})", clean(&uri), clean(media))),
+                None => titled(&clean(&uri)),
+            };
+            match (said("text"), said("blob")) {
+                (Some(text), _) => Section::text(title, text.into()),
+                (None, blob) => binary(title, blob, media.as_deref(), "resource"),
+            }
+        }
+        _ => Section::text(titled("something unknown"), Arc::from(raw.get())),
+    }
+}
+
+fn binary(title: Option<String>, data: Option<String>, media: Option<&str>, name: &str) -> Section {
+    let Some(data) = data else { return Section::note(title, "(no data)") };
+    let bytes = data.trim_end_matches('=').len() * 3 / 4;
+    let ending = match media.and_then(|media| media.split(';').next()) {
+        Some("image/png") => "png",
+        Some("image/jpeg") => "jpg",
+        Some("image/gif") => "gif",
+        Some("image/webp") => "webp",
+        Some("image/svg+xml") => "svg",
+        Some("audio/wav" | "audio/x-wav") => "wav",
+        Some("audio/mpeg") => "mp3",
+        Some("audio/ogg") => "ogg",
+        Some("application/pdf") => "pdf",
+        Some("application/zip") => "zip",
+        Some("application/gzip") => "gz",
+        _ => "bin",
+    };
+    let text = format!("{} of data: s saves it to a file", size(bytes));
+    Section {
+        title,
+        body: Body::Note(text),
+        save: Some((format!("{name}.{ending}"), Contents::Base64(data.into()))),
+    }
+}

@@ -1,0 +1,317 @@
+//! JSON that folds. It stays the text it is; only what is open is ever looked into, and of long lists only the beginning
+//! until somebody wants more.
+
+use std::sync::Arc;
+
+use super::scan::{end_of_value, skip_space};
+use super::search::find;
+use super::{Start, Way};
+use crate::text::{clean, clean_lines, size, width};
+
+/// How many members are looked up at a time, and how many at most when something is searched for.
+const STEP: usize = 500;
+const MOST: usize = 200_000;
+/// Values this short are open from the beginning, as long as there are not too many of them.
+const SHORT: usize = 4_096;
+const OPEN_AT_FIRST: usize = 200;
+/// How much of a text is shown in its line.
+const SHOWN: usize = 2_048;
+
+#[derive(Debug)]
+pub(crate) struct Tree {
+    text: Arc<str>,
+    nodes: Vec<Node>,
+    rows: Vec<(usize, RowKind)>,
+}
+
+#[derive(Debug)]
+struct Node {
+    parent: Option<usize>,
+    depth: usize,
+    /// The name of a member, with its quotes.
+    name: Option<(usize, usize)>,
+    start: usize,
+    end: usize,
+    open: bool,
+    kids: Vec<usize>,
+    /// Where the next member begins that was not looked up yet.
+    rest: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowKind {
+    Scalar,
+    Folded,
+    Open,
+    Close,
+    /// There are more members than were looked up.
+    More,
+}
+
+/// One line as it is shown.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) depth: usize,
+    pub(super) name: Option<String>,
+    pub(super) value: String,
+    pub(super) kind: RowKind,
+}
+
+impl Tree {
+    pub(crate) fn new(text: Arc<str>) -> Self {
+        let start = skip_space(text.as_bytes(), 0);
+        let mut tree = Self { text, nodes: Vec::new(), rows: Vec::new() };
+        tree.add(None, None, start, tree.text.trim_end().len());
+        let mut next = 0;
+        while next < tree.nodes.len() && next < OPEN_AT_FIRST {
+            let node = &tree.nodes[next];
+            if next == 0 || node.end - node.start <= SHORT {
+                tree.open_node(next);
+            }
+            next += 1;
+        }
+        tree.lay_out();
+        tree
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn row(&self, line: usize) -> Option<Row> {
+        let (at, kind) = *self.rows.get(line)?;
+        let node = &self.nodes[at];
+        let first = self.text.as_bytes().get(node.start).copied();
+        let (open, close) = if first == Some(b'{') { ("{", "}") } else { ("[", "]") };
+        let value = match kind {
+            RowKind::Scalar => {
+                let end = (node.start..=node.end.min(node.start + SHOWN))
+                    .rev()
+                    .find(|at| self.text.is_char_boundary(*at));
+                clean(&self.text[node.start..end.unwrap_or(node.start)]).into_owned()
+            }
+            RowKind::Folded if node.end - node.start <= 2 => format!("{open}{close}"),
+            RowKind::Folded => format!("{open} … {close}  {}", size(node.end - node.start)),
+            RowKind::Open => open.to_owned(),
+            RowKind::Close => close.to_owned(),
+            RowKind::More => {
+                let left = node.rest.map_or(0, |rest| node.end - rest);
+                format!("… {} more: Enter shows the next {STEP}", size(left))
+            }
+        };
+        let named = !matches!(kind, RowKind::Close | RowKind::More);
+        let depth = node.depth + usize::from(kind == RowKind::More);
+        Some(Row { depth, name: self.name(node).filter(|_| named), value, kind })
+    }
+
+    fn name(&self, node: &Node) -> Option<String> {
+        let (start, end) = node.name?;
+        Some(clean(self.text.get(start + 1..end - 1)?).into_owned())
+    }
+
+    pub(super) fn toggle(&mut self, line: usize) {
+        let Some((at, kind)) = self.rows.get(line).copied() else { return };
+        match kind {
+            RowKind::Scalar => {}
+            RowKind::Folded => self.open_node(at),
+            RowKind::Open | RowKind::Close => self.nodes[at].open = false,
+            RowKind::More => self.look_up(at, STEP),
+        }
+        self.lay_out();
+    }
+
+    pub(super) fn open(&mut self, line: usize) {
+        if let Some((_, RowKind::Folded | RowKind::More)) = self.rows.get(line) {
+            self.toggle(line);
+        }
+    }
+
+    /// Folds what is open in this line, else what this line is in. Gives the line where one then is.
+    pub(super) fn close(&mut self, line: usize) -> usize {
+        let Some((at, kind)) = self.rows.get(line).copied() else { return line };
+        let folding = match kind {
+            RowKind::Open | RowKind::Close | RowKind::More => Some(at),
+            RowKind::Folded | RowKind::Scalar => self.nodes[at].parent,
+        };
+        let Some(folding) = folding else { return line };
+        self.nodes[folding].open = false;
+        self.lay_out();
+        self.rows.iter().position(|(at, _)| *at == folding).unwrap_or(0)
+    }
+
+    /// Folds everything but the outermost.
+    pub(super) fn fold_all(&mut self) {
+        for node in self.nodes.iter_mut().skip(1) {
+            node.open = false;
+        }
+        self.lay_out();
+    }
+
+    /// The text in this line, if it is one that a line cannot do justice.
+    pub(super) fn long_text(&self, line: usize) -> Option<(String, Arc<str>)> {
+        let (at, RowKind::Scalar) = self.rows.get(line)? else { return None };
+        let node = &self.nodes[*at];
+        let text: String = serde_json::from_str(&self.text[node.start..node.end]).ok()?;
+        let long = text.contains('\n') || text.len() > SHOWN || width(&text) > 60;
+        let name = self.name(node).unwrap_or_else(|| "text".to_owned());
+        long.then(|| (name, Arc::from(text)))
+    }
+
+    /// The line of the next occurrence, in names and values; what hides it is opened.
+    pub(super) fn find(
+        &mut self,
+        needle: &str,
+        line: Option<usize>,
+        way: Way,
+        start: Start,
+    ) -> Option<usize> {
+        let node = line.and_then(|line| self.rows.get(line)).map(|(at, kind)| (&self.nodes[*at], *kind));
+        let from = match (node, way) {
+            (Some((node, RowKind::Close)), Way::Down) => node.end,
+            (Some((node, RowKind::Scalar)), Way::Down) if start == Start::Beyond => node.end,
+            (Some((node, _)), Way::Down) if start == Start::Beyond => node.start + 1,
+            (Some((node, RowKind::Close)), Way::Up) => node.end,
+            (Some((node, _)), _) => node.name.map_or(node.start, |(start, _)| start),
+            (None, Way::Down) => 0,
+            (None, Way::Up) => self.text.len(),
+        };
+        let found = find(&self.text, needle, from, way)?;
+        self.reveal(found)
+    }
+
+    /// Opens everything that hides this byte of the text.
+    fn reveal(&mut self, byte: usize) -> Option<usize> {
+        let mut at = 0;
+        loop {
+            let node = &self.nodes[at];
+            if byte < node.start || !self.is_container(node) {
+                break;
+            }
+            self.open_node(at);
+            while self.nodes[at].rest.is_some_and(|rest| rest <= byte) && self.nodes[at].kids.len() < MOST {
+                self.look_up(at, STEP);
+            }
+            let kids = &self.nodes[at].kids;
+            let inside = kids.iter().copied().find(|kid| {
+                let kid = &self.nodes[*kid];
+                kid.name.map_or(kid.start, |(start, _)| start) <= byte && byte < kid.end
+            });
+            match inside {
+                Some(kid) => at = kid,
+                None => break,
+            }
+        }
+        self.lay_out();
+        self.rows.iter().position(|(row, _)| *row == at)
+    }
+
+    fn is_container(&self, node: &Node) -> bool {
+        matches!(self.text.as_bytes().get(node.start), Some(b'{' | b'['))
+    }
+
+    fn open_node(&mut self, at: usize) {
+        if !self.is_container(&self.nodes[at]) {
+            return;
+        }
+        self.nodes[at].open = true;
+        if self.nodes[at].kids.is_empty() {
+            self.look_up(at, STEP);
+        }
+    }
+
+    fn add(
+        &mut self,
+        parent: Option<usize>,
+        name: Option<(usize, usize)>,
+        start: usize,
+        end: usize,
+    ) -> usize {
+        let depth = parent.map_or(0, |parent| self.nodes[parent].depth + 1);
+        let container = matches!(self.text.as_bytes().get(start), Some(b'{' | b'['));
+        let rest = container.then_some(start + 1);
+        self.nodes.push(Node { parent, depth, name, start, end, open: false, kids: Vec::new(), rest });
+        self.nodes.len() - 1
+    }
+
+    /// Looks up the next members.
+    fn look_up(&mut self, at: usize, many: usize) {
+        let text = Arc::clone(&self.text);
+        let bytes = text.as_bytes();
+        let object = bytes.get(self.nodes[at].start) == Some(&b'{');
+        let Some(mut rest) = self.nodes[at].rest else { return };
+        for _ in 0..many {
+            rest = skip_space(bytes, rest);
+            if matches!(bytes.get(rest), None | Some(b'}' | b']')) {
+                self.nodes[at].rest = None;
+                return;
+            }
+            let mut name = None;
+            if object {
+                let end = end_of_value(bytes, rest);
+                name = Some((rest, end));
+                // Past the colon.
+                rest = skip_space(bytes, skip_space(bytes, end) + 1);
+            }
+            let end = end_of_value(bytes, rest);
+            let kid = self.add(Some(at), name, rest, end);
+            self.nodes[at].kids.push(kid);
+            rest = skip_space(bytes, end);
+            if bytes.get(rest) == Some(&b',') {
+                rest += 1;
+            }
+        }
+        rest = skip_space(bytes, rest);
+        let over = matches!(bytes.get(rest), None | Some(b'}' | b']'));
+        self.nodes[at].rest = (!over).then_some(rest);
+    }
+
+    fn lay_out(&mut self) {
+        let mut rows = Vec::new();
+        // What is still to be told, last first.
+        let mut left = vec![(0, None)];
+        while let Some((at, closing)) = left.pop() {
+            if let Some(kind) = closing {
+                rows.push((at, kind));
+                continue;
+            }
+            let node = &self.nodes[at];
+            if !self.is_container(node) {
+                rows.push((at, RowKind::Scalar));
+            } else if !node.open || (node.kids.is_empty() && node.rest.is_none()) {
+                rows.push((at, RowKind::Folded));
+            } else {
+                rows.push((at, RowKind::Open));
+                left.push((at, Some(RowKind::Close)));
+                if node.rest.is_some() {
+                    left.push((at, Some(RowKind::More)));
+                }
+                left.extend(node.kids.iter().rev().map(|kid| (*kid, None)));
+            }
+        }
+        self.rows = rows;
+    }
+
+    /// Every line, for tests.
+    #[cfg(test)]
+    pub(super) fn dump(&self) -> Vec<String> {
+        (0..self.len())
+            .filter_map(|line| self.row(line))
+            .map(|row| {
+                let name = row.name.map(|name| format!("{name}: ")).unwrap_or_default();
+                format!("{}{name}{}", "  ".repeat(row.depth), row.value)
+            })
+            .collect()
+    }
+}
+
+/// Text that is JSON of some structure, so that it is better folded than read.
+pub(super) fn is_structured(text: &str) -> bool {
+    let trimmed = text.trim_start();
+    trimmed.starts_with(['{', '['])
+        && serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok()
+        && clean_lines(text.get(..64).unwrap_or(text)).len() > 2
+}

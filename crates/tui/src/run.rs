@@ -1,0 +1,204 @@
+//! Runs the UI: reads the terminal, carries effects out in tasks of their own, and draws when something changed. Nothing
+//! that takes time is waited for here.
+
+mod calls;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use crossterm::event::{Event as Input, EventStream};
+use futures_util::StreamExt;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolyard_hub::{Order, Principal, SourceName, Yard};
+
+use self::calls::Running;
+use crate::app::App;
+use crate::key::Key;
+use crate::log::{Entry, EntryKind};
+use crate::message::{Contents, Effect, Message, Now, Settings};
+use crate::terminal::Screen;
+use crate::watch::{snapshot, watch};
+
+/// How many messages wait for the UI before their senders do.
+const QUEUE: usize = 256;
+/// Not more often than this is drawn, and time passes this often where nothing happens.
+const FRAME: Duration = Duration::from_millis(33);
+const TICK: Duration = Duration::from_millis(500);
+/// How often something is drawn that moves.
+const LIVELY: Duration = Duration::from_millis(100);
+
+/// Why the UI cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum UiError {
+    #[error("cannot use the terminal: {0}")]
+    Terminal(#[from] io::Error),
+}
+
+/// Shows the yard until the person quits or `stop` is cancelled. `lines` are for the log.
+pub async fn run(
+    yard: Arc<Yard>,
+    principal: Principal,
+    settings: Settings,
+    mut lines: mpsc::Receiver<String>,
+    stop: CancellationToken,
+) -> Result<(), UiError> {
+    let (sender, mut messages) = mpsc::channel(QUEUE);
+    let folder = settings.folder.clone();
+    let mut app = App::new(settings, snapshot(&yard, &principal), Now::here());
+    let mut screen = Screen::take()?;
+    let tasks = TaskTracker::new();
+    let over = stop.child_token();
+    let watching = tokio::spawn(watch(Arc::clone(&yard), principal.clone(), sender.clone()));
+    let mut running = Running::new(Arc::clone(&yard), principal.clone(), sender.clone(), tasks.clone());
+    let mut input = EventStream::new();
+    let mut drawn = None;
+    let ended = loop {
+        if let Err(error) = screen.draw(&mut app) {
+            break Err(error.into());
+        }
+        drawn.replace(Instant::now());
+        let pause = if app.is_lively() { LIVELY } else { TICK };
+        let mut wanted = Vec::new();
+        let mut closed = false;
+        tokio::select! {
+            () = over.cancelled() => break Ok(()),
+            event = input.next() => match event {
+                Some(Ok(event)) => wanted.extend(read(event)),
+                Some(Err(error)) => break Err(error.into()),
+                None => closed = true,
+            },
+            Some(message) = messages.recv() => wanted.push(message),
+            Some(line) = lines.recv() => wanted.push(logged(line)),
+            () = tokio::time::sleep(pause) => {}
+        }
+        // The terminal is gone: nobody looks any more.
+        if closed {
+            break Ok(());
+        }
+        // Whatever else is there already is taken along, so that a flood is drawn once, not line by line.
+        while let Ok(message) = messages.try_recv() {
+            wanted.push(message);
+            if wanted.len() >= QUEUE {
+                break;
+            }
+        }
+        let typed = wanted.iter().any(|message| matches!(message, Message::Key(_) | Message::Paste(_)));
+        let mut quit = false;
+        app.update(Message::Tick(Now::here()));
+        for message in wanted {
+            let Some(effect) = app.update(message) else { continue };
+            match effect {
+                Effect::Quit => quit = true,
+                Effect::Call(id, what) => running.start(id, what),
+                Effect::Cancel(id) => running.cancel(id),
+                Effect::Answer(id, answer) => running.answer(id, answer),
+                Effect::Manage(name, order) => {
+                    app.update(manage(&yard, &principal, &name, order));
+                }
+                Effect::Copy(text) => {
+                    app.update(match screen.copy(&text) {
+                        Ok(()) => Message::Done("copied, if this terminal lets programs do that".to_owned()),
+                        Err(error) => Message::Failed(format!("cannot copy: {error}")),
+                    });
+                }
+                Effect::Save(name, contents) => {
+                    let (folder, sender) = (folder.clone(), sender.clone());
+                    tasks.spawn(async move {
+                        let told = match tokio::task::spawn_blocking(move || save(&folder, &name, &contents))
+                            .await
+                        {
+                            Ok(Ok(path)) => Message::Done(format!("saved as {}", path.display())),
+                            Ok(Err(error)) => Message::Failed(format!("cannot save: {error}")),
+                            Err(_) => Message::Failed("cannot save".to_owned()),
+                        };
+                        let _ = sender.send(told).await;
+                    });
+                }
+                Effect::Suspend => {
+                    // The stream of events reads the terminal, which the shell wants for itself now.
+                    drop(std::mem::replace(&mut input, EventStream::new()));
+                    if let Err(error) = screen.suspend() {
+                        app.update(Message::Failed(format!("cannot suspend: {error}")));
+                    }
+                }
+            }
+        }
+        if quit {
+            break Ok(());
+        }
+        // Keys are answered at once; everything else may wait for its frame.
+        if let (false, Some(drawn)) = (typed, drawn)
+            && drawn.elapsed() < FRAME
+        {
+            tokio::time::sleep_until(drawn + FRAME).await;
+        }
+    };
+    drop(screen);
+    watching.abort();
+    running.end();
+    tasks.close();
+    // Calls are cancelled upstream; one that does not want to hear of it is not waited for.
+    let _ = tokio::time::timeout(Duration::from_secs(2), tasks.wait()).await;
+    ended
+}
+
+fn read(event: Input) -> Option<Message> {
+    match event {
+        Input::Key(key) => Key::read(key).map(Message::Key),
+        Input::Paste(text) => Some(Message::Paste(text)),
+        // Drawn anew, like after anything else.
+        _ => None,
+    }
+}
+
+fn logged(line: String) -> Message {
+    Message::Logged(vec![Entry { at: SystemTime::now(), kind: EntryKind::Own, source: None, text: line }])
+}
+
+fn manage(yard: &Yard, principal: &Principal, name: &SourceName, order: Order) -> Message {
+    let told = match order {
+        Order::Reconnect => "reconnects",
+        Order::Enable => "is enabled",
+        Order::Disable => "is disabled",
+    };
+    match yard.manage(principal, name.as_str(), order) {
+        Ok(()) => Message::Done(format!("{name} {told}")),
+        Err(error) => Message::Failed(format!("{name}: {error}")),
+    }
+}
+
+/// Writes to a file of its own: nothing is ever overwritten.
+fn save(folder: &Path, name: &str, contents: &Contents) -> io::Result<PathBuf> {
+    use std::io::Write;
+    let decoded;
+    let bytes: &[u8] = match contents {
+        Contents::Text(text) => text.as_bytes(),
+        Contents::Base64(text) => {
+            let bare: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+            decoded = BASE64_STANDARD
+                .decode(bare)
+                .map_err(|error| io::Error::other(format!("it is no base64: {error}")))?;
+            &decoded
+        }
+    };
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "bin"));
+    for number in 1..10_000 {
+        let path = folder.join(format!("toolyard-{stem}-{number}.{ending}"));
+        match std::fs::File::options().write(true).create_new(true).open(&path) {
+            Ok(mut file) => return file.write_all(bytes).map(|()| path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other("there are too many files of this name"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! The calls of this session, newest first.
+
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::calling::{edit, repeat, verdict};
+use super::{Calling, Keys, Screen, Step};
+use crate::calls::CallState;
+use crate::canvas::{Canvas, inset};
+use crate::key::Key;
+use crate::message::Effect;
+use crate::pick::Pick;
+use crate::popup::Popup;
+use crate::text::{cell, clean, clip, span};
+use crate::world::World;
+
+#[derive(Debug, Default)]
+pub(crate) struct HistoryScreen {
+    pick: Pick,
+}
+
+pub(super) fn keys() -> Keys {
+    vec![
+        ("↑↓", "move"),
+        ("Enter", "result"),
+        ("r", "repeat"),
+        ("e", "edit"),
+        ("y", "copy"),
+        ("x", "cancel"),
+        ("Esc", "back"),
+        ("?", "help"),
+    ]
+}
+
+impl HistoryScreen {
+    pub(crate) fn update(&mut self, key: Key, world: &World) -> Step {
+        let len = world.calls.newest().len();
+        if self.pick.press(key, len) {
+            return Step::Stay;
+        }
+        let Some(call) = world.calls.newest().nth(self.pick.at) else { return Step::Ignored };
+        match key {
+            Key::Enter | Key::Right | Key::Char('l') => {
+                Step::Go(Box::new(Screen::Calling(Calling::new(call.id))))
+            }
+            Key::Char('r') => repeat(call, world),
+            Key::Char('e') => edit(call, world),
+            Key::Char('y') => Step::Popup(Box::new(Popup::copy(call))),
+            Key::Char('x') if call.is_running() => Step::Do(Effect::Cancel(call.id)),
+            _ => Step::Ignored,
+        }
+    }
+
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
+        let theme = canvas.theme;
+        let len = world.calls.newest().len();
+        if len == 0 {
+            canvas.text(inset(area, 2), 1, "Nothing was called yet in this session.", theme.dim());
+            return;
+        }
+        let window = self.pick.window(len, usize::from(area.height));
+        for (line, call) in world.calls.newest().skip(window.start).take(window.len()).enumerate() {
+            let chosen = window.start + line == self.pick.at;
+            if chosen {
+                canvas.select(area, line);
+            }
+            let (mark, words) = verdict(call);
+            let style = match &call.state {
+                CallState::Running => theme.warn(),
+                CallState::Answered(outcome, _) if !outcome.failed => theme.good(),
+                CallState::Forgotten(_) => theme.dim(),
+                _ => theme.bad(),
+            };
+            let ago = world.now.instant.saturating_duration_since(call.began.instant);
+            let ago = format!("{} ago", span(std::time::Duration::from_secs(ago.as_secs())));
+            let arguments = call.subject.arguments().map(|raw| raw.get()).unwrap_or_default();
+            let arguments = arguments.get(..400).unwrap_or(arguments);
+            let room = usize::from(area.width).saturating_sub(56);
+            let pointer = if chosen { Span::styled("▌", theme.accent()) } else { Span::raw(" ") };
+            canvas.line(
+                area,
+                line,
+                &Line::from(vec![
+                    pointer,
+                    Span::styled(format!("{mark} "), style),
+                    Span::raw(cell(&clean(&call.subject.raw_name), 24)),
+                    Span::raw(" "),
+                    Span::styled(cell(&words, 26 + room / 4), style),
+                    Span::raw(" "),
+                    Span::styled(clip(&clean(arguments), room * 3 / 4).into_owned(), theme.dim()),
+                ]),
+            );
+            let width = u16::try_from(crate::text::width(&ago) + 1).unwrap_or(0);
+            if area.width > 100 {
+                canvas.text(Rect { x: area.right().saturating_sub(width), ..area }, line, &ago, theme.dim());
+            }
+        }
+        canvas.scrollbar(area, window.start, len);
+    }
+}

@@ -1,0 +1,299 @@
+//! What one server offers, or all of them: tools, resources, templates and prompts, each a list that narrows while one
+//! types.
+
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use serde_json::Value;
+use toolyard_hub::SourceName;
+
+use super::showing::{begin, draw_told};
+use super::{Keys, Screen, Showing, Step};
+use crate::canvas::{Canvas, inset, left, top};
+use crate::details::details;
+use crate::filter::{Filter, Filtered, Hits};
+use crate::key::Key;
+use crate::pick::Pick;
+use crate::text::{cell, clean, clip, width};
+use crate::thing::Thing;
+use crate::world::World;
+
+/// From this width on, the details of what is selected are shown beside the list.
+const BESIDE: u16 = 110;
+/// How much of a description is shown in the list and searched.
+const ABOUT: usize = 300;
+
+#[derive(Debug)]
+pub(crate) struct Offers {
+    /// Everything, where this is nothing.
+    scope: Option<SourceName>,
+    tab: usize,
+    filter: Filter,
+    lists: [Listing; 4],
+    edition: u64,
+}
+
+const TABS: [&str; 4] = ["Tools", "Resources", "Templates", "Prompts"];
+
+#[derive(Debug, Default)]
+struct Listing {
+    rows: Vec<Row>,
+    hits: Hits,
+    pick: Pick,
+}
+
+#[derive(Debug)]
+struct Row {
+    thing: Thing,
+    name: String,
+    about: String,
+    /// What the filter looks at, in small letters: the names, then the rest.
+    hay: String,
+    name_len: usize,
+}
+
+impl Offers {
+    pub(crate) fn new(scope: Option<SourceName>, world: &World) -> Self {
+        let mut offers = Self {
+            scope,
+            tab: 0,
+            filter: Filter::default(),
+            lists: Default::default(),
+            edition: world.edition,
+        };
+        offers.read(world);
+        let first = offers.lists.iter().position(|list| !list.rows.is_empty());
+        offers.tab = first.unwrap_or(0);
+        offers
+    }
+
+    pub(crate) fn title(&self) -> String {
+        self.scope.as_ref().map_or_else(|| "All servers".to_owned(), |name| clean(name.as_str()).into_owned())
+    }
+
+    pub(crate) fn is_typing(&self) -> bool {
+        self.filter.typing
+    }
+
+    pub(crate) fn paste(&mut self, text: &str, world: &World) {
+        if self.filter.typing {
+            self.filter.paste(text);
+            self.refresh(world);
+        }
+    }
+
+    /// Reads the lists out of the catalog. What was selected stays selected if it is still there.
+    fn read(&mut self, world: &World) {
+        let view = match &self.scope {
+            Some(name) => world.yard.view.clone().of_source(name.clone()),
+            None => world.yard.view.clone(),
+        };
+        let things: [Vec<Thing>; 4] = [
+            view.tools().cloned().map(Thing::Tool).collect(),
+            view.resources().cloned().map(Thing::Resource).collect(),
+            view.templates().cloned().map(Thing::Template).collect(),
+            view.prompts().cloned().map(Thing::Prompt).collect(),
+        ];
+        for (list, things) in self.lists.iter_mut().zip(things) {
+            let before = list.chosen().map(|row| row.thing.key().to_owned());
+            list.rows = things.into_iter().map(Row::new).collect();
+            list.hits.forget();
+            list.narrow(self.filter.text());
+            let again = before.and_then(|key| list.rows.iter().position(|row| row.thing.key() == key));
+            if let Some(at) = again.and_then(|index| list.hits.position(index)) {
+                list.pick.at = at;
+            }
+            list.pick.keep_within(list.hits.len());
+        }
+        self.edition = world.edition;
+    }
+
+    fn refresh(&mut self, world: &World) {
+        if self.edition != world.edition {
+            self.read(world);
+        }
+        for list in &mut self.lists {
+            list.narrow(self.filter.text());
+        }
+    }
+
+    pub(crate) fn update(&mut self, key: Key, world: &World) -> Step {
+        self.refresh(world);
+        match self.filter.press(key) {
+            Filtered::Changed => {
+                for list in &mut self.lists {
+                    list.pick = Pick::default();
+                    list.narrow(self.filter.text());
+                }
+                return Step::Stay;
+            }
+            Filtered::Same => return Step::Stay,
+            Filtered::Ignored => {}
+        }
+        match key {
+            Key::Tab | Key::Right | Key::Char('l') => self.tab = (self.tab + 1) % TABS.len(),
+            Key::BackTab | Key::Left | Key::Char('h') => self.tab = (self.tab + TABS.len() - 1) % TABS.len(),
+            Key::Enter | Key::Char('c') => {
+                let Some(row) = self.lists[self.tab].chosen() else { return Step::Stay };
+                let thing = row.thing.clone();
+                return match key {
+                    Key::Enter => Step::Go(Box::new(Screen::Showing(Showing::new(thing)))),
+                    _ => begin(&thing, world),
+                };
+            }
+            key => {
+                let list = &mut self.lists[self.tab];
+                return if list.pick.press(key, list.hits.len()) { Step::Stay } else { Step::Ignored };
+            }
+        }
+        Step::Stay
+    }
+
+    pub(crate) fn keys(&self) -> Keys {
+        if self.filter.typing {
+            return vec![("type", "filter"), ("↑↓", "move"), ("Enter", "keep"), ("Esc", "clear")];
+        }
+        let use_it = match self.tab {
+            0 => "call",
+            3 => "get",
+            _ => "read",
+        };
+        vec![
+            ("↑↓", "move"),
+            ("Tab", "next list"),
+            ("Enter", "details"),
+            ("c", use_it),
+            ("/", "filter"),
+            ("Esc", "back"),
+            ("?", "help"),
+        ]
+    }
+
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
+        self.refresh(world);
+        let theme = canvas.theme;
+        let (head, body) = top(area, 2);
+        let mut tabs = vec![Span::raw(" ")];
+        for (at, name) in TABS.iter().enumerate() {
+            let list = &self.lists[at];
+            let number = match self.filter.is_empty() {
+                true => list.rows.len().to_string(),
+                false => format!("{}/{}", list.hits.len(), list.rows.len()),
+            };
+            let style = if at == self.tab {
+                theme.accent().add_modifier(ratatui::style::Modifier::UNDERLINED)
+            } else {
+                theme.dim()
+            };
+            tabs.push(Span::styled(format!("{name} {number}"), style));
+            tabs.push(Span::raw("   "));
+        }
+        canvas.line(head, 0, &Line::from(tabs));
+        if self.filter.typing || !self.filter.is_empty() {
+            let (typed, column) = self.filter.seen(usize::from(head.width).saturating_sub(6));
+            canvas.text(head, 1, &format!(" / {typed}"), theme.accent());
+            if self.filter.typing {
+                canvas.cursor_at(head, 1, 3 + column);
+            }
+        } else {
+            canvas.rule(head, 1);
+        }
+        let (list_area, beside) = match area.width >= BESIDE {
+            true => left(body, area.width * 2 / 5),
+            false => (body, Rect::default()),
+        };
+        let everywhere = self.scope.is_none();
+        let list = &mut self.lists[self.tab];
+        list.draw(canvas, list_area, everywhere);
+        if list.hits.len() == 0 {
+            let said = match (self.filter.is_empty(), self.scope.as_ref().and_then(|name| world.status(name)))
+            {
+                (false, _) => "nothing matches; Esc clears the filter".to_owned(),
+                (true, Some(status)) if status.state != toolyard_hub::State::Ready => {
+                    format!("the server is {}", status.state.as_str())
+                }
+                (true, _) => "none".to_owned(),
+            };
+            canvas.text(inset(list_area, 2), 0, &said, theme.dim());
+        }
+        if beside.width > 0
+            && let Some(row) = list.chosen()
+        {
+            for line in 0..usize::from(beside.height) {
+                canvas.text(beside, line, "│", theme.dim());
+            }
+            draw_told(canvas, inset(beside, 2), &details(&row.thing), &mut Default::default());
+        }
+    }
+}
+
+impl Listing {
+    fn chosen(&self) -> Option<&Row> {
+        self.hits.get(self.pick.at).and_then(|index| self.rows.get(index))
+    }
+
+    fn narrow(&mut self, text: &str) {
+        let rows = &self.rows;
+        self.hits.narrow(text, rows.len(), |index| {
+            let row = &rows[index];
+            (row.name_len, &row.hay)
+        });
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, everywhere: bool) {
+        let theme = canvas.theme;
+        let len = self.hits.len();
+        let window = self.pick.window(len, usize::from(area.height));
+        let seen = || window.clone().filter_map(|at| self.hits.get(at)).map(|index| &self.rows[index]);
+        let room = usize::from(area.width).saturating_sub(3);
+        let longest = seen().map(|row| width(&row.name)).max().unwrap_or(0);
+        let name_room = longest.clamp(10, (room * 2 / 5).max(10)) + 1;
+        for (line, row) in seen().enumerate() {
+            let chosen = window.start + line == self.pick.at;
+            if chosen {
+                canvas.select(area, line);
+            }
+            let pointer = if chosen { Span::styled("▌", theme.accent()) } else { Span::raw(" ") };
+            let source =
+                if everywhere { format!("{}  ", clean(row.thing.source().as_str())) } else { String::new() };
+            let rest = room.saturating_sub(name_room + 1);
+            let about = clip(&row.about, rest.saturating_sub(width(&source))).into_owned();
+            canvas.line(
+                area,
+                line,
+                &Line::from(vec![
+                    pointer,
+                    Span::raw(" "),
+                    Span::raw(cell(&row.name, name_room)),
+                    Span::styled(source, theme.name()),
+                    Span::styled(about, theme.dim()),
+                ]),
+            );
+        }
+        canvas.scrollbar(area, self.pick.top(), len);
+    }
+}
+
+impl Row {
+    fn new(thing: Thing) -> Self {
+        let about = match &thing {
+            Thing::Tool(tool) => tool.description.clone().unwrap_or_default(),
+            Thing::Resource(_) | Thing::Template(_) | Thing::Prompt(_) => {
+                let definition = thing.definition();
+                let said =
+                    |key: &str| definition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+                match &thing {
+                    Thing::Prompt(_) => said("description"),
+                    _ => [said("name"), said("description")].join("  ").trim().to_owned(),
+                }
+            }
+        };
+        let end = (0..=about.len().min(ABOUT)).rev().find(|at| about.is_char_boundary(*at)).unwrap_or(0);
+        let about = clean(about[..end].trim()).into_owned();
+        let name = clean(thing.raw_name()).into_owned();
+        let mut hay = format!("{name} {}", thing.key()).to_lowercase();
+        let name_len = hay.len();
+        hay.push(' ');
+        hay.push_str(&about.to_lowercase());
+        Self { thing, name, about, hay, name_len }
+    }
+}

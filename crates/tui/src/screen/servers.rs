@@ -1,0 +1,306 @@
+//! The servers: how each is doing, what it offers, and why it does not.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use toolyard_hub::{Order, SourceName, State, Status};
+
+use super::{Keys, Offers, Screen, Step};
+use crate::canvas::{Canvas, bottom, inset, top};
+use crate::filter::{Filter, Filtered};
+use crate::key::Key;
+use crate::message::Effect;
+use crate::pick::Pick;
+use crate::text::{cell, clean, count, span, wrap};
+use crate::theme::Theme;
+use crate::world::{Counts, World};
+
+#[derive(Debug, Default)]
+pub(crate) struct Servers {
+    pick: Pick,
+    filter: Filter,
+}
+
+impl Servers {
+    pub(crate) fn is_typing(&self) -> bool {
+        self.filter.typing
+    }
+
+    pub(crate) fn paste(&mut self, text: &str) {
+        if self.filter.typing {
+            self.filter.paste(text);
+        }
+    }
+
+    /// The line of all servers, and those that the filter lets through.
+    fn rows<'a>(&self, world: &'a World) -> Vec<Option<&'a (SourceName, Status)>> {
+        let wanted = self.filter.text().to_lowercase();
+        let fits = |one: &&(SourceName, Status)| one.0.as_str().to_lowercase().contains(&wanted);
+        let all = (self.filter.is_empty() && world.yard.sources.len() > 1).then_some(None);
+        all.into_iter().chain(world.yard.sources.iter().filter(fits).map(Some)).collect()
+    }
+
+    pub(crate) fn update(&mut self, key: Key, world: &World) -> Step {
+        match self.filter.press(key) {
+            Filtered::Changed => {
+                self.pick = Pick::default();
+                return Step::Stay;
+            }
+            Filtered::Same => return Step::Stay,
+            Filtered::Ignored => {}
+        }
+        let rows = self.rows(world);
+        self.pick.keep_within(rows.len());
+        if self.pick.press(key, rows.len()) {
+            return Step::Stay;
+        }
+        let chosen = rows.get(self.pick.at).copied();
+        match (key, chosen) {
+            (Key::Enter | Key::Right | Key::Char('l'), Some(chosen)) => {
+                let scope = chosen.map(|(name, _)| name.clone());
+                Step::Go(Box::new(Screen::Offers(Offers::new(scope, world))))
+            }
+            (Key::Char('r'), Some(Some((name, _)))) => {
+                Step::Do(Effect::Manage(name.clone(), Order::Reconnect))
+            }
+            (Key::Char('r'), Some(None)) => Step::Warn("reconnecting is for one server at a time".to_owned()),
+            (Key::Char('e'), Some(Some((name, status)))) => {
+                let order = if status.state == State::Disabled { Order::Enable } else { Order::Disable };
+                Step::Do(Effect::Manage(name.clone(), order))
+            }
+            _ => Step::Ignored,
+        }
+    }
+
+    pub(crate) fn keys(&self, world: &World) -> Keys {
+        if self.filter.typing {
+            return vec![("type", "filter"), ("Enter", "keep"), ("Esc", "clear")];
+        }
+        let rows = self.rows(world);
+        let mut keys = vec![("↑↓", "move"), ("Enter", "open"), ("/", "filter")];
+        if let Some(Some((_, status))) = rows.get(self.pick.at) {
+            keys.push(("r", "reconnect"));
+            keys.push(("e", if status.state == State::Disabled { "enable" } else { "disable" }));
+        }
+        keys.extend([("H", "history"), ("L", "log"), ("?", "help"), ("q", "quit")]);
+        keys
+    }
+
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
+        let theme = canvas.theme;
+        if world.yard.sources.is_empty() {
+            canvas.text(inset(area, 2), 1, "There are no servers in this configuration.", theme.plain());
+            canvas.text(inset(area, 2), 3, "toolyard add NAME -- COMMAND… puts one in.", theme.dim());
+            return;
+        }
+        let rows: Vec<Option<(SourceName, Status)>> =
+            self.rows(world).into_iter().map(Option::<&_>::cloned).collect();
+        let (list, foot) = bottom(area, (area.height / 3).clamp(3, 12));
+        let (head, list) = top(list, 1);
+        let columns = Columns::fit(usize::from(area.width), world);
+        canvas.line(head, 0, &columns.head(theme));
+        if self.filter.typing || !self.filter.is_empty() {
+            let (typed, column) = self.filter.seen(40);
+            canvas.text(head, 0, &cell(&format!(" / {typed}"), usize::from(head.width)), theme.accent());
+            if self.filter.typing {
+                canvas.cursor_at(head, 0, 3 + column);
+            }
+        }
+        let window = self.pick.window(rows.len(), usize::from(list.height));
+        for (line, at) in window.clone().enumerate() {
+            let chosen = at == self.pick.at;
+            if chosen {
+                canvas.select(list, line);
+            }
+            let shown = match &rows[at] {
+                None => columns.all(world, chosen, theme),
+                Some((name, status)) => columns.one(name, status, world, chosen, theme),
+            };
+            canvas.line(list, line, &shown);
+        }
+        canvas.scrollbar(list, window.start, rows.len());
+        if rows.is_empty() {
+            canvas.text(inset(list, 2), 0, "no server has such a name", theme.dim());
+        }
+        canvas.rule(foot, 0);
+        let (_, foot) = top(inset(foot, 1), 1);
+        let about = match rows.get(self.pick.at) {
+            Some(Some((name, status))) => about(name, status, world, usize::from(foot.width), theme),
+            Some(None) => overview(world, theme),
+            None => Vec::new(),
+        };
+        for (line, (text, style)) in about.iter().take(usize::from(foot.height)).enumerate() {
+            canvas.text(foot, line, text, *style);
+        }
+    }
+}
+
+/// How wide each column is.
+struct Columns {
+    name: usize,
+    state: usize,
+    transport: usize,
+    era: usize,
+    auth: usize,
+}
+
+impl Columns {
+    fn fit(width: usize, world: &World) -> Self {
+        let longest = world.yard.sources.iter().map(|(name, _)| crate::text::width(&clean(name.as_str())));
+        let longest = longest.max().unwrap_or(0).clamp(12, 40);
+        // State, transport, era, authorisation, four numbers, and what is between them.
+        let (state, transport, auth) = if width >= 100 { (20, 16, 14) } else { (12, 8, 8) };
+        let era = if width >= 100 { 18 } else { 7 };
+        let fixed = state + transport + era + auth + 4 * 6 + 6;
+        Self { name: longest.min(width.saturating_sub(fixed).max(10)), state, transport, era, auth }
+    }
+
+    fn head(&self, theme: Theme) -> Line<'static> {
+        let text = format!(
+            "   {} {} {} {} {}{:>6}{:>6}{:>6}",
+            cell("Server", self.name),
+            cell("State", self.state),
+            cell("Via", self.transport),
+            cell("Era", self.era),
+            cell("Login", self.auth),
+            "Tools",
+            "Res.",
+            "Pr.",
+        );
+        Line::from(Span::styled(text, theme.dim()))
+    }
+
+    fn numbers(counts: Counts) -> String {
+        let resources = counts.resources + counts.templates;
+        let shown = |number: usize| if number == 0 { "·".to_owned() } else { number.to_string() };
+        format!("{:>6}{:>6}{:>6}", shown(counts.tools), shown(resources), shown(counts.prompts))
+    }
+
+    fn all(&self, world: &World, chosen: bool, theme: Theme) -> Line<'static> {
+        let width = self.name + self.state + self.transport + self.era + self.auth + 4;
+        let servers = format!("All {}", count(world.yard.sources.len(), "server"));
+        Line::from(vec![
+            pointer(chosen, theme),
+            Span::raw("  "),
+            Span::styled(cell(&servers, width), theme.strong()),
+            Span::raw(Self::numbers(world.total())),
+        ])
+    }
+
+    fn one(
+        &self,
+        name: &SourceName,
+        status: &Status,
+        world: &World,
+        chosen: bool,
+        theme: Theme,
+    ) -> Line<'static> {
+        let (mark, style) = light(status.state, theme);
+        let era = match (status.era, status.version) {
+            (Some(era), Some(version)) if self.era >= 18 => format!("{era} {version}"),
+            (Some(era), _) => era.to_owned(),
+            _ => "·".to_owned(),
+        };
+        let transport = match status.transport {
+            Some("streamable-http") if self.transport < 16 => "http",
+            Some(word) => word,
+            None => "·",
+        };
+        let word = match status.state {
+            State::NeedsAuthorization if self.state < 20 => "needs login",
+            state => state.as_str(),
+        };
+        Line::from(vec![
+            pointer(chosen, theme),
+            Span::styled(format!("{mark} "), style),
+            Span::raw(cell(&clean(name.as_str()), self.name)),
+            Span::raw(" "),
+            Span::styled(cell(word, self.state), style),
+            Span::raw(" "),
+            Span::styled(cell(transport, self.transport), theme.dim()),
+            Span::raw(" "),
+            Span::styled(cell(&era, self.era), theme.dim()),
+            Span::raw(" "),
+            Span::styled(cell(status.authorization.unwrap_or("·"), self.auth), theme.dim()),
+            Span::raw(Self::numbers(world.counts(name))),
+        ])
+    }
+}
+
+fn pointer(chosen: bool, theme: Theme) -> Span<'static> {
+    if chosen { Span::styled("▌", theme.accent()) } else { Span::raw(" ") }
+}
+
+/// A mark and a colour for a state.
+pub(crate) fn light(state: State, theme: Theme) -> (&'static str, Style) {
+    match state {
+        State::Ready => ("●", theme.good()),
+        State::Starting => ("◌", theme.warn()),
+        State::NeedsAuthorization => ("◍", theme.warn()),
+        State::BackingOff => ("◍", theme.bad()),
+        State::Failed => ("✗", theme.bad()),
+        State::Disabled => ("○", theme.dim()),
+    }
+}
+
+/// What there is to say about one server.
+fn about(
+    name: &SourceName,
+    status: &Status,
+    world: &World,
+    columns: usize,
+    theme: Theme,
+) -> Vec<(String, Style)> {
+    let mut lines = Vec::new();
+    let (mark, style) = light(status.state, theme);
+    let since = world.now.instant.saturating_duration_since(status.since);
+    let mut state = format!("{mark} {} for {}", status.state.as_str(), span(since));
+    if let Some(retry) = status.retry_at {
+        let wait = retry.saturating_duration_since(world.now.instant);
+        state.push_str(&format!(", tried again in {}", span(wait)));
+    }
+    lines.push((format!("{}: {state}", clean(name.as_str())), style));
+    if let Some(reason) = &status.reason {
+        lines.extend(wrap(&clean(reason), columns).into_iter().map(|line| (line, theme.plain())));
+    }
+    let counts = world.counts(name);
+    if status.state == State::Ready {
+        let offers = [
+            count(counts.tools, "tool"),
+            count(counts.resources, "resource"),
+            count(counts.templates, "template"),
+            count(counts.prompts, "prompt"),
+        ];
+        lines.push((offers.join(", "), theme.plain()));
+    }
+    for warning in status.warnings.iter().take(3) {
+        lines.push((format!("! {}", clean(warning)), theme.warn()));
+    }
+    let last = status.stderr.len().saturating_sub(4);
+    for line in &status.stderr[last..] {
+        lines.push((format!("stderr  {}", clean(line)), theme.dim()));
+    }
+    lines
+}
+
+fn overview(world: &World, theme: Theme) -> Vec<(String, Style)> {
+    let total = world.total();
+    let ready = world.yard.sources.iter().filter(|(_, status)| status.state == State::Ready).count();
+    let sum = format!("{ready} of {} ready", count(world.yard.sources.len(), "server"));
+    let offers = [
+        count(total.tools, "tool"),
+        count(total.resources, "resource"),
+        count(total.templates, "template"),
+        count(total.prompts, "prompt"),
+    ];
+    let mut lines = vec![(sum, theme.plain()), (offers.join(", "), theme.plain())];
+    let troubled = world.yard.sources.iter().filter(|(_, status)| {
+        matches!(status.state, State::Failed | State::BackingOff | State::NeedsAuthorization)
+    });
+    for (name, status) in troubled.take(4) {
+        let (mark, style) = light(status.state, theme);
+        let reason = status.reason.as_deref().unwrap_or(status.state.as_str());
+        lines.push((format!("{mark} {}: {}", clean(name.as_str()), clean(reason)), style));
+    }
+    lines
+}

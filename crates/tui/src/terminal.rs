@@ -1,0 +1,68 @@
+//! The terminal itself: taken over, and always given back as it was.
+
+use std::io::{self, Stdout, stdout};
+
+use crossterm::clipboard::CopyToClipboard;
+use crossterm::cursor::Show;
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::execute;
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
+};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+
+use crate::app::App;
+
+/// A terminal that is taken over until this is dropped.
+pub(crate) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Screen {
+    pub(crate) fn take() -> io::Result<Self> {
+        enter()?;
+        let terminal = Terminal::new(CrosstermBackend::new(stdout())).inspect_err(|_| restore())?;
+        Ok(Self { terminal })
+    }
+
+    /// Draws what has changed, at once for whoever looks.
+    pub(crate) fn draw(&mut self, app: &mut App) -> io::Result<()> {
+        execute!(stdout(), BeginSynchronizedUpdate)?;
+        let drawn = self.terminal.draw(|frame| app.draw(frame)).map(|_| ());
+        execute!(stdout(), EndSynchronizedUpdate)?;
+        drawn
+    }
+
+    /// Lets the shell have the terminal until it wants us back.
+    pub(crate) fn suspend(&mut self) -> io::Result<()> {
+        restore();
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)?;
+        enter()?;
+        self.terminal.clear()
+    }
+
+    /// Asks the terminal to put a text on its clipboard.
+    pub(crate) fn copy(&self, text: &str) -> io::Result<()> {
+        execute!(stdout(), CopyToClipboard::to_clipboard_from(text))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+fn enter() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste).inspect_err(|_| restore())
+}
+
+/// Gives the terminal back. Harmless where it was not taken; for whoever must print at once, such as a panic.
+pub fn restore() {
+    // There is nobody to tell if this fails.
+    let _ = disable_raw_mode();
+    let _ = execute!(stdout(), EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, Show);
+}

@@ -1,0 +1,217 @@
+//! Text of strangers made safe to show, measured, clipped and wrapped. Nothing that a server wrote reaches the screen
+//! without having been through [`clean`].
+
+use std::borrow::Cow;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// One line without control sequences: a break is a space, and what would turn or hide other text is written out.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(cleaned(text, Breaks::AsSpaces))
+}
+
+/// The same with its line breaks.
+pub(crate) fn clean_lines(text: &str) -> String {
+    cleaned(text, Breaks::Kept)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Breaks {
+    Kept,
+    AsSpaces,
+}
+
+fn cleaned(text: &str, breaks: Breaks) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' | '\u{9b}' | '\u{9d}' | '\u{90}' => skip_sequence(c, &mut chars),
+            '\n' if breaks == Breaks::Kept => out.push('\n'),
+            '\n' => out.push(' '),
+            '\t' => out.push_str("    "),
+            c if c.is_control() => {}
+            c if turns_or_hides(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Leaves out what follows the beginning of a control sequence and belongs to it.
+fn skip_sequence(first: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    let kind = match first {
+        '\u{1b}' => match chars.next_if(|c| !c.is_control()) {
+            Some(kind) => kind,
+            None => return,
+        },
+        '\u{9b}' => '[',
+        _ => ']',
+    };
+    match kind {
+        '[' => {
+            while chars.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+            let _ = chars.next_if(|c| matches!(c, '@'..='~'));
+        }
+        // A string for the terminal: up to the bell, ESC \, or the end.
+        ']' | 'P' | 'X' | '^' | '_' => {
+            while let Some(c) = chars.next() {
+                match c {
+                    '\u{7}' | '\u{9c}' => return,
+                    '\u{1b}' => {
+                        let _ = chars.next_if_eq(&'\\');
+                        return;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        '(' | ')' | '*' | '+' | '#' | '%' | ' ' => {
+            let _ = chars.next_if(|c| !c.is_control());
+        }
+        _ => {}
+    }
+}
+
+/// Characters that reorder what stands around them, or that nobody sees.
+fn turns_or_hides(c: char) -> bool {
+    matches!(c,
+        '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// How many columns a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The beginning that fits, with a mark where something is missing.
+pub(crate) fn clip(text: &str, columns: usize) -> Cow<'_, str> {
+    if text.len() <= columns || width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    if columns == 0 {
+        return Cow::Borrowed("");
+    }
+    Cow::Owned(format!("{}…", &text[..fitting(text, columns - 1)]))
+}
+
+/// The same, filled up with spaces: a cell of a table.
+pub(crate) fn cell(text: &str, columns: usize) -> String {
+    let clipped = clip(text, columns);
+    let missing = columns.saturating_sub(width(&clipped));
+    format!("{clipped}{}", " ".repeat(missing))
+}
+
+/// How many bytes of the beginning fit into these columns.
+pub(crate) fn fitting(text: &str, columns: usize) -> usize {
+    let mut used = 0;
+    for (at, c) in text.char_indices() {
+        used += c.width().unwrap_or(0);
+        if used > columns {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// Breaks text into lines of so many columns, between words where it can.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let mut lines = Vec::new();
+    for paragraph in text.split('\n') {
+        let mut rest = paragraph.trim_end();
+        loop {
+            if width(rest) <= columns {
+                lines.push(rest.to_owned());
+                break;
+            }
+            let most = fitting(rest, columns).max(rest.chars().next().map_or(1, char::len_utf8));
+            // The break may be the very space after the last word that fits.
+            let room = rest[most..].starts_with(' ').then_some(most);
+            let indent = rest.len() - rest.trim_start().len();
+            let cut = room.or_else(|| rest[..most].rfind(' ').filter(|at| *at > indent)).unwrap_or(most);
+            lines.push(rest[..cut].trim_end().to_owned());
+            rest = rest[cut..].trim_start_matches(' ');
+        }
+    }
+    lines
+}
+
+/// A number of bytes for people.
+pub(crate) fn size(bytes: usize) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+    let of = |unit: usize| bytes as f64 / unit as f64;
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", of(1_000)),
+        _ => format!("{:.1} MB", of(1_000_000)),
+    }
+}
+
+/// A time for people.
+pub(crate) fn span(time: std::time::Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0 => format!("{} ms", time.as_millis()),
+        1..60 => format!("{:.1} s", time.as_secs_f64()),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// So many of something.
+pub(crate) fn count(number: usize, word: &str) -> String {
+    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cell, clean, clean_lines, clip, wrap};
+
+    #[test]
+    fn control_sequences_leave_nothing_behind() {
+        for (dirty, expected) in [
+            ("plain", "plain"),
+            ("a\u{1b}[31mred\u{1b}[0m", "ared"),
+            ("\u{1b}]0;title\u{7}after", "after"),
+            ("\u{1b}]52;c;Zm9v\u{1b}\\after", "after"),
+            ("\u{1b}]8;;http://x\u{1b}\\link", "link"),
+            ("\u{9b}2Jx\u{1b}Pq\u{9c}y", "xy"),
+            ("\u{1b}", ""),
+            ("\u{1b}[", ""),
+            ("a\r\nb\tc\u{8}\u{7f}", "a b    c"),
+            ("\u{1b}(0lqk", "lqk"),
+        ] {
+            assert_eq!(clean(dirty), expected, "{dirty:?}");
+        }
+        assert_eq!(clean_lines("a\r\n\u{1b}[1mb"), "a\nb");
+    }
+
+    #[test]
+    fn what_turns_or_hides_text_is_written_out_and_the_rest_of_the_world_stays() {
+        assert_eq!(clean("gpj\u{202e}exe"), "gpj\\u{202e}exe");
+        assert_eq!(clean("a\u{200b}b\u{e0041}"), "a\\u{200b}b\\u{e0041}");
+        assert_eq!(clean("שלום 👩‍👩‍👧 日本"), "שלום 👩‍👩‍👧 日本");
+    }
+
+    #[test]
+    fn text_is_measured_in_columns() {
+        assert_eq!(clip("日本語", 6), "日本語");
+        assert_eq!(clip("日本語", 5), "日本…");
+        assert_eq!(clip("abc", 0), "");
+        assert_eq!(cell("日", 4), "日  ");
+    }
+
+    #[test]
+    fn words_stay_whole_where_they_can() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(wrap("a\n\nb", 5), ["a", "", "b"]);
+        assert_eq!(wrap("日本語", 1), ["日", "本", "語"]);
+        assert_eq!(wrap("", 5), [""]);
+    }
+}

@@ -1,0 +1,74 @@
+//! The few colours there are, and what they mean. Without colour, weight alone has to do.
+
+use ratatui::style::{Color, Modifier, Style};
+
+use crate::message::Colour;
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Theme {
+    pub(crate) colour: Colour,
+}
+
+impl Theme {
+    fn with(self, colour: Color) -> Style {
+        match self.colour {
+            Colour::On => Style::new().fg(colour),
+            Colour::Off => Style::new(),
+        }
+    }
+
+    pub(crate) fn plain(self) -> Style {
+        Style::new()
+    }
+
+    pub(crate) fn strong(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// What is there to be found, not to be read.
+    pub(crate) fn dim(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    /// Where one is.
+    pub(crate) fn accent(self) -> Style {
+        self.with(Color::Cyan).add_modifier(Modifier::BOLD)
+    }
+
+    pub(crate) fn selected(self) -> Style {
+        match self.colour {
+            Colour::On => Style::new().bg(Color::Indexed(237)).add_modifier(Modifier::BOLD),
+            Colour::Off => Style::new().add_modifier(Modifier::REVERSED),
+        }
+    }
+
+    pub(crate) fn good(self) -> Style {
+        self.with(Color::Green)
+    }
+
+    pub(crate) fn warn(self) -> Style {
+        self.with(Color::Yellow)
+    }
+
+    pub(crate) fn bad(self) -> Style {
+        self.with(Color::Red)
+    }
+
+    /// Names of members in JSON.
+    pub(crate) fn name(self) -> Style {
+        self.with(Color::Cyan)
+    }
+
+    pub(crate) fn text(self) -> Style {
+        self.with(Color::Green)
+    }
+
+    pub(crate) fn number(self) -> Style {
+        self.with(Color::Yellow)
+    }
+
+    /// What a search found.
+    pub(crate) fn hit(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED)
+    }
+}

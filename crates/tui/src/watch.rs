@@ -1,0 +1,151 @@
+//! Watches the yard for the UI. However much happens there, the UI is told a few times a second.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+use toolyard_hub::{Direction, Event, Principal, Yard};
+
+use crate::log::{Entry, EntryKind, news};
+use crate::message::{Message, Snapshot};
+
+/// How often the UI is told at most, and how often what tells nobody is looked at.
+const OFTEN: Duration = Duration::from_millis(100);
+const SELDOM: Duration = Duration::from_millis(500);
+/// How many lines of the log are told at once; of a flood the rest is left out.
+const MOST: usize = 500;
+
+/// The yard as this principal sees it now.
+pub(crate) fn snapshot(yard: &Yard, principal: &Principal) -> Snapshot {
+    let sources = yard.statuses().into_iter().filter(|(name, _)| principal.knows_source(name)).collect();
+    Snapshot { view: yard.view(principal), sources }
+}
+
+/// Tells the UI what happens until it is gone.
+pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sender<Message>) {
+    let mut events = yard.events().subscribe();
+    let mut seen = Seen::default();
+    let mut next = tokio::time::interval(SELDOM);
+    loop {
+        let mut entries = Vec::new();
+        let mut changed = true;
+        tokio::select! {
+            event = events.recv() => {
+                changed = take(event, &mut entries, &mut seen);
+                // What comes close behind is told with it.
+                let until = tokio::time::Instant::now() + OFTEN;
+                while let Ok(event) = tokio::time::timeout_at(until, events.recv()).await {
+                    if matches!(event, Err(RecvError::Closed)) {
+                        return;
+                    }
+                    changed |= take(event, &mut entries, &mut seen);
+                }
+            }
+            _ = next.tick() => {}
+        }
+        seen.look(&yard, &principal, &mut entries);
+        let left_out = entries.len().saturating_sub(MOST);
+        if left_out > 0 {
+            entries.drain(..left_out);
+            entries.insert(0, own(format!("{left_out} lines were left out: too much happens at once")));
+        }
+        if !entries.is_empty() && ui.send(Message::Logged(entries)).await.is_err() {
+            return;
+        }
+        if changed && ui.send(Message::Yard(snapshot(&yard, &principal))).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What was seen of each source.
+#[derive(Default)]
+struct Seen {
+    stderr: HashMap<String, Vec<String>>,
+    said: HashMap<String, u64>,
+    /// What the calls that run are, by their id.
+    calls: HashMap<String, String>,
+}
+
+impl Seen {
+    fn look(&mut self, yard: &Yard, principal: &Principal, entries: &mut Vec<Entry>) {
+        for (name, status) in yard.statuses() {
+            let source = Some(name.to_string());
+            let before = self.stderr.entry(name.to_string()).or_default();
+            for line in news(before, &status.stderr) {
+                entries.push(Entry {
+                    at: SystemTime::now(),
+                    kind: EntryKind::Stderr,
+                    source: source.clone(),
+                    text: line.clone(),
+                });
+            }
+            *before = status.stderr;
+            let after = self.said.get(name.as_str()).copied();
+            // Who may not read it sees the rest of the log all the same.
+            let said = yard.transcript(principal, name.as_str(), after).unwrap_or_default();
+            if let Some(last) = said.last() {
+                self.said.insert(name.to_string(), last.number);
+            }
+            entries.extend(said.into_iter().map(|said| Entry {
+                at: said.at,
+                kind: match said.direction {
+                    Direction::ToSource => EntryKind::Sent,
+                    Direction::FromSource => EntryKind::Received,
+                },
+                source: source.clone(),
+                text: said.text,
+            }));
+        }
+    }
+}
+
+/// Writes an event down. Whether the yard may look different after it.
+fn take(event: Result<Arc<Event>, RecvError>, entries: &mut Vec<Entry>, seen: &mut Seen) -> bool {
+    let event = match event {
+        Ok(event) => event,
+        Err(RecvError::Lagged(missed)) => {
+            entries.push(own(format!("{missed} events were missed: too much happens at once")));
+            return true;
+        }
+        Err(RecvError::Closed) => return false,
+    };
+    let (source, text, changed) = match &*event {
+        Event::CallStarted { id, thing, subject, source, .. } => {
+            let what = format!("{} {subject}", thing.as_str());
+            seen.calls.insert(id.to_string(), what.clone());
+            (source.as_ref().map(ToString::to_string), format!("{what} is called"), false)
+        }
+        Event::CallEnded { id, ended, error, duration } => {
+            let what = seen.calls.remove(&id.to_string()).unwrap_or_else(|| "a call".to_owned());
+            let why = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            (None, format!("{what} {} after {}{why}", ended.as_str(), crate::text::span(*duration)), false)
+        }
+        Event::ResultOdd { subject, violations, .. } => (
+            None,
+            format!("the result of {subject} does not fit its schema: {}", violations.join("; ")),
+            false,
+        ),
+        Event::Changed(change) => {
+            let lists =
+                [(change.tools, "tools"), (change.resources, "resources"), (change.prompts, "prompts")];
+            let changed: Vec<&str> =
+                lists.into_iter().filter(|(yes, _)| *yes).map(|(_, word)| word).collect();
+            (None, format!("there are other {}", changed.join(", ")), true)
+        }
+        Event::ResourceUpdated { source, uri } => {
+            (Some(source.to_string()), format!("{uri} was updated"), false)
+        }
+        Event::StatusChanged { source } => {
+            (Some(source.to_string()), "its state has changed".to_owned(), true)
+        }
+    };
+    entries.push(Entry { at: SystemTime::now(), kind: EntryKind::Event, source, text });
+    changed
+}
+
+fn own(text: String) -> Entry {
+    Entry { at: SystemTime::now(), kind: EntryKind::Own, source: None, text }
+}
