@@ -126,6 +126,8 @@ impl App {
     }
 
     fn press(&mut self, key: Key) -> Option<Effect> {
+        // What was said has been read by whoever goes on.
+        self.notice = None;
         if key == Key::Ctrl('z') {
             return Some(Effect::Suspend);
         }

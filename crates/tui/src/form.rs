@@ -107,6 +107,11 @@ impl Form {
         }
     }
 
+    /// What handing it in does.
+    pub(crate) fn button(&self) -> &'static str {
+        self.button
+    }
+
     pub(crate) fn paste(&mut self, text: &str) {
         if let Some(editor) = &mut self.raw {
             editor.insert_text(text);

@@ -110,7 +110,7 @@ mod tests {
         let more = ["--config".to_owned(), "a b.toml".to_owned()];
         assert_eq!(
             as_command(&tool(r#"{"message":"it's $HOME","n":2,"deep":{"a":[1]}}"#), &more),
-            r#"toolyard call mcp__s__t "message=it's \$HOME" n:=2 'deep:={"a":[1]}' --config 'a b.toml'"#
+            r#"toolyard call mcp__s__t "message=it's "'$HOME' 'n:=2' 'deep:={"a":[1]}' --config 'a b.toml'"#
         );
         assert_eq!(as_command(&tool(r#"{"a=b":1}"#), &[]), r#"toolyard call mcp__s__t --args '{"a=b":1}'"#);
     }
@@ -119,7 +119,7 @@ mod tests {
     fn a_call_is_written_for_curl_and_as_a_message() {
         assert_eq!(
             as_curl(&tool(r#"{"a": 12345678901234567890123}"#)).unwrap(),
-            "curl -H \"Authorization: Bearer $TOOLYARD_TOKEN\" -H 'Content-Type: application/json' -d '{\"params\":{\"a\": 12345678901234567890123}}' 'http://127.0.0.1:8080/mcp/tools/mcp__s__t/execute'"
+            "curl -H \"Authorization: Bearer $TOOLYARD_TOKEN\" -H 'Content-Type: application/json' -d '{\"params\":{\"a\": 12345678901234567890123}}' http://127.0.0.1:8080/mcp/tools/mcp__s__t/execute"
         );
         assert_eq!(
             as_message(&tool(r#"{"a":1e400}"#)),

@@ -7,7 +7,7 @@ mod search;
 mod tree;
 
 pub(crate) use self::page::Page;
-pub(crate) use self::read::{Section, error_text, sections};
+pub(crate) use self::read::{Section, error_text, is_large, sections};
 pub(crate) use self::tree::Tree;
 
 use std::sync::Arc;

@@ -111,7 +111,7 @@ impl Screen {
             Self::Servers(_) => "Toolyard".to_owned(),
             Self::Offers(screen) => screen.title(),
             Self::Showing(screen) => screen.title(),
-            Self::Filling(_) => "arguments".to_owned(),
+            Self::Filling(screen) => screen.title(),
             Self::Calling(screen) => screen.title(world),
             Self::History(_) => "History".to_owned(),
             Self::Log(_) => "Log".to_owned(),

@@ -136,6 +136,9 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
             let cut = room.or_else(|| rest[..most].rfind(' ').filter(|at| *at > indent)).unwrap_or(most);
             lines.push(rest[..cut].trim_end().to_owned());
             rest = rest[cut..].trim_start_matches(' ');
+            if rest.is_empty() {
+                break;
+            }
         }
     }
     lines

@@ -33,14 +33,14 @@ pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sende
         let mut changed = true;
         tokio::select! {
             event = events.recv() => {
-                changed = take(event, &mut entries, &mut seen);
+                changed = take(&yard, event, &mut entries, &mut seen);
                 // What comes close behind is told with it.
                 let until = tokio::time::Instant::now() + OFTEN;
                 while let Ok(event) = tokio::time::timeout_at(until, events.recv()).await {
                     if matches!(event, Err(RecvError::Closed)) {
                         return;
                     }
-                    changed |= take(event, &mut entries, &mut seen);
+                    changed |= take(&yard, event, &mut entries, &mut seen);
                 }
             }
             _ = next.tick() => {}
@@ -103,7 +103,12 @@ impl Seen {
 }
 
 /// Writes an event down. Whether the yard may look different after it.
-fn take(event: Result<Arc<Event>, RecvError>, entries: &mut Vec<Entry>, seen: &mut Seen) -> bool {
+fn take(
+    yard: &Yard,
+    event: Result<Arc<Event>, RecvError>,
+    entries: &mut Vec<Entry>,
+    seen: &mut Seen,
+) -> bool {
     let event = match event {
         Ok(event) => event,
         Err(RecvError::Lagged(missed)) => {
@@ -139,7 +144,10 @@ fn take(event: Result<Arc<Event>, RecvError>, entries: &mut Vec<Entry>, seen: &m
             (Some(source.to_string()), format!("{uri} was updated"), false)
         }
         Event::StatusChanged { source } => {
-            (Some(source.to_string()), "its state has changed".to_owned(), true)
+            let status = yard.statuses().into_iter().find(|(name, _)| name == source).map(|(_, status)| status);
+            let state = status.as_ref().map_or("gone", |status| status.state.as_str());
+            let reason = status.and_then(|status| status.reason).map(|reason| format!(": {reason}"));
+            (Some(source.to_string()), format!("is {state}{}", reason.unwrap_or_default()), true)
         }
     };
     entries.push(Entry { at: SystemTime::now(), kind: EntryKind::Event, source, text });

@@ -1,1 +1,6 @@
-//! Tests.
+//! The UI as people see it: screens as snapshots, and keys that lead from one to the next.
+
+mod keys;
+mod odd;
+mod screens;
+mod stage;

@@ -1,1 +1,154 @@
-//! Tests.
+//! Forms without a screen: schema in, keys in, JSON out.
+
+use serde_json::{Value, json};
+use toolyard_hub::json::to_raw;
+
+use super::{Filled, Form};
+use crate::key::Key;
+
+fn form(schema: &Value) -> Form {
+    Form::new(to_raw(schema), "call")
+}
+
+fn of(properties: &Value, required: &Value) -> Form {
+    form(&json!({"type": "object", "properties": properties, "required": required}))
+}
+
+fn press(form: &mut Form, keys: &[Key]) {
+    for key in keys {
+        form.press(*key);
+    }
+}
+
+fn types(form: &mut Form, text: &str) {
+    text.chars().for_each(|c| drop(form.press(Key::Char(c))));
+}
+
+/// What handing it in gives: the value, or what is wrong.
+fn handed_in(form: &mut Form) -> Result<String, String> {
+    match form.press(Key::Ctrl('s')) {
+        Filled::HandIn(raw) => Ok(raw.get().to_owned()),
+        Filled::Wrong(why) => Err(why),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn defaults_are_filled_in_and_the_rest_is_left_out() {
+    let mut form = of(
+        &json!({
+            "a": {"type": "string", "default": "x"},
+            "b": {"type": "integer", "default": 12345678901234567_u64},
+            "c": {"type": "boolean", "default": true},
+            "d": {"enum": ["u", "v"], "default": "v"},
+            "e": {"type": "array", "items": {"type": "number"}, "default": [1.5, 2]},
+            "f": {"type": "object", "properties": {"g": {"type": "string"}}, "default": {"g": "h"}},
+            "wrong": {"type": "integer", "default": "no number"},
+            "none": {"type": "string"},
+        }),
+        &json!([]),
+    );
+    assert_eq!(
+        handed_in(&mut form).unwrap(),
+        r#"{"a":"x","b":12345678901234567,"c":true,"d":"v","e":[1.5,2],"f":{"g":"h"}}"#
+    );
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_told_and_gone_to() {
+    let mut form = of(&json!({"name": {"type": "string", "minLength": 2}, "n": {"type": "integer", "maximum": 9}}), &json!(["name"]));
+    assert_eq!(handed_in(&mut form), Err("name: is required".to_owned()));
+    types(&mut form, "x");
+    assert_eq!(handed_in(&mut form), Err(r#"name: "x" is shorter than 2 characters"#.to_owned()));
+    types(&mut form, "y");
+    press(&mut form, &[Key::Down]);
+    types(&mut form, "1o");
+    assert_eq!(handed_in(&mut form), Err("n: is no number".to_owned()));
+    press(&mut form, &[Key::Backspace]);
+    types(&mut form, "0");
+    assert_eq!(handed_in(&mut form), Err("n: 10 is greater than the maximum of 9".to_owned()));
+    press(&mut form, &[Key::Backspace]);
+    assert_eq!(handed_in(&mut form).unwrap(), r#"{"name":"xy","n":1}"#);
+}
+
+#[test]
+fn a_field_can_be_given_empty_and_left_out_again() {
+    let mut form = of(&json!({"a": {"type": "string"}}), &json!([]));
+    assert_eq!(handed_in(&mut form).unwrap(), "{}");
+    press(&mut form, &[Key::Ctrl('t')]);
+    assert_eq!(handed_in(&mut form).unwrap(), r#"{"a":""}"#);
+    press(&mut form, &[Key::Char('x'), Key::Backspace]);
+    assert_eq!(handed_in(&mut form).unwrap(), r#"{"a":""}"#);
+    press(&mut form, &[Key::Backspace]);
+    assert_eq!(handed_in(&mut form).unwrap(), "{}");
+}
+
+#[test]
+fn lists_grow_and_shrink() {
+    let mut form = of(&json!({"list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}}), &json!([]));
+    press(&mut form, &[Key::Enter, Key::Down]);
+    types(&mut form, "1");
+    press(&mut form, &[Key::Ctrl('n'), Key::Down]);
+    types(&mut form, "2");
+    assert_eq!(handed_in(&mut form).unwrap(), r#"{"list":[{"n":1},{"n":2}]}"#);
+    press(&mut form, &[Key::Up, Key::Up, Key::Up, Key::Ctrl('d')]);
+    assert_eq!(handed_in(&mut form).unwrap(), r#"{"list":[{"n":2}]}"#);
+}
+
+#[test]
+fn choices_are_cycled_picked_and_typed() {
+    let mut form = of(&json!({"c": {"enum": ["red", "green", 3, null]}}), &json!([]));
+    for (keys, expected) in [
+        (&[Key::Right][..], r#"{"c":"red"}"#),
+        (&[Key::Left], r#"{"c":null}"#),
+        (&[Key::Char('g')], r#"{"c":"green"}"#),
+        (&[Key::Enter, Key::Down, Key::Enter], r#"{"c":3}"#),
+        (&[Key::Enter, Key::Char('d'), Key::Enter], r#"{"c":"red"}"#),
+        (&[Key::Delete], "{}"),
+    ] {
+        press(&mut form, keys);
+        assert_eq!(handed_in(&mut form).unwrap(), expected, "{keys:?}");
+    }
+}
+
+#[test]
+fn long_numbers_and_free_values_go_out_as_they_were_typed() {
+    let mut form = of(&json!({"n": {"type": "number"}, "any": {}, "u": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}), &json!([]));
+    types(&mut form, "123456789012345678901234567890");
+    press(&mut form, &[Key::Down]);
+    types(&mut form, "[1, {\"a\": 1e3}]");
+    press(&mut form, &[Key::Down]);
+    types(&mut form, "\"x");
+    assert!(handed_in(&mut form).unwrap_err().starts_with("u: is no JSON"));
+    types(&mut form, "\"");
+    assert_eq!(handed_in(&mut form).unwrap(), r#"{"n":123456789012345678901234567890,"any":[1, {"a": 1e3}],"u":"x"}"#);
+}
+
+#[test]
+fn everything_can_be_written_as_json_and_comes_back_into_the_form() {
+    let mut form = of(&json!({"a": {"type": "string"}, "n": {"type": "integer"}}), &json!(["a"]));
+    types(&mut form, "x");
+    press(&mut form, &[Key::Ctrl('r')]);
+    let text = form.raw.as_ref().unwrap().text().to_owned();
+    assert_eq!(text, "{\n  \"a\": \"x\"\n}");
+    // Something that the form has no field for keeps it JSON.
+    press(&mut form, &[Key::Down, Key::End]);
+    types(&mut form, ",\"z\":1");
+    assert!(matches!(form.press(Key::Ctrl('r')), Filled::Wrong(why) if why.contains("no fields")));
+    assert_eq!(handed_in(&mut form).unwrap(), "{\n  \"a\": \"x\",\"z\":1\n}");
+    press(&mut form, &[Key::Backspace; 5]);
+    assert!(matches!(form.press(Key::Ctrl('r')), Filled::Wrong(why) if why.contains("no JSON")));
+    types(&mut form, "\"n\":7");
+    assert!(matches!(form.press(Key::Ctrl('r')), Filled::Stay));
+    assert_eq!(handed_in(&mut form).unwrap(), r#"{"a":"x","n":7}"#);
+}
+
+#[test]
+fn required_objects_are_there_and_optional_ones_are_filled_in_when_wanted() {
+    let inner = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
+    let mut form = of(&json!({"must": inner, "may": inner}), &json!(["must"]));
+    assert_eq!(handed_in(&mut form).unwrap(), r#"{"must":{}}"#);
+    press(&mut form, &[Key::Down, Key::Down, Key::Char(' '), Key::Down]);
+    types(&mut form, "5");
+    assert_eq!(handed_in(&mut form).unwrap(), r#"{"must":{},"may":{"x":5}}"#);
+}

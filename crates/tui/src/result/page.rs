@@ -56,18 +56,18 @@ impl Page {
 
     fn lay_one(&mut self) {
         let start = self.laid;
-        let end = memchr(b'\n', &self.text.as_bytes()[start..]).map_or(self.text.len(), |at| start + at);
         // No more than could ever fit is looked at: a line may be megabytes long.
-        let mut most = end.min(start + 8 * self.columns);
+        let mut most = self.text.len().min(start + 8 * self.columns);
         while !self.text.is_char_boundary(most) {
             most += 1;
         }
-        let part = &self.text[start..most];
+        let line_end = memchr(b'\n', &self.text.as_bytes()[start..most]).map(|at| start + at);
+        let part = &self.text[start..line_end.unwrap_or(most)];
         let fits = fitting(part, self.columns).max(part.chars().next().map_or(0, char::len_utf8));
-        if start + fits >= end {
-            self.lines.push((start, end));
-            self.laid = end + 1;
-            self.whole = end == self.text.len();
+        if fits == part.len() && (line_end.is_some() || most == self.text.len()) {
+            self.lines.push((start, start + fits));
+            self.laid = start + fits + 1;
+            self.whole = line_end.is_none();
             return;
         }
         // Between words, if there are any.

@@ -15,6 +15,9 @@ use crate::text::{clean, size};
 /// More blocks than this are told of, not shown; the JSON has them all.
 const MOST: usize = 200;
 
+/// An answer larger than this is not taken apart: as JSON that folds, only what is looked at costs anything.
+const LARGE: usize = 8_000_000;
+
 /// One piece of an answer.
 #[derive(Debug)]
 pub(crate) struct Section {
@@ -42,6 +45,13 @@ impl Section {
 
 /// An outcome in pieces that can be looked at.
 pub(crate) fn sections(outcome: &Outcome) -> Vec<Section> {
+    let whole = outcome.body.get();
+    if is_large(outcome) {
+        let title = Some(format!("{} of JSON: Enter unfolds, and opens long texts", size(whole.len())));
+        let text: Arc<str> = Arc::from(whole);
+        let save = Some(("result.json".to_owned(), Contents::Text(Arc::clone(&text))));
+        return vec![Section { title, body: Body::Tree(Tree::new(text)), save }];
+    }
     let object = Object::parse(&outcome.body).unwrap_or_default();
     let mut sections = Vec::new();
     for key in ["content", "contents"] {
@@ -87,6 +97,11 @@ pub(crate) fn sections(outcome: &Outcome) -> Vec<Section> {
         only.title = None;
     }
     sections
+}
+
+/// Whether an answer is shown as JSON only.
+pub(crate) fn is_large(outcome: &Outcome) -> bool {
+    outcome.body.get().len() > LARGE
 }
 
 /// An error in words.

@@ -61,7 +61,8 @@ impl Tree {
     pub(crate) fn new(text: Arc<str>) -> Self {
         let start = skip_space(text.as_bytes(), 0);
         let mut tree = Self { text, nodes: Vec::new(), rows: Vec::new() };
-        tree.add(None, None, start, tree.text.trim_end().len());
+        let end = tree.text.trim_end().len().max(start);
+        tree.add(None, None, start, end);
         let mut next = 0;
         while next < tree.nodes.len() && next < OPEN_AT_FIRST {
             let node = &tree.nodes[next];
@@ -230,6 +231,9 @@ impl Tree {
         start: usize,
         end: usize,
     ) -> usize {
+        // Text that is not well formed ends where nobody expects it.
+        let start = start.min(self.text.len());
+        let end = end.clamp(start, self.text.len());
         let depth = parent.map_or(0, |parent| self.nodes[parent].depth + 1);
         let container = matches!(self.text.as_bytes().get(start), Some(b'{' | b'['));
         let rest = container.then_some(start + 1);

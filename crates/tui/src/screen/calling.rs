@@ -12,7 +12,7 @@ use crate::canvas::{Canvas, inset, top};
 use crate::key::Key;
 use crate::message::{CallId, Effect};
 use crate::popup::Popup;
-use crate::result::{Document, Read, error_text, sections};
+use crate::result::{Document, Read, error_text, is_large, sections};
 use crate::text::{clean, clip, size, span, width};
 use crate::thing::Thing;
 use crate::world::World;
@@ -49,7 +49,8 @@ impl Calling {
     }
 
     pub(crate) fn title(&self, world: &World) -> String {
-        world.calls.get(self.id).map(|call| clean(&call.subject.raw_name).into_owned()).unwrap_or_default()
+        let running = world.calls.get(self.id).is_some_and(OneCall::is_running);
+        if running { "running".to_owned() } else { "result".to_owned() }
     }
 
     pub(crate) fn is_typing(&self) -> bool {
@@ -75,7 +76,7 @@ impl Calling {
         match world.calls.get(self.id).map(|call| &call.state) {
             Some(CallState::Answered(outcome, _)) => {
                 self.content = Some(Document::new(sections(outcome)));
-                self.json = Some(Document::of_json(Arc::from(outcome.body.get())));
+                self.json = (!is_large(outcome)).then(|| Document::of_json(Arc::from(outcome.body.get())));
             }
             Some(CallState::Broken(error, _)) => self.content = Some(Document::of_text(error_text(error))),
             Some(CallState::Forgotten(_)) | None => {
@@ -121,8 +122,9 @@ impl Calling {
             return vec![("type", "search"), ("Enter", "find"), ("Esc", "close")];
         }
         let mut keys = vec![("↑↓", "move")];
-        if self.json.is_some() {
-            keys.extend([("Tab", "JSON"), ("Enter", "fold"), ("/", "search"), ("s", "save")]);
+        if matches!(world.calls.get(self.id).map(|call| &call.state), Some(CallState::Answered(..))) {
+            let other = if self.tab == 0 { "JSON" } else { "content" };
+            keys.extend([("Tab", other), ("Enter", "fold"), ("/", "search"), ("s", "save")]);
         }
         keys.extend([("y", "copy"), ("r", "repeat"), ("e", "edit"), ("Esc", "back"), ("?", "help")]);
         keys
@@ -147,10 +149,12 @@ impl Calling {
         let mut spans = vec![Span::styled(format!(" {mark} "), style), Span::styled(name, theme.strong())];
         spans.push(Span::raw(format!(" {words}")));
         canvas.line(head, 0, &Line::from(spans));
-        match &self.json {
-            Some(_) => draw_tabs(canvas, top(head, 1).1, &["Content", "JSON"], self.tab),
-            None => draw_tabs(canvas, top(head, 1).1, &["Error"], 0),
-        }
+        let tabs: &[&str] = match (&self.json, &call.state) {
+            (Some(_), _) => &["Content", "JSON"],
+            (None, CallState::Answered(..)) => &["JSON"],
+            (None, _) => &["Error"],
+        };
+        draw_tabs(canvas, top(head, 1).1, tabs, self.tab);
         canvas.rule(head, 2);
         if let Some(document) = self.document() {
             document.draw(canvas, inset(body, 1));

@@ -50,6 +50,10 @@ impl Filling {
         filling
     }
 
+    pub(crate) fn title(&self) -> String {
+        format!("{} {}", self.form.button(), clean(self.thing.raw_name()))
+    }
+
     pub(crate) fn update(&mut self, key: Key, world: &World) -> Step {
         match self.form.press(key) {
             Filled::Stay => Step::Stay,

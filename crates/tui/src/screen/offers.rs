@@ -95,7 +95,7 @@ impl Offers {
         ];
         for (list, things) in self.lists.iter_mut().zip(things) {
             let before = list.chosen().map(|row| row.thing.key().to_owned());
-            list.rows = things.into_iter().map(Row::new).collect();
+            list.rows = things.into_iter().map(|thing| Row::new(thing, self.scope.is_none())).collect();
             list.hits.forget();
             list.narrow(self.filter.text());
             let again = before.and_then(|key| list.rows.iter().position(|row| row.thing.key() == key));
@@ -203,7 +203,8 @@ impl Offers {
         };
         let everywhere = self.scope.is_none();
         let list = &mut self.lists[self.tab];
-        list.draw(canvas, list_area, everywhere);
+        let names = if beside.width > 0 { Names::First } else { Names::Some };
+        list.draw(canvas, list_area, everywhere, names);
         if list.hits.len() == 0 {
             let said = match (self.filter.is_empty(), self.scope.as_ref().and_then(|name| world.status(name)))
             {
@@ -226,6 +227,14 @@ impl Offers {
     }
 }
 
+/// How much of a line names may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// All that they need: what they mean is told beside the list.
+    First,
+    Some,
+}
+
 impl Listing {
     fn chosen(&self) -> Option<&Row> {
         self.hits.get(self.pick.at).and_then(|index| self.rows.get(index))
@@ -239,14 +248,18 @@ impl Listing {
         });
     }
 
-    fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, everywhere: bool) {
+    fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, everywhere: bool, names: Names) {
         let theme = canvas.theme;
         let len = self.hits.len();
         let window = self.pick.window(len, usize::from(area.height));
         let seen = || window.clone().filter_map(|at| self.hits.get(at)).map(|index| &self.rows[index]);
         let room = usize::from(area.width).saturating_sub(3);
         let longest = seen().map(|row| width(&row.name)).max().unwrap_or(0);
-        let name_room = longest.clamp(10, (room * 2 / 5).max(10)) + 1;
+        let most = match names {
+            Names::First => room.saturating_sub(1),
+            Names::Some => room * 2 / 5,
+        };
+        let name_room = longest.clamp(10, most.max(10)) + 1;
         for (line, row) in seen().enumerate() {
             let chosen = window.start + line == self.pick.at;
             if chosen {
@@ -274,7 +287,8 @@ impl Listing {
 }
 
 impl Row {
-    fn new(thing: Thing) -> Self {
+    /// Where all servers are listed, their names are looked at too.
+    fn new(thing: Thing, everywhere: bool) -> Self {
         let about = match &thing {
             Thing::Tool(tool) => tool.description.clone().unwrap_or_default(),
             Thing::Resource(_) | Thing::Template(_) | Thing::Prompt(_) => {
@@ -290,7 +304,11 @@ impl Row {
         let end = (0..=about.len().min(ABOUT)).rev().find(|at| about.is_char_boundary(*at)).unwrap_or(0);
         let about = clean(about[..end].trim()).into_owned();
         let name = clean(thing.raw_name()).into_owned();
-        let mut hay = format!("{name} {}", thing.key()).to_lowercase();
+        let mut hay = name.to_lowercase();
+        if everywhere {
+            hay.push(' ');
+            hay.push_str(&thing.source().as_str().to_lowercase());
+        }
         let name_len = hay.len();
         hay.push(' ');
         hay.push_str(&about.to_lowercase());

@@ -210,6 +210,12 @@ impl Columns {
             State::NeedsAuthorization if self.state < 20 => "needs login",
             state => state.as_str(),
         };
+        let login = match status.authorization {
+            Some("not logged in") if self.auth < 14 => "missing",
+            Some("bearer token") if self.auth < 14 => "token",
+            Some(word) => word,
+            None => "·",
+        };
         Line::from(vec![
             pointer(chosen, theme),
             Span::styled(format!("{mark} "), style),
@@ -221,7 +227,7 @@ impl Columns {
             Span::raw(" "),
             Span::styled(cell(&era, self.era), theme.dim()),
             Span::raw(" "),
-            Span::styled(cell(status.authorization.unwrap_or("·"), self.auth), theme.dim()),
+            Span::styled(cell(login, self.auth), theme.dim()),
             Span::raw(Self::numbers(world.counts(name))),
         ])
     }

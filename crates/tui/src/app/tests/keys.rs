@@ -1,0 +1,240 @@
+//! What keys do, by what the app wants done afterwards.
+
+use serde_json::json;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{Order, Question, QuestionKind, State};
+
+use super::stage::Stage;
+use crate::{AskId, Effect, Key, Message, News};
+
+fn last(stage: &Stage) -> String {
+    stage.wanted.last().map(|effect| format!("{effect:?}")).unwrap_or_default()
+}
+
+#[test]
+fn a_tool_is_called_with_what_the_form_holds() {
+    let mut stage = Stage::usual();
+    stage.at_tool("forecast").key(Key::Char('c'));
+    // What is required comes first; the city is below the place that it is part of.
+    stage.types("3").keys(&[Key::Down, Key::Down]).types("Zürich").keys(&[Key::Down, Key::Down, Key::Right]);
+    stage.key(Key::Ctrl('s'));
+    assert!(stage.wanted.is_empty(), "a call without a hint is asked about first: {:?}", stage.wanted);
+    stage.key(Key::Char('y'));
+    let (_, name, arguments) = stage.call();
+    assert_eq!(name, "mcp__weather__forecast");
+    assert_eq!(arguments, r#"{"days":3,"place":{"city":"Zürich"},"unit":"fahrenheit"}"#);
+}
+
+#[test]
+fn what_is_hinted_to_be_read_only_is_called_at_once() {
+    let mut stage = Stage::usual();
+    stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
+    let (_, name, arguments) = stage.call();
+    assert_eq!((name.as_str(), arguments.as_str()), ("mcp__files__read_file", r#"{"path":"/a","head":20}"#));
+}
+
+#[test]
+fn who_says_no_calls_nothing() {
+    let mut stage = Stage::usual();
+    stage.at_tool("write_file").key(Key::Char('c')).types("/a").key(Key::Down).types("x").key(Key::Ctrl('s'));
+    for no in [Key::Char('n'), Key::Esc] {
+        stage.key(no);
+        assert!(stage.wanted.is_empty());
+        stage.key(Key::Ctrl('s'));
+    }
+    stage.key(Key::Enter);
+    assert_eq!(stage.call().1, "mcp__files__write_file");
+}
+
+#[test]
+fn servers_are_reconnected_and_switched_off_and_on() {
+    let mut stage = Stage::usual();
+    stage.keys(&[Key::Down, Key::Char('r'), Key::Char('e')]);
+    stage.becomes("files", State::Disabled, "");
+    stage.key(Key::Char('e'));
+    let orders: Vec<(String, Order)> = stage
+        .wanted
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Manage(name, order) => Some((name.to_string(), *order)),
+            _ => None,
+        })
+        .collect();
+    let files = |order| ("files".to_owned(), order);
+    assert_eq!(orders, [files(Order::Reconnect), files(Order::Disable), files(Order::Enable)]);
+}
+
+#[test]
+fn a_call_is_cancelled_repeated_and_edited() {
+    let mut stage = Stage::usual();
+    stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
+    let (first, ..) = stage.call();
+    stage.key(Key::Char('x'));
+    assert_eq!(last(&stage), format!("Cancel({first:?})"));
+    stage.fails(toolyard_hub::Error::new(toolyard_hub::Kind::Cancelled, "you cancelled the call"));
+    stage.key(Key::Char('r'));
+    let (second, _, arguments) = stage.call();
+    assert_ne!(first, second);
+    assert_eq!(arguments, r#"{"path":"/a","head":20}"#);
+    stage.answers(&json!({"content": []}));
+    stage.key(Key::Char('e')).types("b").key(Key::Ctrl('s'));
+    assert_eq!(stage.call().2, r#"{"path":"/ab","head":20}"#);
+}
+
+#[test]
+fn resources_templates_and_prompts_are_used() {
+    let mut stage = Stage::usual();
+    stage.keys(&[Key::Down, Key::Enter, Key::Tab, Key::Char('c')]);
+    assert_eq!(stage.call().1, "file:///notes.txt");
+    stage.keys(&[Key::Esc, Key::Tab, Key::Char('c')]).types("a b").key(Key::Ctrl('s'));
+    assert_eq!(stage.call().1, "file:///a%20b");
+    stage.keys(&[Key::Esc, Key::Esc, Key::Tab, Key::Char('c')]).types("x.txt").key(Key::Ctrl('s'));
+    let (_, name, arguments) = stage.call();
+    assert_eq!((name.as_str(), arguments.as_str()), ("mcp__files__summarise", r#"{"path":"x.txt"}"#));
+}
+
+#[test]
+fn a_call_and_its_result_are_copied() {
+    let mut stage = Stage::usual();
+    stage.at_tool("read_file").key(Key::Char('c')).types("/a b").key(Key::Ctrl('s'));
+    stage.answers(&json!({"content": []}));
+    stage.key(Key::Char('y'));
+    let mut copied = Vec::new();
+    for _ in 0..5 {
+        stage.keys(&[Key::Enter, Key::Down]);
+        match stage.wanted.last() {
+            Some(Effect::Copy(text)) => copied.push(text.clone()),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(
+        copied,
+        [
+            "toolyard call mcp__files__read_file 'path=/a b' 'head:=20' --config yard.toml",
+            "curl -H \"Authorization: Bearer $TOOLYARD_TOKEN\" -H 'Content-Type: application/json' -d '{\"params\":{\"path\":\"/a b\",\"head\":20}}' http://127.0.0.1:8080/mcp/tools/mcp__files__read_file/execute",
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"/a b","head":20}}}"#,
+            r#"{"path":"/a b","head":20}"#,
+            r#"{"content":[]}"#,
+        ]
+    );
+}
+
+#[test]
+fn pieces_of_a_result_are_saved() {
+    let mut stage = Stage::usual();
+    stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
+    stage.answers(&json!({"content": [
+        {"type": "text", "text": "words"},
+        {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="},
+    ]}));
+    stage.key(Key::Char('s'));
+    assert_eq!(last(&stage), r#"Save("result.txt", Text("words"))"#);
+    stage.keys(&[Key::End, Key::Char('s')]);
+    assert_eq!(last(&stage), r#"Save("image.png", Base64("iVBORw0KGgo="))"#);
+}
+
+fn ask(stage: &mut Stage, kinds: &[QuestionKind]) {
+    stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
+    let question = |(at, kind): (usize, &QuestionKind)| Question {
+        key: format!("q{at}"),
+        kind: *kind,
+        params: to_raw(&json!({"message": "?", "url": "https://a", "requestedSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}, "messages": []})),
+    };
+    stage.news(News::Asked(AskId(7), kinds.iter().enumerate().map(question).collect()));
+}
+
+#[test]
+fn questions_are_answered_one_after_the_other() {
+    let mut stage = Stage::usual();
+    ask(&mut stage, &[QuestionKind::ElicitForm, QuestionKind::ElicitUrl, QuestionKind::Sample]);
+    stage.key(Key::Ctrl('s'));
+    assert!(!last(&stage).starts_with("Answer"), "an unfinished form is not handed in");
+    stage.types("5").key(Key::Ctrl('s')).key(Key::Char('a')).types("four").key(Key::Ctrl('s'));
+    let Some(Effect::Answer(AskId(7), Ok(answers))) = stage.wanted.last() else { panic!("{}", last(&stage)) };
+    let answers: Vec<(&str, &str)> = answers.iter().map(|(key, raw)| (key.as_str(), raw.get())).collect();
+    assert_eq!(
+        answers,
+        [
+            ("q0", r#"{"action":"accept","content":{"n":5}}"#),
+            ("q1", r#"{"action":"accept"}"#),
+            (
+                "q2",
+                r#"{"role":"assistant","content":{"type":"text","text":"four"},"model":"a person","stopReason":"endTurn"}"#
+            ),
+        ]
+    );
+}
+
+#[test]
+fn questions_are_declined_and_cancelled() {
+    for (key, expected) in [(Key::Ctrl('x'), r#"{"action":"decline"}"#), (Key::Esc, r#"{"action":"cancel"}"#)] {
+        for kind in [QuestionKind::ElicitForm, QuestionKind::ElicitUrl] {
+            let mut stage = Stage::usual();
+            ask(&mut stage, &[kind]);
+            stage.key(key);
+            let Some(Effect::Answer(_, Ok(answers))) = stage.wanted.last() else { panic!("{}", last(&stage)) };
+            assert_eq!(answers[0].1.get(), expected);
+        }
+    }
+    let mut stage = Stage::usual();
+    ask(&mut stage, &[QuestionKind::Sample]);
+    stage.key(Key::Esc);
+    let Some(Effect::Answer(_, Err(error))) = stage.wanted.last() else { panic!("{}", last(&stage)) };
+    assert_eq!(error.message(), "the person at the terminal declined to answer");
+}
+
+#[test]
+fn a_question_goes_when_its_call_does() {
+    let mut stage = Stage::usual();
+    ask(&mut stage, &[QuestionKind::ElicitForm]);
+    let before = stage.screen(80, 24);
+    assert!(before.contains("files asks you"), "{before}");
+    stage.fails(toolyard_hub::Error::new(toolyard_hub::Kind::ConnectionLost, "gone"));
+    let after = stage.screen(80, 24);
+    assert!(!after.contains("asks you") && after.contains("connection lost"), "{after}");
+}
+
+#[test]
+fn quitting_asks_only_while_a_call_runs() {
+    let mut stage = Stage::usual();
+    stage.key(Key::Char('q'));
+    assert_eq!(last(&stage), "Quit");
+    let mut stage = Stage::usual();
+    stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
+    stage.key(Key::Char('q'));
+    assert_ne!(last(&stage), "Quit");
+    stage.key(Key::Char('n')).key(Key::Char('q')).key(Key::Char('y'));
+    assert_eq!(last(&stage), "Quit");
+}
+
+#[test]
+fn letters_are_text_where_one_types() {
+    let mut stage = Stage::usual();
+    stage.at_tool("read_file").key(Key::Char('c')).types("q?HLT");
+    assert!(stage.wanted.is_empty());
+    stage.tell(Message::Paste(" pas\nted".to_owned()));
+    stage.key(Key::Ctrl('s'));
+    assert_eq!(stage.call().2, r#"{"path":"q?HLT pas ted","head":20}"#);
+}
+
+#[test]
+fn keys_for_the_shell_reach_it_from_everywhere() {
+    let mut stage = Stage::usual();
+    stage.key(Key::Ctrl('z'));
+    assert_eq!(last(&stage), "Suspend");
+    stage.at_tool("read_file").key(Key::Char('c')).key(Key::Ctrl('z'));
+    assert_eq!(last(&stage), "Suspend");
+    stage.key(Key::Ctrl('c'));
+    assert_eq!(last(&stage), "Quit");
+}
+
+#[test]
+fn history_and_log_are_a_key_away_and_back() {
+    let mut stage = Stage::usual();
+    let first = stage.screen(80, 24);
+    stage.keys(&[Key::Char('H'), Key::Char('L'), Key::Char('H')]);
+    let title = stage.screen(80, 24).lines().next().unwrap().to_owned();
+    assert!(title.contains("Log › History"), "{title}");
+    stage.keys(&[Key::Char('H'), Key::Char('L')]);
+    assert_eq!(stage.screen(80, 24), first);
+}

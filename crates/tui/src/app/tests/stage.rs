@@ -1,0 +1,353 @@
+//! A yard of made-up servers, an app over it, and somebody who presses keys.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+use toolyard_hub::json::{from_text, to_raw};
+use toolyard_hub::{
+    BoxFuture, Call, Error, Offer, Outcome, Principal, PromptOffer, ResourceOffer, Source, SourceName, State, Status,
+    TemplateOffer, ToolOffer, What, Yard,
+};
+
+use crate::log::{Entry, EntryKind};
+use crate::watch::snapshot;
+use crate::{App, CallId, Colour, Effect, Key, Message, News, Now, Settings};
+
+/// A source that says what it is told to.
+pub(super) struct Actor {
+    name: SourceName,
+    offer: Mutex<Arc<Offer>>,
+    status: Mutex<Status>,
+}
+
+impl Source for Actor {
+    fn name(&self) -> &SourceName {
+        &self.name
+    }
+
+    fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer.lock().unwrap())
+    }
+
+    fn status(&self) -> Status {
+        self.status.lock().unwrap().clone()
+    }
+
+    fn call<'a>(&'a self, _call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+        Box::pin(async { Ok(Outcome::success(to_raw(&json!({})))) })
+    }
+}
+
+pub(super) fn tool(definition: &Value) -> ToolOffer {
+    ToolOffer {
+        definition: to_raw(definition),
+        permissions: Vec::new(),
+        metadata: Map::new(),
+        hooks: Vec::new(),
+    }
+}
+
+/// Somebody in front of the UI.
+pub(super) struct Stage {
+    pub(super) app: App,
+    yard: Arc<Yard>,
+    actors: Vec<Arc<Actor>>,
+    base: Instant,
+    /// What the app wanted done, in order.
+    pub(super) wanted: Vec<Effect>,
+}
+
+/// The moment at which everything happens.
+fn wall() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000)
+}
+
+impl Stage {
+    /// A yard without servers.
+    pub(super) fn empty() -> Self {
+        let yard = Yard::of([]);
+        let base = Instant::now();
+        let settings = Settings {
+            call_words: vec!["--config".to_owned(), "yard.toml".to_owned()],
+            colour: Colour::On,
+            folder: "/nowhere".into(),
+        };
+        let now = Now { instant: base + Duration::from_secs(65), wall: wall() };
+        let app = App::new(settings, snapshot(&yard, &Principal::owner()), now);
+        Self { app, yard, actors: Vec::new(), base, wanted: Vec::new() }
+    }
+
+    /// The usual servers, in every state.
+    pub(super) fn usual() -> Self {
+        let mut stage = Self::empty();
+        stage.add("files", files(), |status| Status { transport: Some("stdio"), version: Some("2025-11-25"), era: Some("legacy"), ..status });
+        stage.add("weather", weather(), |status| Status {
+            transport: Some("streamable-http"),
+            version: Some("2026-07-28"),
+            era: Some("modern"),
+            authorization: Some("OAuth"),
+            ..status
+        });
+        stage.add("chrome", chrome(), |status| status);
+        stage.add("slow", Offer::default(), |status| Status { state: State::Starting, settled: false, ..status });
+        stage.add("github", Offer::default(), |status| Status {
+            state: State::NeedsAuthorization,
+            transport: Some("streamable-http"),
+            authorization: Some("not logged in"),
+            reason: Some("it wants somebody to log in; run: toolyard login github".to_owned()),
+            ..status
+        });
+        let retry = stage.base + Duration::from_secs(70);
+        stage.add("broken", Offer::default(), |status| Status {
+            state: State::BackingOff,
+            transport: Some("stdio"),
+            reason: Some("node exited with code 1".to_owned()),
+            stderr: ["loading", "Error: Cannot find module 'left-pad'", "  at \u{1b}[31mrequire\u{1b}[0m (node:internal)"].map(str::to_owned).to_vec(),
+            retry_at: Some(retry),
+            ..status
+        });
+        stage.add("wrong", Offer::default(), |status| Status {
+            state: State::Failed,
+            reason: Some("the variable API_KEY is not set".to_owned()),
+            ..status
+        });
+        stage.add("off", Offer::default(), |status| Status { state: State::Disabled, ..status });
+        stage
+    }
+
+    pub(super) fn add(&mut self, name: &str, offer: Offer, status: impl FnOnce(Status) -> Status) {
+        let ready = Status { since: self.base, ..Status::new(State::Ready, true) };
+        let actor = Arc::new(Actor {
+            name: SourceName::new(name),
+            offer: Mutex::new(Arc::new(offer)),
+            status: Mutex::new(status(ready)),
+        });
+        self.actors.push(Arc::clone(&actor));
+        self.yard.add(actor);
+        self.look();
+    }
+
+    fn actor(&self, name: &str) -> &Actor {
+        self.actors.iter().find(|actor| actor.name.as_str() == name).unwrap()
+    }
+
+    /// From now on a server offers something else.
+    pub(super) fn offers(&mut self, name: &str, offer: Offer) {
+        *self.actor(name).offer.lock().unwrap() = Arc::new(offer);
+        self.yard.refresh();
+        self.look();
+    }
+
+    pub(super) fn becomes(&mut self, name: &str, state: State, reason: &str) {
+        {
+            let mut status = self.actor(name).status.lock().unwrap();
+            status.state = state;
+            status.reason = Some(reason.to_owned());
+        }
+        self.look();
+    }
+
+    fn look(&mut self) {
+        self.tell(Message::Yard(snapshot(&self.yard, &Principal::owner())));
+    }
+
+    pub(super) fn tell(&mut self, message: Message) {
+        self.wanted.extend(self.app.update(message));
+    }
+
+    pub(super) fn key(&mut self, key: Key) -> &mut Self {
+        self.tell(Message::Key(key));
+        self
+    }
+
+    pub(super) fn keys(&mut self, keys: &[Key]) -> &mut Self {
+        for key in keys {
+            self.key(*key);
+        }
+        self
+    }
+
+    pub(super) fn types(&mut self, text: &str) -> &mut Self {
+        for c in text.chars() {
+            self.key(Key::Char(c));
+        }
+        self
+    }
+
+    /// Goes to the tool of this name, from the list of servers: its details are shown.
+    pub(super) fn at_tool(&mut self, name: &str) -> &mut Self {
+        self.key(Key::Enter).key(Key::Char('/')).types(name).keys(&[Key::Enter, Key::Enter])
+    }
+
+    /// Seconds go by.
+    pub(super) fn later(&mut self, seconds: u64) {
+        let instant = self.base + Duration::from_secs(65 + seconds);
+        self.tell(Message::Tick(Now { instant, wall: wall() + Duration::from_secs(seconds) }));
+    }
+
+    /// The call that the app wanted last.
+    pub(super) fn call(&self) -> (CallId, String, String) {
+        let called = self.wanted.iter().rev().find_map(|effect| match effect {
+            Effect::Call(id, what) => Some((*id, what)),
+            _ => None,
+        });
+        let (id, what) = called.expect("nothing was called");
+        let arguments = match what {
+            What::Tool { arguments, .. } | What::Prompt { arguments, .. } => arguments.as_ref(),
+            What::Resource { .. } | What::Completion { .. } => None,
+        };
+        (id, what.subject().to_owned(), arguments.map(|raw| raw.get().to_owned()).unwrap_or_default())
+    }
+
+    pub(super) fn news(&mut self, news: News) {
+        let (id, ..) = self.call();
+        self.tell(Message::Call(id, news));
+    }
+
+    pub(super) fn answers(&mut self, body: &Value) {
+        self.news(News::Ended(Ok(Outcome::success(to_raw(body))), Duration::from_millis(42)));
+    }
+
+    pub(super) fn answers_text(&mut self, body: String) {
+        self.news(News::Ended(Ok(Outcome::success(from_text(body))), Duration::from_millis(42)));
+    }
+
+    pub(super) fn fails(&mut self, error: Error) {
+        self.news(News::Ended(Err(error), Duration::from_millis(1_500)));
+    }
+
+    pub(super) fn logs(&mut self, lines: &[(EntryKind, Option<&str>, &str)]) {
+        let entry = |(kind, source, text): &(EntryKind, Option<&str>, &str)| Entry {
+            at: wall(),
+            kind: *kind,
+            source: source.map(str::to_owned),
+            text: (*text).to_owned(),
+        };
+        self.tell(Message::Logged(lines.iter().map(entry).collect()));
+    }
+
+    /// What is seen in a terminal of this size, the cursor included.
+    pub(super) fn screen(&mut self, columns: u16, lines: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(columns, lines)).unwrap();
+        terminal.draw(|frame| self.app.draw(frame)).unwrap();
+        let text = terminal.backend().to_string();
+        // The quotes around each line say where it ends; trailing spaces do not matter.
+        text.lines().map(|line| line.trim_matches('"').trim_end()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn files() -> Offer {
+    let path = json!({"type": "string", "description": "Where the file is"});
+    Offer {
+        tools: vec![
+            tool(&json!({
+                "name": "read_file",
+                "title": "Read a file",
+                "description": "Reads a file as text.\nOnly the beginning, if you say so.",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                        "head": {"type": "integer", "description": "How many lines", "minimum": 1, "default": 20},
+                        "path": path,
+                    },
+                    "required": ["path"],
+                },
+                "annotations": {"readOnlyHint": true},
+            })),
+            tool(&json!({
+                "name": "write_file",
+                "description": "Writes a file, replacing whatever is there.",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                        "path": path,
+                        "text": {"type": "string"},
+                        "options": {
+                            "type": "object",
+                            "description": "How it is written",
+                            "properties": {
+                                "mode": {"type": "string", "enum": ["create", "append", "replace"], "default": "create"},
+                                "backup": {"type": "boolean"},
+                            },
+                        },
+                        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+                    },
+                    "required": ["path", "text"],
+                },
+                "annotations": {"readOnlyHint": false, "destructiveHint": true},
+            })),
+            tool(&json!({"name": "list_roots", "description": "Lists the folders that may be read.",
+                "inputSchema": {"type": "object", "properties": {}}, "annotations": {"readOnlyHint": true}})),
+        ],
+        resources: [("file:///notes.txt", "Notes", "text/plain"), ("file:///logo.png", "Logo", "image/png")]
+            .map(|(uri, name, mime)| ResourceOffer {
+                definition: to_raw(&json!({"uri": uri, "name": name, "mimeType": mime, "size": 2048, "description": format!("The {name}")})),
+                permissions: Vec::new(),
+            })
+            .to_vec(),
+        templates: vec![TemplateOffer {
+            definition: to_raw(&json!({"uriTemplate": "file:///{path}{?lines}", "name": "Any file", "description": "A file by its path"})),
+            permissions: Vec::new(),
+        }],
+        prompts: vec![
+            PromptOffer {
+                definition: to_raw(&json!({
+                    "name": "summarise",
+                    "description": "Asks for a summary of a file",
+                    "arguments": [
+                        {"name": "style", "description": "Short or long"},
+                        {"name": "path", "description": "Which file", "required": true},
+                    ],
+                })),
+                permissions: Vec::new(),
+            },
+            PromptOffer { definition: to_raw(&json!({"name": "greet"})), permissions: Vec::new() },
+        ],
+        ..Offer::default()
+    }
+}
+
+fn weather() -> Offer {
+    let forecast = json!({
+        "name": "forecast",
+        "description": "The weather of the next days.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "unit": {"type": "string", "enum": ["celsius", "fahrenheit", "kelvin"], "default": "celsius"},
+                "days": {"type": "integer", "minimum": 1, "maximum": 14},
+                "place": {
+                    "type": "object",
+                    "description": "Where",
+                    "properties": {"city": {"type": "string"}, "country": {"type": ["string", "null"], "maxLength": 2}},
+                    "required": ["city"],
+                },
+            },
+            "required": ["place", "days"],
+        },
+        "outputSchema": {"type": "object", "properties": {"days": {"type": "array", "items": {"type": "object"}}}, "required": ["days"]},
+    });
+    Offer { tools: vec![tool(&forecast)], ..Offer::default() }
+}
+
+/// The tool of the example that everybody knows.
+fn chrome() -> Offer {
+    let definition = json!({
+        "name": "javascript_tool",
+        "description": "Execute JavaScript code in the context of the current page...",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "action": {"type": "string", "description": "Must be set to 'javascript_exec'"},
+                "text": {"type": "string", "description": "The JavaScript code to execute..."},
+                "tabId": {"type": "number", "description": "Tab ID to execute the code in..."},
+            },
+            "required": ["action", "text", "tabId"],
+        },
+    });
+    Offer { tools: vec![tool(&definition)], ..Offer::default() }
+}
