@@ -51,7 +51,7 @@ pub(crate) fn details(thing: &Thing) -> Vec<Told> {
             let mut told = names("Tool name: ", &tool.raw_name, tool.full_name.as_str());
             describe(&mut told, tool.description.as_deref());
             told.push(Told::heading("Parameters:"));
-            told.extend(parameters(&tool.input_schema));
+            told.extend(parameters(&thing.input_schema().unwrap_or_else(|| tool.input_schema.clone())));
             if let Some(schema) = &tool.output_schema {
                 told.push(Told::blank());
                 told.push(Told::heading("Result:"));

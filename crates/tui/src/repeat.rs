@@ -86,6 +86,11 @@ fn named(subject: &Subject) -> Object {
 }
 
 fn quote(word: &str) -> String {
+    // Quotes where no shell needs them only make a line harder to read.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
     // No shell takes a zero byte; nothing is lost without it.
     let word = word.replace('\0', "");
     shlex::try_quote(&word).map(|quoted| quoted.into_owned()).unwrap_or_default()
@@ -110,7 +115,7 @@ mod tests {
         let more = ["--config".to_owned(), "a b.toml".to_owned()];
         assert_eq!(
             as_command(&tool(r#"{"message":"it's $HOME","n":2,"deep":{"a":[1]}}"#), &more),
-            r#"toolyard call mcp__s__t "message=it's "'$HOME' 'n:=2' 'deep:={"a":[1]}' --config 'a b.toml'"#
+            r#"toolyard call mcp__s__t "message=it's "'$HOME' n:=2 'deep:={"a":[1]}' --config 'a b.toml'"#
         );
         assert_eq!(as_command(&tool(r#"{"a=b":1}"#), &[]), r#"toolyard call mcp__s__t --args '{"a=b":1}'"#);
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use toolyard_hub::json::Object;
 use toolyard_hub::{Lookup, Prompt, Raw, Resource, SourceName, Template, Tool, View};
 
 #[derive(Debug, Clone)]
@@ -53,6 +54,13 @@ impl Thing {
 
     pub(crate) fn definition(&self) -> Value {
         serde_json::from_str(self.raw_definition().get()).unwrap_or_default()
+    }
+
+    /// The schema of the arguments as it was advertised, also where the yard shows clients another one.
+    pub(crate) fn input_schema(&self) -> Option<Raw> {
+        let Self::Tool(tool) = self else { return None };
+        let definition = Object::parse(&tool.definition).unwrap_or_default();
+        Some(definition.get("inputSchema").map_or_else(|| tool.input_schema.clone(), ToOwned::to_owned))
     }
 
     /// Whether the server hints that calling it changes nothing. Reading and prompting never do.

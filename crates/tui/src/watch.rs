@@ -144,7 +144,8 @@ fn take(
             (Some(source.to_string()), format!("{uri} was updated"), false)
         }
         Event::StatusChanged { source } => {
-            let status = yard.statuses().into_iter().find(|(name, _)| name == source).map(|(_, status)| status);
+            let status =
+                yard.statuses().into_iter().find(|(name, _)| name == source).map(|(_, status)| status);
             let state = status.as_ref().map_or("gone", |status| status.state.as_str());
             let reason = status.and_then(|status| status.reason).map(|reason| format!(": {reason}"));
             (Some(source.to_string()), format!("is {state}{}", reason.unwrap_or_default()), true)

@@ -56,7 +56,10 @@ fn defaults_are_filled_in_and_the_rest_is_left_out() {
 
 #[test]
 fn what_is_missing_or_wrong_is_told_and_gone_to() {
-    let mut form = of(&json!({"name": {"type": "string", "minLength": 2}, "n": {"type": "integer", "maximum": 9}}), &json!(["name"]));
+    let mut form = of(
+        &json!({"name": {"type": "string", "minLength": 2}, "n": {"type": "integer", "maximum": 9}}),
+        &json!(["name"]),
+    );
     assert_eq!(handed_in(&mut form), Err("name: is required".to_owned()));
     types(&mut form, "x");
     assert_eq!(handed_in(&mut form), Err(r#"name: "x" is shorter than 2 characters"#.to_owned()));
@@ -85,7 +88,10 @@ fn a_field_can_be_given_empty_and_left_out_again() {
 
 #[test]
 fn lists_grow_and_shrink() {
-    let mut form = of(&json!({"list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}}), &json!([]));
+    let mut form = of(
+        &json!({"list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}}),
+        &json!([]),
+    );
     press(&mut form, &[Key::Enter, Key::Down]);
     types(&mut form, "1");
     press(&mut form, &[Key::Ctrl('n'), Key::Down]);
@@ -113,7 +119,10 @@ fn choices_are_cycled_picked_and_typed() {
 
 #[test]
 fn long_numbers_and_free_values_go_out_as_they_were_typed() {
-    let mut form = of(&json!({"n": {"type": "number"}, "any": {}, "u": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}), &json!([]));
+    let mut form = of(
+        &json!({"n": {"type": "number"}, "any": {}, "u": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}),
+        &json!([]),
+    );
     types(&mut form, "123456789012345678901234567890");
     press(&mut form, &[Key::Down]);
     types(&mut form, "[1, {\"a\": 1e3}]");
@@ -121,7 +130,10 @@ fn long_numbers_and_free_values_go_out_as_they_were_typed() {
     types(&mut form, "\"x");
     assert!(handed_in(&mut form).unwrap_err().starts_with("u: is no JSON"));
     types(&mut form, "\"");
-    assert_eq!(handed_in(&mut form).unwrap(), r#"{"n":123456789012345678901234567890,"any":[1, {"a": 1e3}],"u":"x"}"#);
+    assert_eq!(
+        handed_in(&mut form).unwrap(),
+        r#"{"n":123456789012345678901234567890,"any":[1, {"a": 1e3}],"u":"x"}"#
+    );
 }
 
 #[test]

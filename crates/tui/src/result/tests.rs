@@ -12,7 +12,19 @@ fn json_is_shown_in_lines_and_folds() {
     let mut tree = tree(r#" {"a": [1, "two", {}], "b": {"c": null}, "d": []} "#);
     assert_eq!(
         tree.dump(),
-        ["{", "  a: [", "    1", "    \"two\"", "    {}", "  ]", "  b: {", "    c: null", "  }", "  d: []", "}"]
+        [
+            "{",
+            "  a: [",
+            "    1",
+            "    \"two\"",
+            "    {}",
+            "  ]",
+            "  b: {",
+            "    c: null",
+            "  }",
+            "  d: []",
+            "}"
+        ]
     );
     assert_eq!(tree.close(2), 1);
     assert_eq!(tree.dump()[1], "  a: [ … ]  14 B");
@@ -35,7 +47,8 @@ fn long_lists_are_looked_up_step_by_step() {
 
 #[test]
 fn what_is_found_is_opened() {
-    let big: Vec<String> = (0..3000).map(|n| format!(r#"{{"id":{n},"deep":{{"name":"item {n}"}}}}"#)).collect();
+    let big: Vec<String> =
+        (0..3000).map(|n| format!(r#"{{"id":{n},"deep":{{"name":"item {n}"}}}}"#)).collect();
     let mut tree = tree(&format!(r#"{{"items":[{}]}}"#, big.join(",")));
     let line = tree.find("item 2900", None, Way::Down, Start::Here).unwrap();
     assert_eq!(tree.dump()[line].trim(), r#"name: "item 2900""#);

@@ -35,7 +35,7 @@ pub(super) fn read(read: Read) -> Step {
         Read::Open(name, text) => {
             Step::Go(Box::new(Screen::Text(clean(&name).into_owned(), Document::of_text(text))))
         }
-        Read::Say(text) => Step::Say(text),
+        Read::Say(text) => Step::Warn(text),
     }
 }
 
@@ -123,8 +123,10 @@ impl Calling {
         }
         let mut keys = vec![("↑↓", "move")];
         if matches!(world.calls.get(self.id).map(|call| &call.state), Some(CallState::Answered(..))) {
-            let other = if self.tab == 0 { "JSON" } else { "content" };
-            keys.extend([("Tab", other), ("Enter", "fold"), ("/", "search"), ("s", "save")]);
+            if self.json.is_some() {
+                keys.push(("Tab", if self.tab == 0 { "JSON" } else { "content" }));
+            }
+            keys.extend([("Enter", "fold"), ("/", "search"), ("s", "save")]);
         }
         keys.extend([("y", "copy"), ("r", "repeat"), ("e", "edit"), ("Esc", "back"), ("?", "help")]);
         keys

@@ -24,7 +24,7 @@ pub(crate) struct Filling {
 impl Filling {
     pub(crate) fn new(thing: Thing) -> Self {
         let (schema, button) = match &thing {
-            Thing::Tool(tool) => (tool.input_schema.clone(), "call"),
+            Thing::Tool(tool) => (thing.input_schema().unwrap_or_else(|| tool.input_schema.clone()), "call"),
             Thing::Template(template) => (of_template(&template.template), "read"),
             Thing::Resource(_) => (to_raw(&json!({"type": "object"})), "read"),
             Thing::Prompt(_) => (of_prompt(&thing.definition()), "get"),

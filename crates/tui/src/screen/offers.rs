@@ -276,7 +276,7 @@ impl Listing {
                 &Line::from(vec![
                     pointer,
                     Span::raw(" "),
-                    Span::raw(cell(&row.name, name_room)),
+                    Span::raw(cell(&clip(&row.name, name_room - 1), name_room)),
                     Span::styled(source, theme.name()),
                     Span::styled(about, theme.dim()),
                 ]),

@@ -12,7 +12,6 @@ use super::{Filling, Keys, Plan, Screen, Step};
 use crate::calls::Subject;
 use crate::canvas::{Canvas, inset, top};
 use crate::details::{Told, details};
-use crate::form::pretty;
 use crate::key::Key;
 use crate::message::Effect;
 use crate::pick::Scroll;
@@ -34,10 +33,7 @@ pub(crate) struct Showing {
 
 impl Showing {
     pub(crate) fn new(thing: Thing) -> Self {
-        let schema = match &thing {
-            Thing::Tool(tool) => Some(Document::of_json(Arc::from(pretty(tool.input_schema.get())))),
-            Thing::Resource(_) | Thing::Template(_) | Thing::Prompt(_) => None,
-        };
+        let schema = thing.input_schema().map(|schema| Document::of_json(Arc::from(schema.get())));
         let definition = Document::of_json(Arc::from(thing.raw_definition().get()));
         let told = details(&thing);
         Self { thing, tab: 0, scroll: Scroll::default(), told, schema, definition, edition: None }

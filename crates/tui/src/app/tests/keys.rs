@@ -110,7 +110,7 @@ fn a_call_and_its_result_are_copied() {
     assert_eq!(
         copied,
         [
-            "toolyard call mcp__files__read_file 'path=/a b' 'head:=20' --config yard.toml",
+            "toolyard call mcp__files__read_file 'path=/a b' head:=20 --config yard.toml",
             "curl -H \"Authorization: Bearer $TOOLYARD_TOKEN\" -H 'Content-Type: application/json' -d '{\"params\":{\"path\":\"/a b\",\"head\":20}}' http://127.0.0.1:8080/mcp/tools/mcp__files__read_file/execute",
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"/a b","head":20}}}"#,
             r#"{"path":"/a b","head":20}"#,
@@ -138,7 +138,9 @@ fn ask(stage: &mut Stage, kinds: &[QuestionKind]) {
     let question = |(at, kind): (usize, &QuestionKind)| Question {
         key: format!("q{at}"),
         kind: *kind,
-        params: to_raw(&json!({"message": "?", "url": "https://a", "requestedSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}, "messages": []})),
+        params: to_raw(
+            &json!({"message": "?", "url": "https://a", "requestedSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}, "messages": []}),
+        ),
     };
     stage.news(News::Asked(AskId(7), kinds.iter().enumerate().map(question).collect()));
 }
@@ -167,12 +169,15 @@ fn questions_are_answered_one_after_the_other() {
 
 #[test]
 fn questions_are_declined_and_cancelled() {
-    for (key, expected) in [(Key::Ctrl('x'), r#"{"action":"decline"}"#), (Key::Esc, r#"{"action":"cancel"}"#)] {
+    for (key, expected) in [(Key::Ctrl('x'), r#"{"action":"decline"}"#), (Key::Esc, r#"{"action":"cancel"}"#)]
+    {
         for kind in [QuestionKind::ElicitForm, QuestionKind::ElicitUrl] {
             let mut stage = Stage::usual();
             ask(&mut stage, &[kind]);
             stage.key(key);
-            let Some(Effect::Answer(_, Ok(answers))) = stage.wanted.last() else { panic!("{}", last(&stage)) };
+            let Some(Effect::Answer(_, Ok(answers))) = stage.wanted.last() else {
+                panic!("{}", last(&stage))
+            };
             assert_eq!(answers[0].1.get(), expected);
         }
     }

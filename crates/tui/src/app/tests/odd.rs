@@ -85,7 +85,10 @@ fn a_tool_that_disappears_while_it_is_selected_leaves_the_cursor_where_it_was() 
     let named = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     let mut stage = offering(&["a", "b", "c", "d"].map(named));
     stage.keys(&[Key::Enter, Key::Down, Key::Down]);
-    let offer = |names: &[&str]| Offer { tools: names.iter().map(|name| tool(&named(name))).collect(), ..Offer::default() };
+    let offer = |names: &[&str]| Offer {
+        tools: names.iter().map(|name| tool(&named(name))).collect(),
+        ..Offer::default()
+    };
     let selected = |stage: &mut Stage| {
         let screen = stage.screen(80, 24);
         screen.lines().find(|line| line.contains('▌')).map(|line| line.trim_matches(['▌', ' ']).to_owned())
@@ -132,7 +135,10 @@ fn a_result_of_fifty_megabytes_is_folded_and_found_through() {
     let row = |at: usize| format!(r#"{{"id":{at},"name":"row number {at}","more":"{}"}}"#, "x".repeat(960));
     let rows: Vec<String> = (0..40_000).map(row).collect();
     let text = "words ".repeat(2_000_000);
-    let body = format!(r#"{{"structuredContent":{{"rows":[{}]}},"content":[{{"type":"text","text":"{text}"}}]}}"#, rows.join(","));
+    let body = format!(
+        r#"{{"structuredContent":{{"rows":[{}]}},"content":[{{"type":"text","text":"{text}"}}]}}"#,
+        rows.join(",")
+    );
     assert!(body.len() > 50_000_000, "{}", body.len());
     stage.answers_text(body);
     let began = Instant::now();
@@ -188,13 +194,29 @@ fn every_size_of_terminal_can_be_drawn_on() {
 
 #[test]
 fn answers_that_are_no_answers_are_shown_all_the_same() {
-    for body in [r#"null"#, r#"[1,2]"#, r#""text""#, r#"{"content":7}"#, r#"{"content":[7,null,{}]}"#, r#"{"messages":[{}]}"#, r#"{"contents":[{"uri":7}]}"#] {
+    for body in [
+        r#"null"#,
+        r#"[1,2]"#,
+        r#""text""#,
+        r#"{"content":7}"#,
+        r#"{"content":[7,null,{}]}"#,
+        r#"{"messages":[{}]}"#,
+        r#"{"contents":[{"uri":7}]}"#,
+    ] {
         let mut stage = with_schema(&json!({"type": "object"}));
         stage.keys(&[Key::Enter, Key::Char('c'), Key::Ctrl('s')]);
         stage.answers_text(body.to_owned());
         let screen = stage.screen(80, 24);
         assert!(screen.contains("answered"), "{body}: {screen}");
-        stage.keys(&[Key::Tab, Key::Enter, Key::Down, Key::Char('s'), Key::Char('/'), Key::Char('x'), Key::Enter]);
+        stage.keys(&[
+            Key::Tab,
+            Key::Enter,
+            Key::Down,
+            Key::Char('s'),
+            Key::Char('/'),
+            Key::Char('x'),
+            Key::Enter,
+        ]);
         stage.screen(80, 24);
     }
 }

@@ -145,8 +145,19 @@ fn forms() {
 fn forms_with_lists_and_objects() {
     let mut stage = Stage::usual();
     stage.at_tool("write_file").key(Key::Char('c'));
-    stage.types("/tmp/a.txt").key(Key::Down).types("héllo 日本").keys(&[Key::Down, Key::Enter, Key::Down, Key::Down]);
-    stage.key(Key::Char(' ')).key(Key::Down).key(Key::Enter).types("first").key(Key::Ctrl('n')).types("second");
+    stage.types("/tmp/a.txt").key(Key::Down).types("héllo 日本").keys(&[
+        Key::Down,
+        Key::Enter,
+        Key::Down,
+        Key::Down,
+    ]);
+    stage
+        .key(Key::Char(' '))
+        .key(Key::Down)
+        .key(Key::Enter)
+        .types("first")
+        .key(Key::Ctrl('n'))
+        .types("second");
     shows!(stage, "form_with_lists_and_objects");
     stage.key(Key::Ctrl('r'));
     shows!(stage, "form_as_json");
@@ -169,10 +180,23 @@ fn forms_of_other_things() {
 #[test]
 fn questions_before_a_call() {
     let mut stage = Stage::usual();
-    stage.at_tool("write_file").key(Key::Char('c')).types("/tmp/a").key(Key::Down).types("x").key(Key::Ctrl('s'));
+    stage
+        .at_tool("write_file")
+        .key(Key::Char('c'))
+        .types("/tmp/a")
+        .key(Key::Down)
+        .types("x")
+        .key(Key::Ctrl('s'));
     shows!(stage, "confirm_what_is_hinted_to_be_destructive");
     let mut stage = Stage::usual();
-    stage.at_tool("javascript").key(Key::Char('c')).types("a").key(Key::Down).types("b").key(Key::Down).types("1");
+    stage
+        .at_tool("javascript")
+        .key(Key::Char('c'))
+        .types("a")
+        .key(Key::Down)
+        .types("b")
+        .key(Key::Down)
+        .types("1");
     stage.key(Key::Ctrl('s'));
     shows!(stage, "confirm_without_hints");
 }
@@ -182,7 +206,11 @@ fn a_call_that_runs() {
     let mut stage = Stage::usual();
     stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
     shows!(stage, "running");
-    stage.news(News::Progress(Progress { progress: 3.0, total: Some(4.0), message: Some("three quarters".to_owned()) }));
+    stage.news(News::Progress(Progress {
+        progress: 3.0,
+        total: Some(4.0),
+        message: Some("three quarters".to_owned()),
+    }));
     let line = LogLine { level: Level::Warning, logger: None, data: json!("the disk is \u{1b}[2Jslow") };
     stage.news(News::Log(line));
     stage.news(News::Chunk(json!({"type": "text", "text": "a piece"})));
@@ -234,7 +262,9 @@ fn results_that_are_none() {
     let mut stage = Stage::usual();
     called(&mut stage);
     stage.news(News::Ended(
-        Ok(Outcome::failure(to_raw(&json!({"content": [{"type": "text", "text": "no such file"}], "isError": true})))),
+        Ok(Outcome::failure(to_raw(
+            &json!({"content": [{"type": "text", "text": "no such file"}], "isError": true}),
+        ))),
         std::time::Duration::from_secs(2),
     ));
     shows!(stage, "result_of_a_tool_that_failed");
@@ -299,7 +329,11 @@ fn the_log() {
     shows!(stage, "log_empty");
     stage.logs(&[
         (Event, Some("files"), "tool mcp__files__read_file is called"),
-        (Sent, Some("files"), r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"read_file"}}"#),
+        (
+            Sent,
+            Some("files"),
+            r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"read_file"}}"#,
+        ),
         (Received, Some("files"), r#"{"jsonrpc":"2.0","id":3,"result":{"content":[]}}"#),
         (Stderr, Some("broken"), "Error: \u{1b}]0;owned\u{7}Cannot find module"),
         (Own, None, "toolyard: yard.toml has changed"),
@@ -322,25 +356,37 @@ fn asked(stage: &mut Stage, kind: QuestionKind, params: &serde_json::Value) {
 #[test]
 fn questions_of_servers() {
     let mut stage = Stage::usual();
-    asked(&mut stage, QuestionKind::ElicitForm, &json!({
-        "message": "Which folder shall it be?",
-        "requestedSchema": {"type": "object", "properties": {
-            "folder": {"type": "string", "title": "Folder"},
-            "again": {"type": "boolean", "default": false},
-            "colour": {"type": "string", "oneOf": [{"const": "#f00", "title": "Red"}, {"const": "#0f0", "title": "Green"}]},
-        }, "required": ["folder"]},
-    }));
+    asked(
+        &mut stage,
+        QuestionKind::ElicitForm,
+        &json!({
+            "message": "Which folder shall it be?",
+            "requestedSchema": {"type": "object", "properties": {
+                "folder": {"type": "string", "title": "Folder"},
+                "again": {"type": "boolean", "default": false},
+                "colour": {"type": "string", "oneOf": [{"const": "#f00", "title": "Red"}, {"const": "#0f0", "title": "Green"}]},
+            }, "required": ["folder"]},
+        }),
+    );
     shows!(stage, "asked_to_fill_in_a_form");
     shows!(large stage, "asked_to_fill_in_a_form_large");
     let mut stage = Stage::usual();
-    asked(&mut stage, QuestionKind::ElicitUrl, &json!({"message": "Please pay", "url": "https://pay.example/\u{202e}moc", "elicitationId": "1"}));
+    asked(
+        &mut stage,
+        QuestionKind::ElicitUrl,
+        &json!({"message": "Please pay", "url": "https://pay.example/\u{202e}moc", "elicitationId": "1"}),
+    );
     shows!(stage, "asked_to_open_an_address");
     let mut stage = Stage::usual();
-    asked(&mut stage, QuestionKind::Sample, &json!({
-        "systemPrompt": "You are terse.",
-        "messages": [{"role": "user", "content": {"type": "text", "text": "What is 2 + 2?"}}],
-        "maxTokens": 100,
-    }));
+    asked(
+        &mut stage,
+        QuestionKind::Sample,
+        &json!({
+            "systemPrompt": "You are terse.",
+            "messages": [{"role": "user", "content": {"type": "text", "text": "What is 2 + 2?"}}],
+            "maxTokens": 100,
+        }),
+    );
     stage.types("4").key(Key::Enter).types("or so");
     shows!(stage, "asked_in_place_of_a_model");
 }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use toolyard_hub::json::{from_text, to_raw};
 use toolyard_hub::{
-    BoxFuture, Call, Error, Offer, Outcome, Principal, PromptOffer, ResourceOffer, Source, SourceName, State, Status,
-    TemplateOffer, ToolOffer, What, Yard,
+    BoxFuture, Call, Error, Offer, Outcome, Principal, PromptOffer, ResourceOffer, Source, SourceName, State,
+    Status, TemplateOffer, ToolOffer, What, Yard,
 };
 
 use crate::log::{Entry, EntryKind};
@@ -84,7 +84,12 @@ impl Stage {
     /// The usual servers, in every state.
     pub(super) fn usual() -> Self {
         let mut stage = Self::empty();
-        stage.add("files", files(), |status| Status { transport: Some("stdio"), version: Some("2025-11-25"), era: Some("legacy"), ..status });
+        stage.add("files", files(), |status| Status {
+            transport: Some("stdio"),
+            version: Some("2025-11-25"),
+            era: Some("legacy"),
+            ..status
+        });
         stage.add("weather", weather(), |status| Status {
             transport: Some("streamable-http"),
             version: Some("2026-07-28"),
@@ -93,7 +98,11 @@ impl Stage {
             ..status
         });
         stage.add("chrome", chrome(), |status| status);
-        stage.add("slow", Offer::default(), |status| Status { state: State::Starting, settled: false, ..status });
+        stage.add("slow", Offer::default(), |status| Status {
+            state: State::Starting,
+            settled: false,
+            ..status
+        });
         stage.add("github", Offer::default(), |status| Status {
             state: State::NeedsAuthorization,
             transport: Some("streamable-http"),
@@ -106,7 +115,13 @@ impl Stage {
             state: State::BackingOff,
             transport: Some("stdio"),
             reason: Some("node exited with code 1".to_owned()),
-            stderr: ["loading", "Error: Cannot find module 'left-pad'", "  at \u{1b}[31mrequire\u{1b}[0m (node:internal)"].map(str::to_owned).to_vec(),
+            stderr: [
+                "loading",
+                "Error: Cannot find module 'left-pad'",
+                "  at \u{1b}[31mrequire\u{1b}[0m (node:internal)",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
             retry_at: Some(retry),
             ..status
         });
@@ -234,9 +249,20 @@ impl Stage {
     pub(super) fn screen(&mut self, columns: u16, lines: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(columns, lines)).unwrap();
         terminal.draw(|frame| self.app.draw(frame)).unwrap();
-        let text = terminal.backend().to_string();
-        // The quotes around each line say where it ends; trailing spaces do not matter.
-        text.lines().map(|line| line.trim_matches('"').trim_end()).collect::<Vec<_>>().join("\n")
+        let buffer = terminal.backend().buffer();
+        let mut screen = Vec::new();
+        for y in 0..lines {
+            let mut line = String::new();
+            let mut x = 0;
+            while x < columns {
+                let symbol = buffer[(x, y)].symbol();
+                line.push_str(symbol);
+                // What is wide covers the next column too.
+                x += u16::try_from(crate::text::width(symbol)).unwrap().max(1);
+            }
+            screen.push(line.trim_end().to_owned());
+        }
+        screen.join("\n")
     }
 }
 
