@@ -21,7 +21,7 @@ use crate::keeping::{Keeping, Readers};
 use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
 use crate::ui::aside::Aside;
-use crate::{Exit, config, outside, shared, yard};
+use crate::{Exit, outside, shared, yard};
 
 pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
@@ -44,7 +44,8 @@ pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
 }
 
 async fn of_configuration(args: UiArgs, settings: Settings) -> anyhow::Result<Exit> {
-    let Some(config) = config::load_or_tell(&args.config) else { return Ok(Exit::Usage) };
+    let given = args.documents.given(args.config);
+    let Some(config) = given.load() else { return Ok(Exit::Usage) };
     let common = shared::common()?;
     let hooks = ConfiguredHooks::new(outside::client(&common)?, &config.hooks);
     let keeping = Keeping::open(&config, Readers::None)?;
@@ -54,7 +55,7 @@ async fn of_configuration(args: UiArgs, settings: Settings) -> anyhow::Result<Ex
     let crew = Crew { common, manned: Manned::Fully, directory: Servers::default() };
     let stop = CancellationToken::new();
     let aside = Aside::step()?;
-    let mut fleet = Fleet::start(Arc::clone(&yard), config, args.config, crew, reloaded)?;
+    let mut fleet = Fleet::start(Arc::clone(&yard), config, given, crew, reloaded)?;
     let work = Box::pin(async {
         let shown = tokio::select! {
             shown = show(yard, owner, settings, &aside, stop.clone()) => shown,

@@ -5,12 +5,15 @@ use serde_json::Value;
 use toolyard_hub::Raw;
 
 use crate::shape;
-use crate::text::{clean, clean_lines, size};
+use crate::text::{clean, clean_lines, short, size};
 use crate::thing::Thing;
 
 /// How deep the members of members are told, and how many lines of them.
 const DEEPEST: usize = 4;
 const MOST: usize = 500;
+/// How much of a description is told, of the thing and of one parameter. The definition has it all.
+const LONGEST: usize = 20_000;
+const LONGEST_OF_ONE: usize = 2_000;
 
 /// A line of details: a heading is told apart, and `hang` is how far what does not fit is indented.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +108,7 @@ fn names(label: &str, raw: &str, full: &str) -> Vec<Told> {
 fn describe(told: &mut Vec<Told>, description: Option<&str>) {
     told.push(Told::heading("Description:"));
     match description.map(str::trim).filter(|text| !text.is_empty()) {
-        Some(text) => told.extend(clean_lines(text).lines().map(Told::text)),
+        Some(text) => told.extend(clean_lines(&short(text, LONGEST)).lines().map(Told::text)),
         None => told.push(Told::text("No description")),
     }
     told.push(Told::blank());
@@ -175,7 +178,7 @@ fn bullet(
     let mut text = format!("({need}): {}", clean(word));
     if let Some(about) = about.map(str::trim).filter(|about| !about.is_empty()) {
         text.push_str(" - ");
-        text.push_str(&clean(about));
+        text.push_str(&clean(&short(about, LONGEST_OF_ONE)));
     }
     for remark in remarks {
         text.push(' ');

@@ -145,13 +145,19 @@ enum Towards {
 /// byte.
 pub(crate) fn visible(line: &str, at: usize, columns: usize) -> (String, usize) {
     let columns = columns.max(2);
-    let mut start = 0;
-    // The cursor needs a column of its own.
-    while text::width(&text::clean(&line[start..at])) + 1 > columns {
-        start += line[start..].chars().next().map_or(1, char::len_utf8);
+    // Backwards from the cursor, which needs a column of its own: the line may be very long.
+    let mut start = at;
+    let mut used = 1;
+    for (before, c) in line[..at].char_indices().rev() {
+        used += text::width(&text::clean(c.encode_utf8(&mut [0; 4])));
+        if used > columns {
+            break;
+        }
+        start = before;
     }
     let column = text::width(&text::clean(&line[start..at]));
-    let shown = text::clean(&line[start..]);
+    let end = text::floor(line, (start + 8 * columns).max(at));
+    let shown = text::clean(&line[start..end]);
     (shown[..text::fitting(&shown, columns)].to_owned(), column)
 }
 

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
+use crate::text::floor;
+
 /// How many lines are kept, and how much of one.
 const MOST: usize = 5_000;
 const LONGEST: usize = 16 * 1024;
@@ -52,8 +54,7 @@ impl Log {
     pub(crate) fn add(&mut self, entries: Vec<Entry>) {
         for mut entry in entries {
             if entry.text.len() > LONGEST {
-                let end = (0..=LONGEST).rev().find(|at| entry.text.is_char_boundary(*at)).unwrap_or(0);
-                entry.text.truncate(end);
+                entry.text.truncate(floor(&entry.text, LONGEST));
             }
             self.entries.push_back(entry);
             if self.entries.len() > MOST {

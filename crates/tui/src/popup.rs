@@ -13,7 +13,7 @@ use crate::message::Effect;
 use crate::pick::{Pick, Scroll};
 use crate::repeat::{as_command, as_curl, as_message};
 use crate::screen::{Keys, Plan};
-use crate::text::{clean, clip, count, width, wrap};
+use crate::text::{clean, clip, count, short, width, wrap};
 use crate::world::World;
 
 /// How much of a result is copied.
@@ -141,8 +141,8 @@ fn draw_copy(canvas: &mut Canvas<'_>, area: Rect, ways: &[(&'static str, String)
     let from = ways.len() + 1;
     let room = usize::from(inside.height).saturating_sub(from);
     if let Some((_, text)) = ways.get(pick.at) {
-        let text = text.get(..4_000).unwrap_or(text);
-        for (line, part) in wrap(&clean(text), usize::from(inside.width)).iter().take(room).enumerate() {
+        let text = short(text, 4_000);
+        for (line, part) in wrap(&clean(&text), usize::from(inside.width)).iter().take(room).enumerate() {
             canvas.text(inside, from + line, part, canvas.theme.dim());
         }
     }
@@ -167,7 +167,7 @@ fn draw_confirm(canvas: &mut Canvas<'_>, area: Rect, plan: &Plan) {
     say("", theme.plain());
     if let Some(arguments) = plan.subject.arguments() {
         let text = arguments.get();
-        let shown = clean(text.get(..600).unwrap_or(text)).into_owned();
+        let shown = clean(&short(text, 600)).into_owned();
         say(&format!("Arguments: {}", clip(&shown, columns * 4)), theme.plain());
         say("", theme.plain());
     }

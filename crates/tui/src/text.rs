@@ -118,6 +118,19 @@ pub(crate) fn fitting(text: &str, columns: usize) -> usize {
     text.len()
 }
 
+/// The nearest place at or before this byte where text can be cut.
+pub(crate) fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// The beginning of a text that nobody should have made so long.
+pub(crate) fn short(text: &str, bytes: usize) -> Cow<'_, str> {
+    if text.len() <= bytes {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{}…", &text[..floor(text, bytes)]))
+}
+
 /// Breaks text into lines of so many columns, between words where it can.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);

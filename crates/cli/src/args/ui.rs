@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use super::DocumentArgs;
+
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UiArgs {
@@ -11,12 +13,15 @@ pub(crate) struct UiArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) documents: DocumentArgs,
+
     /// The address of a server that is in no configuration.
-    #[arg(long, value_name = "URL", conflicts_with = "config")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["config", "openapi"])]
     pub(crate) url: Option<String>,
 
     /// The command of a server that is in no configuration, with its arguments, after `--`.
-    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["config", "url"])]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["config", "openapi", "url"])]
     pub(crate) command: Vec<String>,
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::scan::{end_of_value, skip_space};
 use super::search::find;
 use super::{Start, Way};
-use crate::text::{clean, clean_lines, size, width};
+use crate::text::{clean, floor, size, width};
 
 /// How many members are looked up at a time, and how many at most when something is searched for.
 const STEP: usize = 500;
@@ -90,10 +90,8 @@ impl Tree {
         let (open, close) = if first == Some(b'{') { ("{", "}") } else { ("[", "]") };
         let value = match kind {
             RowKind::Scalar => {
-                let end = (node.start..=node.end.min(node.start + SHOWN))
-                    .rev()
-                    .find(|at| self.text.is_char_boundary(*at));
-                clean(&self.text[node.start..end.unwrap_or(node.start)]).into_owned()
+                let end = floor(&self.text, node.end.min(node.start + SHOWN));
+                clean(&self.text[node.start..end]).into_owned()
             }
             RowKind::Folded if node.end - node.start <= 2 => format!("{open}{close}"),
             RowKind::Folded => format!("{open} … {close}  {}", size(node.end - node.start)),
@@ -314,8 +312,8 @@ impl Tree {
 
 /// Text that is JSON of some structure, so that it is better folded than read.
 pub(super) fn is_structured(text: &str) -> bool {
-    let trimmed = text.trim_start();
+    let trimmed = text.trim();
     trimmed.starts_with(['{', '['])
-        && serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok()
-        && clean_lines(text.get(..64).unwrap_or(text)).len() > 2
+        && trimmed.len() > 2
+        && serde_json::from_str::<&serde_json::value::RawValue>(trimmed).is_ok()
 }

@@ -77,7 +77,8 @@ impl Running {
         let request =
             Request { client, context, cancel: cancel.clone(), ..Request::new(what, self.principal.clone()) };
         let (yard, ui, questions) = (Arc::clone(&self.yard), self.ui.clone(), Arc::clone(&self.questions));
-        self.tasks.spawn(carry_out(yard, request, updates, Told { id, ui, questions }));
+        let told = Told { id, ui, questions, tasks: self.tasks.clone() };
+        self.tasks.spawn(carry_out(yard, request, updates, told));
     }
 
     pub(super) fn cancel(&self, id: CallId) {
@@ -100,10 +101,12 @@ impl Running {
 }
 
 /// Where a call tells how it goes.
+#[derive(Clone)]
 struct Told {
     id: CallId,
     ui: mpsc::Sender<Message>,
     questions: Arc<Questions>,
+    tasks: TaskTracker,
 }
 
 impl Told {
@@ -118,10 +121,32 @@ impl Told {
             Update::Log(line) => self.tell(News::Log(line)).await,
             Update::Chunk(chunk) => self.tell(News::Chunk(chunk)).await,
             Update::Ask(Ask { questions, reply }) => {
-                let ask = self.questions.put(reply);
+                let (answer, answered) = oneshot::channel();
+                let ask = self.questions.put(answer);
                 self.tell(News::Asked(ask, questions)).await;
+                self.tasks.spawn(wait_for_answer(ask, reply, answered, self.clone()));
             }
             Update::Pause(_) => {}
+        }
+    }
+}
+
+/// Hands an answer on, or takes the question back when nobody waits for one any more.
+async fn wait_for_answer(
+    ask: AskId,
+    mut reply: Reply,
+    answered: oneshot::Receiver<Result<Answers, Error>>,
+    told: Told,
+) {
+    tokio::select! {
+        answer = answered => {
+            if let Ok(answer) = answer {
+                let _ = reply.send(answer);
+            }
+        }
+        () = reply.closed() => {
+            drop(told.questions.take(ask));
+            told.tell(News::Unasked(ask)).await;
         }
     }
 }
@@ -133,7 +158,6 @@ async fn carry_out(yard: Arc<Yard>, request: Request, mut updates: mpsc::Receive
     let mut call = tokio::spawn(async move { yard.call(request).await });
     let outcome = loop {
         tokio::select! {
-            biased;
             Some(update) = updates.recv() => told.hear(update).await,
             ended = &mut call => break ended,
             () = cancel.cancelled() => {

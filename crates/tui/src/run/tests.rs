@@ -1,9 +1,22 @@
 //! What is saved, and how calls are carried out.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{
+    BoxFuture, Call, Error, Kind, Listing, Offer, Outcome, Principal, Progress, Question, QuestionKind,
+    Source, SourceName, Target, ToolOffer, What, Yard,
+};
+
+use super::calls::Running;
 use super::save;
-use crate::message::Contents;
+use crate::message::{CallId, Contents, Message, News};
+use crate::watch::watch;
 
 #[test]
 fn files_are_saved_and_never_overwritten() {
@@ -21,4 +34,167 @@ fn files_are_saved_and_never_overwritten() {
     assert!(wrong.to_string().starts_with("it is no base64"), "{wrong}");
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(save(&folder, "result.txt", &text).is_err());
+}
+
+/// A source whose one tool does what its name says.
+struct Worker {
+    name: SourceName,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Source for Worker {
+    fn name(&self) -> &SourceName {
+        &self.name
+    }
+
+    fn offer(&self) -> Arc<Offer> {
+        let tool = |name: &str| ToolOffer {
+            definition: to_raw(&json!({"name": name, "inputSchema": {"type": "object"}})),
+            permissions: Vec::new(),
+            metadata: serde_json::Map::new(),
+            hooks: Vec::new(),
+            listing: Listing::Listed,
+        };
+        Arc::new(Offer { tools: ["ask", "hang", "give_up", "panic"].map(tool).to_vec(), ..Offer::default() })
+    }
+
+    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+        let Target::Tool { name, .. } = &call.target else { panic!("{:?}", call.target) };
+        let question = Question {
+            key: "q".to_owned(),
+            kind: QuestionKind::ElicitForm,
+            params: to_raw(&json!({"message": "?"})),
+        };
+        match name.as_str() {
+            "ask" => Box::pin(async move {
+                call.client.progress(Progress { progress: 1.0, total: None, message: None });
+                let answers = call.client.ask(vec![question]).await?;
+                Ok(Outcome::success(answers.into_iter().next().unwrap().1))
+            }),
+            "give_up" => Box::pin(async move {
+                let patience = Duration::from_millis(20);
+                let _ = tokio::time::timeout(patience, call.client.ask(vec![question])).await;
+                Ok(Outcome::success(to_raw(&json!({}))))
+            }),
+            "hang" => {
+                struct Gone(Arc<AtomicBool>);
+                impl Drop for Gone {
+                    fn drop(&mut self) {
+                        self.0.store(true, Ordering::SeqCst);
+                    }
+                }
+                let gone = Gone(Arc::clone(&self.cancelled));
+                Box::pin(async move {
+                    let _gone = gone;
+                    std::future::pending().await
+                })
+            }
+            _ => panic!("on purpose"),
+        }
+    }
+}
+
+struct Bench {
+    running: Running,
+    messages: mpsc::Receiver<Message>,
+    cancelled: Arc<AtomicBool>,
+    yard: Arc<Yard>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let worker = Worker { name: SourceName::new("worker"), cancelled: Arc::clone(&cancelled) };
+        let yard = Yard::of([Arc::new(worker) as Arc<dyn Source>]);
+        let (sender, messages) = mpsc::channel(16);
+        let running = Running::new(Arc::clone(&yard), Principal::owner(), sender, TaskTracker::new());
+        Self { running, messages, cancelled, yard }
+    }
+
+    fn call(&mut self, tool: &str) {
+        let what = What::Tool { name: tool.to_owned(), arguments: None };
+        self.running.start(CallId(1), what);
+    }
+
+    async fn news(&mut self) -> News {
+        match tokio::time::timeout(Duration::from_secs(20), self.messages.recv()).await {
+            Ok(Some(Message::Call(CallId(1), news))) => news,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_tells_how_it_goes_and_hears_the_answer() {
+    let mut bench = Bench::new();
+    bench.call("ask");
+    assert!(matches!(bench.news().await, News::Progress(Progress { progress: 1.0, .. })));
+    let News::Asked(ask, questions) = bench.news().await else { panic!("no question") };
+    assert_eq!(questions.len(), 1);
+    bench.running.answer(ask, Ok(vec![("q".to_owned(), to_raw(&json!({"action": "accept"})))]));
+    // Twice is once.
+    bench.running.answer(ask, Ok(Vec::new()));
+    let News::Ended(Ok(outcome), _) = bench.news().await else { panic!("no answer") };
+    assert_eq!(outcome.body.get(), r#"{"action":"accept"}"#);
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_waits_for_is_taken_back() {
+    let mut bench = Bench::new();
+    bench.call("give_up");
+    let News::Asked(asked, _) = bench.news().await else { panic!("no question") };
+    let (mut taken_back, mut ended) = (false, false);
+    while !(taken_back && ended) {
+        match bench.news().await {
+            News::Unasked(ask) => taken_back = ask == asked,
+            News::Ended(Ok(_), _) => ended = true,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_ends_all_the_way_down() {
+    let mut bench = Bench::new();
+    bench.call("hang");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    bench.running.cancel(CallId(1));
+    let News::Ended(Err(error), _) = bench.news().await else { panic!("it goes on") };
+    assert_eq!(error.kind(), Kind::Cancelled);
+    assert!(bench.cancelled.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn a_call_that_panics_is_a_call_that_failed() {
+    let mut bench = Bench::new();
+    bench.call("panic");
+    let News::Ended(Err(error), _) = bench.news().await else { panic!("it answered") };
+    assert_eq!(error.kind(), Kind::Bug);
+}
+
+#[tokio::test]
+async fn a_flood_of_events_is_told_a_few_times_a_second() {
+    let bench = Bench::new();
+    let (sender, mut messages) = mpsc::channel(16);
+    let watching = tokio::spawn(watch(Arc::clone(&bench.yard), Principal::owner(), sender));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let began = std::time::Instant::now();
+    let mut told = 0;
+    for _ in 0..40 {
+        for _ in 0..200 {
+            let what = What::Tool { name: "nobody".to_owned(), arguments: None };
+            let _ = bench.yard.call(toolyard_hub::Request::new(what, Principal::owner())).await;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        while let Ok(message) = messages.try_recv() {
+            if let Message::Logged(entries) = &message {
+                assert!(entries.len() <= 501, "{}", entries.len());
+            }
+            told += 1;
+        }
+    }
+    let most = 25.0 * began.elapsed().as_secs_f64() + 10.0;
+    assert!(f64::from(told) < most, "{told} messages in {:?}", began.elapsed());
+    assert!(told > 0);
+    watching.abort();
 }

@@ -10,7 +10,7 @@ use crate::calls::Subject;
 use crate::canvas::{Canvas, inset, top};
 use crate::form::{Filled, Form};
 use crate::key::Key;
-use crate::text::{clean, clip};
+use crate::text::{clean, clip, short};
 use crate::thing::Thing;
 use crate::uri;
 use crate::world::World;
@@ -51,7 +51,7 @@ impl Filling {
     }
 
     pub(crate) fn title(&self) -> String {
-        format!("{} {}", self.form.button(), clean(self.thing.raw_name()))
+        format!("{} {}", self.form.button(), clean(&short(self.thing.raw_name(), 200)))
     }
 
     pub(crate) fn update(&mut self, key: Key, world: &World) -> Step {
@@ -96,7 +96,7 @@ impl Filling {
                 definition.get("description").and_then(Value::as_str).unwrap_or_default().to_owned()
             }
         };
-        let said = clean(said.get(..500).unwrap_or(&said)).into_owned();
+        let said = clean(&short(&said, 500)).into_owned();
         let theme = canvas.theme;
         canvas.text(inset(head, 1), 0, &clip(&said, usize::from(head.width).saturating_sub(2)), theme.dim());
         match world.trouble(&self.thing) {

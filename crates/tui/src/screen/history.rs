@@ -11,7 +11,7 @@ use crate::key::Key;
 use crate::message::Effect;
 use crate::pick::Pick;
 use crate::popup::Popup;
-use crate::text::{cell, clean, clip, span};
+use crate::text::{cell, clean, clip, short, span};
 use crate::world::World;
 
 #[derive(Debug, Default)]
@@ -74,7 +74,7 @@ impl HistoryScreen {
             let ago = world.now.instant.saturating_duration_since(call.began.instant);
             let ago = format!("{} ago", span(std::time::Duration::from_secs(ago.as_secs())));
             let arguments = call.subject.arguments().map(|raw| raw.get()).unwrap_or_default();
-            let arguments = arguments.get(..400).unwrap_or(arguments);
+            let arguments = short(arguments, 400);
             let room = usize::from(area.width).saturating_sub(56);
             let pointer = if chosen { Span::styled("▌", theme.accent()) } else { Span::raw(" ") };
             canvas.line(
@@ -87,7 +87,7 @@ impl HistoryScreen {
                     Span::raw(" "),
                     Span::styled(cell(&words, 26 + room / 4), style),
                     Span::raw(" "),
-                    Span::styled(clip(&clean(arguments), room * 3 / 4).into_owned(), theme.dim()),
+                    Span::styled(clip(&clean(&arguments), room * 3 / 4).into_owned(), theme.dim()),
                 ]),
             );
             let width = u16::try_from(crate::text::width(&ago) + 1).unwrap_or(0);

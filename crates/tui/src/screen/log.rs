@@ -12,7 +12,7 @@ use crate::key::Key;
 use crate::log::{Entry, EntryKind, clock};
 use crate::pick::Pick;
 use crate::result::Document;
-use crate::text::{cell, clean, clip};
+use crate::text::{cell, clean, clip, short};
 use crate::theme::Theme;
 use crate::world::World;
 
@@ -158,11 +158,11 @@ pub(crate) fn line(entry: &Entry, columns: usize, theme: Theme) -> Line<'static>
         EntryKind::Own => theme.dim(),
     };
     let source = entry.source.as_deref().map(|source| clean(source).into_owned()).unwrap_or_default();
-    let text = entry.text.get(..1_000).unwrap_or(&entry.text);
+    let text = short(&entry.text, 1_000);
     Line::from(vec![
         Span::styled(format!(" {} ", clock(entry.at)), theme.dim()),
         Span::styled(cell(entry.kind.word(), 7), style),
         Span::styled(format!("{} ", cell(&source, 12)), theme.dim()),
-        Span::raw(clip(&clean(text), columns.saturating_sub(31)).into_owned()),
+        Span::raw(clip(&clean(&text), columns.saturating_sub(31)).into_owned()),
     ])
 }

@@ -13,7 +13,7 @@ use crate::details::details;
 use crate::filter::{Filter, Filtered, Hits};
 use crate::key::Key;
 use crate::pick::Pick;
-use crate::text::{cell, clean, clip, width};
+use crate::text::{cell, clean, clip, short, width};
 use crate::thing::Thing;
 use crate::world::World;
 
@@ -301,9 +301,8 @@ impl Row {
                 }
             }
         };
-        let end = (0..=about.len().min(ABOUT)).rev().find(|at| about.is_char_boundary(*at)).unwrap_or(0);
-        let about = clean(about[..end].trim()).into_owned();
-        let name = clean(thing.raw_name()).into_owned();
+        let about = clean(short(about.trim(), ABOUT).as_ref()).into_owned();
+        let name = clean(&short(thing.raw_name(), ABOUT)).into_owned();
         let mut hay = name.to_lowercase();
         if everywhere {
             hay.push(' ');

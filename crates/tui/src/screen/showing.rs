@@ -16,7 +16,7 @@ use crate::key::Key;
 use crate::message::Effect;
 use crate::pick::Scroll;
 use crate::result::Document;
-use crate::text::{clean, width, wrap};
+use crate::text::{clean, short, width, wrap};
 use crate::thing::Thing;
 use crate::world::World;
 
@@ -40,7 +40,7 @@ impl Showing {
     }
 
     pub(crate) fn title(&self) -> String {
-        clean(self.thing.raw_name()).into_owned()
+        clean(&short(self.thing.raw_name(), 200)).into_owned()
     }
 
     fn tabs(&self) -> &'static [&'static str] {

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use toolyard_hub::json::{from_text, to_raw};
 use toolyard_hub::{
-    BoxFuture, Call, Error, Offer, Outcome, Principal, PromptOffer, ResourceOffer, Source, SourceName, State,
-    Status, TemplateOffer, ToolOffer, What, Yard,
+    BoxFuture, Call, Error, Listing, Offer, Outcome, Principal, PromptOffer, ResourceOffer, Source,
+    SourceName, State, Status, TemplateOffer, ToolOffer, What, Yard,
 };
 
 use crate::log::{Entry, EntryKind};
@@ -48,6 +48,7 @@ pub(super) fn tool(definition: &Value) -> ToolOffer {
         permissions: Vec::new(),
         metadata: Map::new(),
         hooks: Vec::new(),
+        listing: Listing::Listed,
     }
 }
 
