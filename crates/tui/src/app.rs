@@ -60,8 +60,8 @@ impl App {
             Message::Yard(yard) => self.world.set_yard(yard),
             Message::Logged(entries) => self.world.log.add(entries),
             Message::Call(id, news) => self.hear(id, news),
-            Message::Done(text) => self.say(text, Tone::Good),
-            Message::Failed(text) => self.say(text, Tone::Bad),
+            Message::Done(text) => self.say(&text, Tone::Good),
+            Message::Failed(text) => self.say(&text, Tone::Bad),
         }
         None
     }
@@ -104,15 +104,15 @@ impl App {
         if let (false, Some(name)) = (seen, name) {
             match news {
                 News::Ended(Ok(outcome), _) if !outcome.failed => {
-                    self.say(format!("{name} has answered: H shows it"), Tone::Good);
+                    self.say(&format!("{name} has answered: H shows it"), Tone::Good);
                 }
-                _ => self.say(format!("{name} has failed: H shows it"), Tone::Bad),
+                _ => self.say(&format!("{name} has failed: H shows it"), Tone::Bad),
             }
         }
     }
 
-    fn say(&mut self, text: String, tone: Tone) {
-        self.notice = Some(Notice { text: clean(&text).into_owned(), tone, since: self.world.now });
+    fn say(&mut self, text: &str, tone: Tone) {
+        self.notice = Some(Notice { text: clean(text).into_owned(), tone, since: self.world.now });
     }
 
     fn paste(&mut self, text: &str) {
@@ -151,7 +151,7 @@ impl App {
         match asking.update(key) {
             Asked::Stay => None,
             Asked::Warn(why) => {
-                self.say(why, Tone::Bad);
+                self.say(&why, Tone::Bad);
                 None
             }
             Asked::Also(effect) => Some(effect),
@@ -245,11 +245,11 @@ impl App {
             Step::Do(Effect::Cancel(id)) => self.cancel(id),
             Step::Do(effect) => Some(effect),
             Step::Say(text) => {
-                self.say(text, Tone::Good);
+                self.say(&text, Tone::Good);
                 None
             }
             Step::Warn(text) => {
-                self.say(text, Tone::Bad);
+                self.say(&text, Tone::Bad);
                 None
             }
             Step::Popup(popup) => {

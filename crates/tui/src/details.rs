@@ -40,12 +40,6 @@ impl Told {
     fn blank() -> Self {
         Self::text("")
     }
-
-    /// Label and text as they are read.
-    #[cfg(test)]
-    pub(crate) fn line(&self) -> String {
-        format!("{}{}", self.label, self.text)
-    }
 }
 
 pub(crate) fn details(thing: &Thing) -> Vec<Told> {

@@ -136,6 +136,7 @@ impl Editor {
     }
 }
 
+#[derive(Debug, Clone, Copy)]
 enum Towards {
     Start,
     End,

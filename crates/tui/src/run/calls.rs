@@ -74,8 +74,7 @@ impl Running {
             session_ended: Some(self.session.clone()),
             ..CallContext::default()
         };
-        let request =
-            Request { client, context, cancel: cancel.clone(), ..Request::new(what, self.principal.clone()) };
+        let request = Request { client, context, cancel, ..Request::new(what, self.principal.clone()) };
         let (yard, ui, questions) = (Arc::clone(&self.yard), self.ui.clone(), Arc::clone(&self.questions));
         let told = Told { id, ui, questions, tasks: self.tasks.clone() };
         self.tasks.spawn(carry_out(yard, request, updates, told));
