@@ -123,6 +123,8 @@ fn take(
             seen.calls.insert(id.to_string(), what.clone());
             (source.as_ref().map(ToString::to_string), format!("{what} is called"), false)
         }
+        // The messages have it too, and the screen of the call shows it.
+        Event::CallProgress { .. } => return false,
         Event::CallEnded { id, ended, error, duration } => {
             let what = seen.calls.remove(&id.to_string()).unwrap_or_else(|| "a call".to_owned());
             let why = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
