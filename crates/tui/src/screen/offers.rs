@@ -4,7 +4,7 @@
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use serde_json::Value;
-use toolyard_hub::SourceName;
+use toolyard_hub::{Reach, SourceName};
 
 use super::showing::{begin, draw_told};
 use super::{Keys, Screen, Showing, Step};
@@ -84,7 +84,7 @@ impl Offers {
     /// Reads the lists out of the catalog. What was selected stays selected if it is still there.
     fn read(&mut self, world: &World) {
         let view = match &self.scope {
-            Some(name) => world.yard.view.clone().of_source(name.clone()),
+            Some(name) => world.yard.view.clone().of(Reach::Source(name.clone())),
             None => world.yard.view.clone(),
         };
         let things: [Vec<Thing>; 4] = [
