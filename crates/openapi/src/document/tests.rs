@@ -102,6 +102,14 @@ fn a_key_that_is_a_list_or_a_map_is_left_out_and_reported() {
 }
 
 #[test]
+fn a_closing_bracket_may_stand_below_its_key() {
+    assert_eq!(
+        read("x:\n  a: [\n    'b'\n  ]\n  c: {\n    d: 1\n  }"),
+        (json!({"a": ["b"], "c": {"d": 1}}), vec!["odd-indentation ".to_owned()])
+    );
+}
+
+#[test]
 fn only_the_first_document_of_a_stream_is_read() {
     let (value, found) = read("x: 1\n---\nx: 2");
     assert_eq!((value, found), (json!(1), vec!["second-document ".to_owned()]));

@@ -9,8 +9,41 @@ use super::locate::push_segment;
 use super::scalar;
 use super::text::{Reading, Refusal};
 
-/// The first document of a stream; more of them are reported.
+/// The first document of a stream; more of them are reported. A closing bracket that is not indented more than its key is
+/// against the rules of YAML, but many write it so, and most readers take it.
 pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Value, Refusal> {
+    let (left, found) = (reading.left, reading.diagnostics.len());
+    let first = read_strictly(text, reading);
+    if !matches!(&first, Err(Refusal::Syntax(reason)) if reason.starts_with("invalid indentation")) {
+        return first;
+    }
+    reading.left = left;
+    reading.diagnostics.truncate(found);
+    let shifted = with_brackets_indented(text);
+    match read_strictly(&shifted, reading) {
+        Ok(value) => {
+            let message = "a closing bracket is not indented; it was read as if it were".to_owned();
+            reading.warn(String::new(), "odd-indentation", message);
+            Ok(value)
+        }
+        Err(_) => first,
+    }
+}
+
+/// Puts lines of nothing but closing brackets far to the right.
+fn with_brackets_indented(text: &str) -> String {
+    let mut shifted = String::with_capacity(text.len() + 1_000);
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim();
+        if !bare.is_empty() && bare.trim_end_matches(',').chars().all(|character| "]}".contains(character)) {
+            shifted.push_str(&" ".repeat(80));
+        }
+        shifted.push_str(line);
+    }
+    shifted
+}
+
+fn read_strictly(text: &str, reading: &mut Reading) -> Result<Value, Refusal> {
     let mut builder = Builder { reading, open: Vec::new(), anchors: HashMap::new(), root: None, skipping: 0 };
     let mut documents = 0;
     let mut parser = Parser::new_from_str(text);
