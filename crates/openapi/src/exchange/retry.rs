@@ -72,23 +72,23 @@ mod tests {
 
     use super::{Redirect, decide, wanted};
 
-    fn led(status: u16, method: Method, to: &str) -> Redirect {
+    fn led(status: u16, method: &Method, to: &str) -> Redirect {
         let from = Url::parse("https://api.example.com/v1/a?x=1").unwrap();
         let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_str(to).unwrap())]);
-        decide(StatusCode::from_u16(status).unwrap(), &headers, &method, &from)
+        decide(StatusCode::from_u16(status).unwrap(), &headers, method, &from)
     }
 
     #[test]
     fn redirects_stay_at_home_and_keep_what_they_are() {
         let url = |text| Url::parse(text).unwrap();
-        assert_eq!(led(302, Method::GET, "/b"), Redirect::Same(url("https://api.example.com/b")));
-        assert_eq!(led(308, Method::POST, "b"), Redirect::Same(url("https://api.example.com/v1/b")));
+        assert_eq!(led(302, &Method::GET, "/b"), Redirect::Same(url("https://api.example.com/b")));
+        assert_eq!(led(308, &Method::POST, "b"), Redirect::Same(url("https://api.example.com/v1/b")));
         assert_eq!(
-            led(307, Method::PUT, "https://api.example.com:443/c"),
+            led(307, &Method::PUT, "https://api.example.com:443/c"),
             Redirect::Same(url("https://api.example.com/c"))
         );
-        assert_eq!(led(303, Method::POST, "/d"), Redirect::AsGet(url("https://api.example.com/d")));
-        assert!(matches!(led(301, Method::POST, "/b"), Redirect::Refused(_)));
+        assert_eq!(led(303, &Method::POST, "/d"), Redirect::AsGet(url("https://api.example.com/d")));
+        assert!(matches!(led(301, &Method::POST, "/b"), Redirect::Refused(_)));
         for elsewhere in [
             "https://evil.example/",
             "http://api.example.com/",
@@ -99,10 +99,10 @@ mod tests {
             "file:///etc/passwd",
             "http://[",
         ] {
-            assert!(matches!(led(307, Method::GET, elsewhere), Redirect::Refused(_)), "{elsewhere}");
+            assert!(matches!(led(307, &Method::GET, elsewhere), Redirect::Refused(_)), "{elsewhere}");
         }
-        assert_eq!(led(304, Method::GET, "/b"), Redirect::No);
-        assert_eq!(led(200, Method::GET, "/b"), Redirect::No);
+        assert_eq!(led(304, &Method::GET, "/b"), Redirect::No);
+        assert_eq!(led(200, &Method::GET, "/b"), Redirect::No);
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn parts_carry_files_with_their_names_and_types() {
     let png = FieldEncoding { content_type: Some("image/*, image/png".to_owned()), ..file.clone() };
     let listed = FieldEncoding { explode: Some(false), ..FieldEncoding::default() };
     let fields = BTreeMap::from([
-        ("file".to_owned(), file.clone()),
+        ("file".to_owned(), file),
         ("photos".to_owned(), png),
         ("listed".to_owned(), listed),
     ]);
