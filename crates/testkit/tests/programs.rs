@@ -1,17 +1,14 @@
 //! Programs in the sandbox, by the launcher of the kit, which differs from the product's only in that it can leave layers
 //! out.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
+#![allow(clippy::disallowed_methods, reason = "how long the long form takes is said from outside")]
 
-#[path = "programs/attacked.rs"]
-mod attacked;
-#[path = "programs/fixture.rs"]
-mod fixture;
-#[path = "programs/living.rs"]
-mod living;
-#[path = "programs/refused.rs"]
-mod refused;
-#[path = "programs/running.rs"]
-mod running;
-#[path = "programs/scripts.rs"]
-mod scripts;
-#[path = "programs/shop.rs"]
-mod shop;
+mod programs {
+    mod attacked;
+    mod fixture;
+    mod living;
+    mod refused;
+    mod running;
+    mod scripts;
+    mod shop;
+}

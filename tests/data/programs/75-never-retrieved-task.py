@@ -1,4 +1,5 @@
 import asyncio
+import gc
 
 async def lost():
     raise ValueError("nobody looks")
@@ -6,6 +7,7 @@ async def lost():
 async def main():
     asyncio.create_task(lost())
     await asyncio.sleep(0.01)
+    gc.collect()
     print("main is done")
 
 asyncio.run(main(), debug=False)

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use toolyard_program::{AttackOutcome, Attacked, Engine, Layer};
 
-use crate::fixture::{engine, engine_without};
+use super::fixture::{engine, engine_without};
 
 fn through(attacked: &[Attacked]) -> Vec<(&'static str, &AttackOutcome)> {
     let through = attacked.iter().filter(|attack| attack.outcome != AttackOutcome::Held);

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_program::{Asked, AttackOutcome, Ending, Engine, EngineSettings, How, Printed};
 
-use crate::fixture::{engine, program, run};
+use super::fixture::{engine, program, run};
 
 fn children(pid: u32) -> BTreeSet<u32> {
     let Ok(text) = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")) else {

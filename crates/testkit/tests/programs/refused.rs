@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use toolyard_program::{Engine, EngineSettings, Layer, Unavailable};
 
-use crate::fixture::{engine_without, python, run};
+use super::fixture::{engine_without, python, run};
 
 async fn refusal(launcher: Vec<&str>, python: &str) -> Unavailable {
     let launcher = launcher.into_iter().map(Into::into).collect();

@@ -6,8 +6,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_program::{Asked, Ending, Engine, How, Printed, Question};
 
-use crate::fixture::{engine, limits, program, run};
-use crate::shop::{answer, faces};
+use super::fixture::{engine, limits, program, run};
+use super::shop::{answer, faces};
 
 fn finished(text: &str) -> Ending {
     Ending { printed: Printed { text: text.into(), left_out: 0 }, how: How::Finished }

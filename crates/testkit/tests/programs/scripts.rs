@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_program::{Ending, Engine, How};
 
-use crate::fixture::{engine, program, python};
-use crate::shop::{DATA, answer, faces};
+use super::fixture::{engine, program, python};
+use super::shop::{DATA, answer, faces};
 
 #[tokio::test]
 async fn every_script_prints_what_plain_python_prints() {

@@ -1,4 +1,4 @@
-for path in ("/etc/passwd", "/etc/hostname", "/etc/os-release", "/root/.profile", "/sys/kernel/notes", "/dev/null"):
+for path in ("/etc/passwd", "/etc/hostname", "/etc/os-release", "/etc/shadow", "/sys/kernel/notes", "/dev/null"):
     attempt("read " + path, open, path, "rb")
 for path in ("/etc", "/home", "/root", "/var", "/dev", "/sys", "/run", "/boot", "/old", "/python/../../etc"):
     attempt("listed " + path, os.listdir, path)
