@@ -32,8 +32,17 @@ impl<'a> Seen<'a> {
         match self.catalog.tool(name) {
             Lookup::Found(tool) if self.shows(&tool) => Some(tool),
             Lookup::Unknown => None,
-            // Others of this bare name may be there for somebody else only, or be one of the three.
-            Lookup::Found(_) | Lookup::Ambiguous(_) => {
+            Lookup::Ambiguous(names) => {
+                let each = names.iter().map(|name| self.catalog.tool(name.as_str()));
+                let mut shown = each.filter_map(|found| match found {
+                    Lookup::Found(tool) if self.shows(&tool) => Some(tool),
+                    _ => None,
+                });
+                let first = shown.next()?;
+                shown.next().is_none().then_some(first)
+            }
+            // Others of this bare name may be there where this one is of somebody else only, or one of the three.
+            Lookup::Found(_) => {
                 let mut all = self.tools().filter(|tool| tool.raw_name == name);
                 let first = all.next()?;
                 all.next().is_none().then(|| Arc::clone(first))

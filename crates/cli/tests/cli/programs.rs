@@ -8,6 +8,7 @@ mod running;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
 use toolyard_testkit::harness::{Client, Line, Over, Scratch, Server, Version};
 use toolyard_testkit::odd::{Kind, Nearby, nearby};
 
@@ -18,10 +19,15 @@ struct Upstreams {
     scratch: Scratch,
     _running: [Nearby; 2],
     config: String,
+    _turn: MutexGuard<'static, ()>,
 }
+
+/// One after the other: every yard attacks its own sandbox before the first program, which keeps a small machine busy.
+static TURN: Mutex<()> = Mutex::const_new(());
 
 impl Upstreams {
     async fn start(more: &str) -> Self {
+        let turn = TURN.lock().await;
         let running = [nearby(Kind::Financials).await.unwrap(), nearby(Kind::Documents).await.unwrap()];
         let [finance, documents] = &running;
         let scratch = Scratch::new();
@@ -30,7 +36,7 @@ impl Upstreams {
             finance.url, documents.url
         );
         let config = scratch.file("toolyard.toml", &text);
-        Self { scratch, _running: running, config }
+        Self { scratch, _running: running, config, _turn: turn }
     }
 
     async fn serve(&self) -> Arc<Server> {

@@ -69,6 +69,7 @@ fn every_key_of_the_yard_is_read() {
             sources: BTreeMap::from([(SourceName::new("repository"), ResultCheck::Enforce)]),
         },
         sources: BTreeMap::from([
+            (SourceName::new("programs"), Bounds { calls: Some(usize::MAX), ..Bounds::default() }),
             (SourceName::new("repository"), Bounds { calls: Some(usize::MAX), ..Bounds::default() }),
             (SourceName::new("web"), Bounds { call_time: Some(Duration::from_secs(9)), ..Bounds::default() }),
         ]),

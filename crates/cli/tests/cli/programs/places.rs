@@ -122,7 +122,7 @@ async fn a_token_is_good_for_the_same_tools_from_within_and_every_call_is_audite
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let told: Vec<String> = lines
         .iter()
-        .map(|line| format!("{} {} {}", line["principal"], line["subject"], line["made_by"]).replace('"', ""))
+        .map(|line| format!("{} {} {}", line["principal"], line["name"], line["madeBy"]).replace('"', ""))
         .collect();
     assert_eq!(
         told,
