@@ -151,14 +151,14 @@ const ANSWERS = {
     const call = { id: `exec-${order.id}-${yard.calls.size}`, thing: "tool", subject: order.tool, serverName: "odd", principal: "owner", sessionId: order.session_id, front: "control", startedAt: new Date().toISOString(), status: "running" };
     yard.calls.set(call.id, call);
     yard.emit("call_started", { call });
-    const result = await answer(order, say);
+    const result = await answer(yard, order, say);
     Object.assign(call, { status: "completed", durationMs: 5 });
     yard.emit("call_ended", { call: { ...call } });
     return { executionId: call.id, durationMs: 5, result };
   },
 };
 
-async function answer(order, say) {
+async function answer(yard, order, say) {
   const text = (words) => ({ content: [{ type: "text", text: words }] });
   switch (order.tool) {
     case "mcp__odd__huge":
@@ -168,7 +168,7 @@ async function answer(order, say) {
         say("progress", { progress: at, total: 1_000, message: `${at} of it` });
         say("chunk", { chunk: `word ${at} ` });
       }
-      await later(300);
+      while (yard.holding) await later(20);
       return text("all said");
     case "mcp__odd__precise":
       return { content: [], structuredContent: { big: "@" } };

@@ -165,8 +165,25 @@ function soon(reading: () => Promise<void>): void {
   );
 }
 
+/** Shows the calls again: at once, but in a flood of events only now and then. */
+const RARELY = 120;
+let drawn = 0;
+let drawing = false;
+function draw(): void {
+  if (drawing) return;
+  drawing = true;
+  setTimeout(
+    () => {
+      drawing = false;
+      drawn = performance.now();
+      triggerRef(timeline);
+    },
+    Math.max(0, drawn + RARELY - performance.now()),
+  );
+}
+
 function events(batch: YardEvent[]): void {
-  if (timeline.value.apply(batch)) triggerRef(timeline);
+  if (timeline.value.apply(batch)) draw();
   const lines: LogLine[] = [];
   const changed = new Map<string, Server>();
   const gone = new Set<string>();
