@@ -153,7 +153,7 @@ export async function tryTools(tally, yard, context) {
 
   await tally.check("the call as curl does the same in a shell", async () => {
     await open("add", `?args=${encodeURIComponent('{"a":20,"b":22}')}`);
-    await page.getByRole("button", { name: "Copy the call as curl" }).click();
+    await page.getByRole("button", { name: "Copy as curl" }).click();
     await page.getByText("Copied", { exact: true }).waitFor();
     const said = execFileSync("bash", ["-c", `${await clipboard()} --silent`], { env: { ...process.env, TOOLYARD_TOKEN: yard.token }, encoding: "utf8" });
     equal(JSON.parse(said).result, { sum: 42 });
@@ -162,7 +162,7 @@ export async function tryTools(tally, yard, context) {
   await tally.check("the call is also written for the CLI, TypeScript and Python", async () => {
     for (const [language, word] of [["CLI", "toolyard call add"], ["TypeScript", "executeTool"], ["Python", "execute_tool"]]) {
       await page.getByLabel("Copy as", { exact: true }).selectOption(language);
-      await page.getByRole("button", { name: `Copy the call as ${language}` }).click();
+      await page.getByRole("button", { name: `Copy as ${language}` }).click();
       await page.waitForFunction(async (text) => (await navigator.clipboard.readText()).includes(text), word);
       holds(!(await clipboard()).includes(yard.token), "the token is in it");
     }
