@@ -29,7 +29,7 @@ describe("the search", () => {
     expect([names("", { server: "git" }), names("", { tag: "vcs" }), names("file", { permission: "repo" })]).toEqual([["file_log", "show"], ["show"], ["show"]]);
     expect(facet(rows, (one) => [one.serverName])).toEqual([["files", 2], ["git", 2]]);
   });
-  it("takes less than 20 ms for ten thousand tools", () => {
+  it("takes less than 50 ms for ten thousand tools", () => {
     const many = prepare(Array.from({ length: 10_000 }, (_, at) => tool(`s${at % 100}`, `tool_${at}`, { description: "some words about what it does ".repeat(10) })));
     const times = Array.from({ length: 9 }, () => {
       const began = performance.now();
@@ -37,7 +37,7 @@ describe("the search", () => {
       return performance.now() - began;
     });
     // Others may be using the machine: the best of several is what it takes.
-    expect(Math.min(...times)).toBeLessThan(20);
+    expect(Math.min(...times)).toBeLessThan(50);
   });
 });
 
