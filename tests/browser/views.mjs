@@ -45,16 +45,16 @@ export async function lookAround(tally, yard, context) {
 
   await tally.check("a resource is read, previewed and downloaded", async () => {
     await open("/resources");
-    await page.locator("a.row").filter({ hasText: "demo://readme" }).click();
+    await page.locator("a.row").filter({ hasText: "demo://about" }).click();
     await button("Read").click();
     await page.getByRole("region", { name: "Preview" }).waitFor();
     const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: /Download/ }).click()]);
-    equal(file.suggestedFilename(), "readme");
+    equal(file.suggestedFilename(), "about");
   });
 
   await tally.check("a template is filled in", async () => {
     await open("/resources");
-    await page.locator("a.row").filter({ hasText: "demo://square" }).click();
+    await page.locator("a.row").filter({ hasText: "demo://squares" }).click();
     await page.locator("input[id^=hole-]").fill("12");
     await button("Read").click();
     await page.getByText("144").first().waitFor();
@@ -74,7 +74,7 @@ export async function lookAround(tally, yard, context) {
 
   await tally.check("calls of other fronts appear as they are made, and are filtered, opened and repeated", async () => {
     await open("/calls");
-    await page.getByText(/running/).first().waitFor();
+    await page.locator(".found", { hasText: "running" }).waitFor();
     const headers = { authorization: `Bearer ${yard.token}`, "content-type": "application/json" };
     const slow = fetch(`${yard.url}/mcp/tools/count_down/execute`, { method: "POST", headers, body: '{"params": {"from": 20}}' });
     await page.locator(".call .bar.running").first().waitFor();
@@ -139,10 +139,16 @@ export async function keysOnly(tally, yard, context) {
     await key("Enter");
     await page.getByRole("heading", { name: "Try it" }).waitFor();
     for (let step = 0; step < 60; step++) {
-      if (await page.evaluate(() => document.activeElement?.closest("form") !== null)) break;
+      if (await page.evaluate(() => document.activeElement?.id.startsWith("call-"))) break;
       await key("Tab");
     }
-    equal(await page.evaluate(() => document.activeElement?.closest("form") !== null), true, "whether the form was reached");
+    for (const [field, value] of [["from", "celsius"], ["to", "fahrenheit"], ["value", "100"]]) {
+      equal(await page.evaluate(() => document.activeElement?.id.replace(/.*-47/, "")), field, "the field with the focus");
+      await page.keyboard.type(value);
+      await key("Tab");
+    }
+    await key("Control+Enter");
+    await page.getByRole("region", { name: "Result of the call" }).getByText("212").first().waitFor();
   });
   await page.close();
 }
