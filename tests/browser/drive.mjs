@@ -1,8 +1,8 @@
 // Drives the page in a real browser. Everything that it needs to know is in the environment; see `run`.
-import { launch, Tally, visitor } from "./browser.mjs";
-import { equal } from "./browser.mjs";
+import { equal, launch, Tally, visitor } from "./browser.mjs";
 import { tryTools } from "./calls.mjs";
 import { crowded } from "./crowded.mjs";
+import { gallery } from "./gallery.mjs";
 import { firstView } from "./start.mjs";
 import { storms } from "./storms.mjs";
 import { everyView, keysOnly, lookAround } from "./views.mjs";
@@ -29,7 +29,7 @@ const parts = {
   keys: () => watched("keys were used", yard, (context) => keysOnly(tally, yard, context)),
   crowd: () => watched("there were very many tools", crowd, (context) => crowded(tally, crowd, context)),
   storms: () => storms(tally, browser, ASSETS),
-  every: () => everyView(tally, yard, browser, SHOTS),
+  every: () => everyView(tally, yard, browser),
 };
 for (const [name, part] of Object.entries(parts)) {
   if (ONLY && !ONLY.split(",").includes(name)) continue;
@@ -39,6 +39,7 @@ for (const [name, part] of Object.entries(parts)) {
     await tally.check(`the part ${name} ran to its end`, async () => { throw error; });
   }
 }
+if (SHOTS) await tally.check("pictures of every view are kept", () => gallery(yard, browser, SHOTS));
 await browser.close();
 console.log(`${tally.passed} passed, ${tally.failed} failed`);
 process.exitCode = tally.failed || !tally.passed ? 1 : 0;

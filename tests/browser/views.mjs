@@ -160,7 +160,7 @@ const PLACES = {
 };
 
 /** Every view in both themes and both widths: nobody is shut out, and nothing is wider than the screen. */
-export async function everyView(tally, yard, browser, shots) {
+export async function everyView(tally, yard, browser) {
   for (const colorScheme of ["light", "dark"]) {
     for (const viewport of [WIDE, NARROW]) {
       const { context, wrong } = await visitor(browser, yard.url, { colorScheme, viewport });
@@ -174,7 +174,6 @@ export async function everyView(tally, yard, browser, shots) {
           equal(await axe(page), []);
           const wide = await page.evaluate(() => [document.scrollingElement.scrollWidth, ...[...document.querySelectorAll(".detail, .side")].map((one) => one.scrollWidth - one.clientWidth)]);
           holds(wide[0] <= viewport.width && wide.slice(1).every((over) => over <= 0), `it is too wide: ${wide}`);
-          if (shots) await page.screenshot({ path: `${shots}/${name}-${colorScheme}-${viewport.width}.png` });
         });
       }
       await tally.check(`nothing went wrong unseen in ${colorScheme} at ${viewport.width} px`, async () => equal(wrong, []));
