@@ -98,12 +98,13 @@ export async function lookAround(tally, yard, context) {
     equal(await page.getByLabel(/^b\b/).first().inputValue(), "4");
   });
 
-  await tally.check("programs say when the yard has none", async () => {
+  await tally.check("a program runs in the yard, and its calls are shown beside its output", async () => {
     await open("/programs");
-    await page.getByLabel("Code of the program").waitFor();
-    const tools = await (await fetch(`${yard.url}/mcp/tools?q=execute_program`, { headers: { authorization: `Bearer ${yard.token}` } })).json();
-    const offered = tools.tools.some((tool) => tool.name.endsWith("execute_program"));
-    equal(await page.getByText("programs cannot be run here").count(), offered ? 0 : 1);
+    await page.getByLabel("Code of the program").fill("answer = await add(a=40, b=2)\nprint('the sum is', answer['sum'])\n");
+    await button("Run").click();
+    await page.getByRole("dialog").getByRole("button", { name: "Send", exact: true }).click();
+    await page.getByRole("region", { name: "Result of the call" }).getByText(/the sum is 42/).first().waitFor({ timeout: 30_000 });
+    await page.getByRole("region", { name: "Calls of the program" }).locator(".call", { hasText: "add" }).waitFor();
   });
 
   await tally.check("what is not there is said to be not there", async () => {
