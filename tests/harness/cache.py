@@ -12,9 +12,9 @@ TARGET = TESTS.parent / os.environ.get("CARGO_TARGET_DIR", "target")
 LOCKS = ["package.json", "package-lock.json", ".npmrc", "requirements.txt"]
 
 
-def install(name):
-    """Installs what `tests/name` locks, unless it is there for these very lock files; gives back where."""
-    locks, cache = TESTS / name, TARGET / name
+def install(name, locks=None):
+    """Installs what `tests/name` locks, or another folder, unless it is there for these very lock files; gives back where."""
+    locks, cache = locks or TESTS / name, TARGET / name
     node = subprocess.run(["node", "--version"], check=True, capture_output=True, text=True).stdout.strip()
     digest = hashlib.sha256(f"{node} {sys.version} {cache}".encode())
     files = [locks / lock for lock in LOCKS if (locks / lock).exists()]

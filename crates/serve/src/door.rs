@@ -11,6 +11,7 @@ use axum::response::IntoResponse;
 use toolyard_hub::Principal;
 
 use self::turned::{Speaks, Turned};
+use crate::page::ASSETS;
 use crate::router::{CONTROL, PUBLIC};
 
 mod algorithm;
@@ -99,7 +100,7 @@ impl Door {
         if text(headers, header::ORIGIN).is_some_and(|origin| !self.knows_origin(origin)) {
             return Err(Reason::Origin);
         }
-        if PUBLIC.contains(&path) || path.starts_with("/.well-known/") {
+        if PUBLIC.contains(&path) || path.starts_with(ASSETS) || path.starts_with("/.well-known/") {
             return Ok(AtTheDoor::Passing);
         }
         let keyring = match &self.lock {

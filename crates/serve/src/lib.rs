@@ -7,6 +7,7 @@ mod door;
 mod fronts;
 mod listen;
 mod mcp;
+mod page;
 mod rest;
 mod router;
 mod stdio;

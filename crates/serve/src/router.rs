@@ -15,6 +15,7 @@ use toolyard_wire::Endpoint;
 use crate::door::{Door, guard};
 use crate::fronts::Fronts;
 use crate::mcp::Front;
+use crate::page;
 use crate::rest;
 
 /// Routes that anybody may see without a token.
@@ -25,7 +26,8 @@ pub(crate) const CONTROL: &str = "/control";
 pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
     let rest = rest::routes(Arc::clone(fronts.rest()));
     let mut router = Router::new()
-        .route("/", get(welcome))
+        .route("/", get(page::front))
+        .route("/assets/{name}", get(page::asset))
         .route("/health", get(health))
         .route(CONTROL, get(control))
         .route("/mcp", any(mcp))
@@ -78,14 +80,4 @@ async fn respond(endpoint: &Arc<Endpoint<Front>>, request: Request<Body>) -> Res
 
 async fn health() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], r#"{"status":"ok"}"#)
-}
-
-async fn welcome() -> impl IntoResponse {
-    (
-        [
-            (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-            (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
-        ],
-        include_str!("welcome.html"),
-    )
 }

@@ -1,0 +1,184 @@
+// The other views of the page, against the real binary: servers, resources, prompts, calls, and getting around by keys.
+import { at, axe, equal, holds, NARROW, visitor, WIDE } from "./browser.mjs";
+
+export async function lookAround(tally, yard, context) {
+  const page = await context.newPage();
+  const open = (place) => page.goto(at(yard, place));
+  const button = (name) => page.getByRole("button", { name, exact: true });
+
+  await tally.check("servers show state, transport, era, version, counts and authorisation", async () => {
+    await open("/servers/everything");
+    await page.getByRole("heading", { name: "everything" }).waitFor();
+    const text = await page.locator(".detail").innerText();
+    for (const word of ["ready", "Transport", "stdio", "Era", "legacy", "Authorisation", "Up for", "tools", "prompts"]) holds(text.includes(word), `${word} is not in ${text}`);
+  });
+
+  await tally.check("a server that fails says why, and what it wrote", async () => {
+    await open("/servers/broken");
+    await page.locator(".detail .problem").first().waitFor();
+    await open("/servers/broken/stderr");
+    await page.getByText("this server does not want to").first().waitFor();
+  });
+
+  await tally.check("a server is disabled, enabled and reconnected", async () => {
+    await open("/servers/memory");
+    const state = (word) => page.locator(".detail .state").first().filter({ hasText: word }).waitFor({ timeout: 15_000 });
+    await state("ready");
+    await button("Disable").click();
+    await state("disabled");
+    await button("Enable").click();
+    await state("ready");
+    await button("Reconnect").click();
+    await state("ready");
+  });
+
+  await tally.check("the transcript shows both directions", async () => {
+    await open("/servers/everything/transcript");
+    await page.getByText(/the latest first/).waitFor();
+    const call = { method: "POST", headers: { authorization: `Bearer ${yard.token}`, "content-type": "application/json" }, body: '{"params": {"message": "to be seen"}}' };
+    await page.waitForTimeout(1_200);
+    await fetch(`${yard.url}/mcp/tools/mcp__everything__echo/execute`, call);
+    await page.locator(".wire", { hasText: "to be seen" }).nth(1).waitFor({ timeout: 10_000 });
+    const ways = await page.locator(".wire", { hasText: "to be seen" }).locator(".unseen").first().innerText();
+    holds(/server/.test(ways), ways);
+  });
+
+  await tally.check("a resource is read, previewed and downloaded", async () => {
+    await open("/resources");
+    await page.locator("a.row").filter({ hasText: "demo://about" }).click();
+    await button("Read").click();
+    await page.getByRole("region", { name: "Preview" }).waitFor();
+    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: /Download/ }).click()]);
+    equal(file.suggestedFilename(), "about");
+  });
+
+  await tally.check("a template is filled in", async () => {
+    await open("/resources");
+    await page.locator("a.row").filter({ hasText: "demo://squares" }).click();
+    await page.locator("input[id^=hole-]").fill("12");
+    await button("Read").click();
+    await page.getByText("144").first().waitFor();
+  });
+
+  await tally.check("a prompt is filled in, with completions, and shows its messages", async () => {
+    await open("/prompts/mcp__everything__args-prompt");
+    await button("See the messages").click();
+    await page.getByText("This is required.").waitFor();
+    await page.getByLabel(/^city/).fill("Paris");
+    await button("See the messages").click();
+    await page.getByRole("region", { name: "Messages" }).getByText(/Paris/).waitFor();
+    await open("/prompts/mcp__everything__completable-prompt");
+    await page.getByLabel(/^department/).fill("E");
+    await page.waitForFunction(() => document.querySelectorAll("datalist option").length > 0);
+  });
+
+  await tally.check("calls of other fronts appear as they are made, and are filtered, opened and repeated", async () => {
+    await open("/calls");
+    await page.locator(".found", { hasText: "running" }).waitFor();
+    const headers = { authorization: `Bearer ${yard.token}`, "content-type": "application/json" };
+    const slow = fetch(`${yard.url}/mcp/tools/count_down/execute`, { method: "POST", headers, body: '{"params": {"from": 20}}' });
+    await page.locator(".call .bar.running").first().waitFor();
+    await (await slow).text();
+    await page.getByLabel("Filter by state").selectOption("completed");
+    await page.getByLabel("Filter calls").fill("count_down");
+    await page.locator("a.row").first().click();
+    await page.getByRole("heading", { name: "count_down" }).waitFor();
+    const text = await page.locator(".detail").innerText();
+    holds(/completed/.test(text) && /rest/i.test(text), text);
+    await page.getByRole("link", { name: "Repeat" }).click();
+    await page.getByRole("heading", { name: "Try it" }).waitFor();
+  });
+
+  await tally.check("a call of the page is repeated with its arguments", async () => {
+    await open(`/tools/add?args=${encodeURIComponent('{"a":3,"b":4}')}`);
+    await button("Call add").click();
+    await page.getByRole("link", { name: "in calls" }).click();
+    await page.getByRole("link", { name: "Repeat" }).click();
+    await page.getByLabel(/^a\b/).first().waitFor();
+    equal(await page.getByLabel(/^b\b/).first().inputValue(), "4");
+  });
+
+  await tally.check("a program runs in the yard, and its calls are shown beside its output", async () => {
+    await open("/programs");
+    await page.getByLabel("Code of the program").fill("answer = await add(a=40, b=2)\nprint('the sum is', answer['sum'])\n");
+    await button("Run").click();
+    await page.getByRole("dialog").getByRole("button", { name: "Send", exact: true }).click();
+    await page.getByRole("region", { name: "Result of the call" }).getByText(/the sum is 42/).first().waitFor({ timeout: 30_000 });
+    await page.getByRole("region", { name: "Calls of the program" }).locator(".call", { hasText: "add" }).waitFor();
+  });
+
+  await tally.check("what is not there is said to be not there", async () => {
+    for (const [place, words] of [["/tools/nope", "There is no tool named"], ["/servers/nope", "There is no server named"], ["/prompts/nope", "There is no prompt named"], ["/calls/nope", "Nothing is known of the call"]]) {
+      await open(place);
+      await page.getByText(words).waitFor();
+    }
+  });
+  await page.close();
+}
+
+/** Everything that has to do with a tool, without a mouse. */
+export async function keysOnly(tally, yard, context) {
+  const page = await context.newPage();
+  const key = (name) => page.keyboard.press(name);
+  await tally.check("a tool is found, filled in, called and left with keys only", async () => {
+    await page.goto(at(yard, "/servers"));
+    await page.locator("a.row").first().waitFor();
+    await key("Control+k");
+    await page.getByLabel("Go to anything").waitFor();
+    await page.keyboard.type("tools");
+    await key("Enter");
+    await page.waitForFunction(() => location.hash.startsWith("#/tools"));
+    await key("/");
+    await page.waitForFunction(() => document.activeElement?.matches("[data-search]"));
+    await page.keyboard.type("convert_temp");
+    await page.waitForFunction(() => document.querySelectorAll("a.row").length === 1);
+    await key("ArrowDown");
+    await key("Enter");
+    await page.getByRole("heading", { name: "Try it" }).waitFor();
+    await key("Escape");
+    await page.waitForFunction(() => !location.hash.includes("convert_temperature"));
+    await key("Enter");
+    await page.getByRole("heading", { name: "Try it" }).waitFor();
+    for (let step = 0; step < 60; step++) {
+      if (await page.evaluate(() => document.activeElement?.id.startsWith("call-"))) break;
+      await key("Tab");
+    }
+    for (const [field, value] of [["from", "celsius"], ["to", "fahrenheit"], ["value", "100"]]) {
+      equal(await page.evaluate(() => document.activeElement?.id.replace(/.*-47/, "")), field, "the field with the focus");
+      await page.keyboard.type(value);
+      await key("Tab");
+    }
+    await key("Control+Enter");
+    await page.getByRole("region", { name: "Result of the call" }).getByText("212").first().waitFor();
+  });
+  await page.close();
+}
+
+const PLACES = {
+  tools: "/tools", tool: "/tools/convert_temperature", servers: "/servers", server: "/servers/everything",
+  transcript: "/servers/everything/transcript", resources: "/resources/everything/nowhere", prompts: "/prompts/mcp__everything__args-prompt",
+  calls: "/calls", programs: "/programs",
+};
+
+/** Every view in both themes and both widths: nobody is shut out, and nothing is wider than the screen. */
+export async function everyView(tally, yard, browser) {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const viewport of [WIDE, NARROW]) {
+      const { context, wrong } = await visitor(browser, yard.url, { colorScheme, viewport });
+      const page = await context.newPage();
+      for (const [name, place] of Object.entries(PLACES)) {
+        const label = `${name} in ${colorScheme} at ${viewport.width} px`;
+        await tally.check(`${label}: axe finds nothing serious, and it fits`, async () => {
+          await page.goto(at(yard, place));
+          await page.locator(".state.good", { hasText: "connected" }).waitFor();
+          await page.waitForTimeout(400);
+          equal(await axe(page), []);
+          const wide = await page.evaluate(() => [document.scrollingElement.scrollWidth, ...[...document.querySelectorAll(".detail, .side")].map((one) => one.scrollWidth - one.clientWidth)]);
+          holds(wide[0] <= viewport.width && wide.slice(1).every((over) => over <= 0), `it is too wide: ${wide}`);
+        });
+      }
+      await tally.check(`nothing went wrong unseen in ${colorScheme} at ${viewport.width} px`, async () => equal(wrong, []));
+      await context.close();
+    }
+  }
+}

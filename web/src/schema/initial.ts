@@ -1,0 +1,62 @@
+// What a form starts with: the defaults that a schema names, and the objects that must be there.
+
+import { isObject } from "../control/json";
+import { choices, kinds, properties, required, resolve } from "./resolve";
+
+const DEEPEST = 6;
+
+/** The value that a schema begins with; `undefined` if it names none. */
+export function initial(schema: unknown, root: unknown = schema, depth = 0): unknown {
+  const open = resolve(schema, root);
+  if (open.default !== undefined) return structuredClone(open.default);
+  if (open.const !== undefined) return open.const;
+  if (depth > DEEPEST || !kinds(open).includes("object")) return undefined;
+  const value: Record<string, unknown> = {};
+  const needed = new Set(required(open));
+  for (const [name, property] of Object.entries(properties(open))) {
+    const one = resolve(property, root);
+    const wanted = needed.has(name) || one.default !== undefined;
+    const begun = wanted ? initial(property, root, depth + 1) : undefined;
+    if (begun !== undefined) value[name] = begun;
+  }
+  return value;
+}
+
+/** A value to start with where somebody said that there shall be one. */
+export function fresh(schema: unknown, root: unknown): unknown {
+  const begun = initial(schema, root);
+  if (begun !== undefined) return begun;
+  const open = resolve(schema, root);
+  if (Array.isArray(open.enum)) return open.enum[0];
+  const [kind] = kinds(open);
+  if (kind === "object") return {};
+  if (kind === "array") return [];
+  if (kind === "boolean") return false;
+  if (kind === "number" || kind === "integer") return typeof open.minimum === "number" ? open.minimum : 0;
+  if (kind === "null") return null;
+  const list = choices(open);
+  if (!kind && list) return fresh(list[0], root);
+  return "";
+}
+
+/** Which of several schemas a value looks like it follows. */
+export function closest(list: unknown[], value: unknown, root: unknown): number {
+  const score = list.map((one) => {
+    const open = resolve(one, root);
+    if (open.const !== undefined) return open.const === value ? 9 : -1;
+    const names = kinds(open);
+    const kind = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+    const fits = names.includes(kind) || (kind === "number" && names.includes("integer"));
+    if (!fits) return names.length ? -1 : 0;
+    if (!isObject(value)) return 1;
+    const known = properties(open);
+    let points = 1;
+    for (const [key, inner] of Object.entries(value)) {
+      const property = resolve(known[key], root);
+      if (property.const !== undefined) points += property.const === inner ? 5 : -5;
+      else points += key in known ? 1 : -1;
+    }
+    return points;
+  });
+  return Math.max(0, score.indexOf(Math.max(...score)));
+}

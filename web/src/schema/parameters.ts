@@ -1,0 +1,69 @@
+// The parameters of a tool as people read them: required ones first, then by name.
+
+import { isObject } from "../control/json";
+import { choices, type Open, properties, required, resolve, typeName } from "./resolve";
+
+export interface Parameter {
+  name: string;
+  type: string;
+  required: boolean;
+  description?: string;
+  default?: unknown;
+  enum?: unknown[];
+  /** What a value must keep to: `1 to 10`, `at most 20 characters`. */
+  limits: string[];
+  /** The schema of what is inside, if there is something. */
+  inner?: unknown;
+}
+
+export function parameters(schema: unknown, root: unknown = schema): Parameter[] {
+  const open = resolve(schema, root);
+  const names = new Set(required(open));
+  const list = Object.entries(properties(open)).map(([name, property]) => {
+    const one = resolve(property, root);
+    const parameter: Parameter = { name, type: typeName(property, root), required: names.has(name), limits: limits(one) };
+    if (typeof one.description === "string" && one.description) parameter.description = one.description;
+    if (one.default !== undefined) parameter.default = one.default;
+    if (Array.isArray(one.enum)) parameter.enum = one.enum;
+    const within = inner(one, root);
+    if (within !== undefined) parameter.inner = within;
+    return parameter;
+  });
+  return list.sort((a, b) => (a.required === b.required ? a.name.localeCompare(b.name) : a.required ? -1 : 1));
+}
+
+/** The first schema with properties of its own: the object itself, what a list holds, or one of the choices. */
+function inner(schema: Open, root: unknown): unknown {
+  if (Object.keys(properties(schema)).length) return schema;
+  const items = schema.items === undefined ? undefined : resolve(schema.items, root);
+  if (items && Object.keys(properties(items)).length) return items;
+  return choices(schema)
+    ?.map((one) => resolve(one, root))
+    .find((one) => Object.keys(properties(one)).length);
+}
+
+export function limits(schema: Open): string[] {
+  const found: string[] = [];
+  const span = (low: unknown, high: unknown, unit: string) => {
+    const [from, to] = [typeof low === "number" ? low : undefined, typeof high === "number" ? high : undefined];
+    if (from !== undefined && to !== undefined) found.push(from === to ? `exactly ${from}${unit}` : `${from} to ${to}${unit}`);
+    else if (from !== undefined) found.push(`at least ${from}${unit}`);
+    else if (to !== undefined) found.push(`at most ${to}${unit}`);
+  };
+  span(schema.minimum, schema.maximum, "");
+  if (typeof schema.exclusiveMinimum === "number") found.push(`more than ${schema.exclusiveMinimum}`);
+  if (typeof schema.exclusiveMaximum === "number") found.push(`less than ${schema.exclusiveMaximum}`);
+  if (typeof schema.multipleOf === "number") found.push(`a multiple of ${schema.multipleOf}`);
+  span(schema.minLength, schema.maxLength, " characters");
+  span(schema.minItems, schema.maxItems, " items");
+  if (schema.uniqueItems === true) found.push("no item twice");
+  if (typeof schema.pattern === "string") found.push(`matches ${schema.pattern}`);
+  if (typeof schema.format === "string") found.push(`format ${schema.format}`);
+  if (schema.const !== undefined) found.push(`always ${JSON.stringify(schema.const)}`);
+  return found;
+}
+
+/** Whether a schema says anything about what is in an object. */
+export function isBlank(schema: unknown): boolean {
+  return !isObject(schema) || !Object.keys(schema).some((key) => !["type", "$schema", "additionalProperties"].includes(key));
+}

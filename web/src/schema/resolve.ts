@@ -1,0 +1,104 @@
+// Schemas of strangers, read without trust: references are followed inside the document only, loops end, and whatever is not
+// a schema counts as one that allows anything.
+
+import { isObject } from "../control/json";
+import type { Schema } from "../control/messages";
+
+export type Open = { [key: string]: unknown };
+
+const LONGEST_WAY = 16;
+
+/** The schema behind references and `allOf`, as one object. */
+export function resolve(schema: unknown, root: unknown): Open {
+  let current = schema;
+  let gathered: Open = {};
+  for (let step = 0; step < LONGEST_WAY; step++) {
+    if (!isObject(current)) return gathered;
+    const { $ref, ...rest } = current;
+    gathered = { ...rest, ...gathered };
+    if (typeof $ref !== "string") return merged(gathered, root);
+    current = at(root, $ref);
+  }
+  return gathered;
+}
+
+/** What a local reference leads to. */
+function at(root: unknown, reference: string): unknown {
+  if (reference === "#") return root;
+  if (!reference.startsWith("#/")) return undefined;
+  let current: unknown = root;
+  for (const part of reference.slice(2).split("/")) {
+    if (typeof current !== "object" || current === null) return undefined;
+    current = (current as Open)[unescape(part)];
+  }
+  return current;
+}
+
+function unescape(part: string): string {
+  let text = part;
+  try {
+    text = decodeURIComponent(part);
+  } catch {
+    // It stays as it is written.
+  }
+  return text.replaceAll("~1", "/").replaceAll("~0", "~");
+}
+
+function merged(schema: Open, root: unknown): Open {
+  if (!Array.isArray(schema.allOf)) return schema;
+  const { allOf, ...own } = schema;
+  let all: Open = {};
+  for (const part of [...(allOf as unknown[]).slice(0, LONGEST_WAY), own]) {
+    const one = isObject(part) && typeof part.$ref === "string" ? (at(root, part.$ref) ?? {}) : part;
+    if (!isObject(one)) continue;
+    all = {
+      ...all,
+      ...one,
+      ...(isObject(all.properties) || isObject(one.properties)
+        ? { properties: { ...properties(all), ...properties(one) } }
+        : {}),
+      ...(all.required || one.required ? { required: [...required(all), ...required(one)] } : {}),
+    };
+  }
+  return all;
+}
+
+export function properties(schema: Open): Open {
+  return isObject(schema.properties) ? schema.properties : {};
+}
+
+export function required(schema: Open): string[] {
+  return Array.isArray(schema.required) ? schema.required.filter((name) => typeof name === "string") : [];
+}
+
+/** The names of the types that a value may have; none means any. */
+export function kinds(schema: Open): string[] {
+  const { type } = schema;
+  if (typeof type === "string") return [type];
+  if (Array.isArray(type)) return type.filter((one) => typeof one === "string");
+  if (isObject(schema.properties)) return ["object"];
+  if (schema.items !== undefined) return ["array"];
+  return [];
+}
+
+/** The other schemas that a value may follow instead. */
+export function choices(schema: Open): Schema[] | undefined {
+  const list = schema.oneOf ?? schema.anyOf;
+  return Array.isArray(list) && list.length ? (list as Schema[]) : undefined;
+}
+
+/** What type a value has, in one short phrase. */
+export function typeName(schema: unknown, root: unknown, depth = 0): string {
+  if (depth > 3) return "…";
+  const open = resolve(schema, root);
+  if (Array.isArray(open.enum) && !kinds(open).length) return "enum";
+  if (open.const !== undefined) return typeof open.const;
+  const names = kinds(open).map((kind) => {
+    if (kind !== "array" || open.items === undefined) return kind;
+    return `array of ${typeName(open.items, root, depth + 1)}`;
+  });
+  if (names.length) return names.join(" | ");
+  const list = choices(open);
+  if (!list) return "any";
+  return [...new Set(list.slice(0, 4).map((one) => typeName(one, root, depth + 1)))].join(" | ");
+}

@@ -1,0 +1,244 @@
+// What the page knows of the yard, kept up to date by the control socket. Views read it; only this file changes it.
+
+import { computed, reactive, ref, shallowRef, triggerRef } from "vue";
+import { keepToken, token } from "../address";
+import type { Call, Lists, Note, Principal, Prompt, Server, Tool, Welcome, YardEvent } from "../control/messages";
+import { Control, type LinkState, Refused } from "../control/socket";
+import { prepare, type Row } from "./search";
+import { Timeline } from "./timeline";
+
+const EVENTS = ["server", "changed", "resource", "call_started", "call_progress", "call_ended", "log", "stderr", "lagged"];
+const OWN_EVENTS = EVENTS.filter((name) => name !== "log" && name !== "stderr");
+const LINES = 1_000;
+const HISTORY = 200;
+
+export interface LogLine {
+  at: string;
+  level: string;
+  target: string;
+  message: string;
+}
+
+export const link = ref<LinkState>("connecting");
+/** Whether a token was refused, and not just missing. */
+export const refused = ref(false);
+export const principal = shallowRef<Principal | null>(null);
+export const version = ref("");
+export const servers = shallowRef<Server[] | null>(null);
+export const rows = shallowRef<Row[] | null>(null);
+export const lists = shallowRef<Lists | null>(null);
+export const prompts = shallowRef<Prompt[] | null>(null);
+export const timeline = shallowRef(new Timeline());
+export const older = ref<string | null>(null);
+export const stderr = reactive(new Map<string, string[]>());
+export const log = shallowRef<LogLine[]>([]);
+export const updated = shallowRef<{ serverName: string; uri: string } | null>(null);
+export const lagged = ref(0);
+/** Things that went wrong while lists were read, by what was asked. */
+export const troubles = reactive(new Map<string, string>());
+
+export const byName = computed(() => new Map((rows.value ?? []).map((row) => [row.tool.fullName, row.tool])));
+
+const address = () => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/control`;
+let wasOpen = false;
+
+const control = new Control(
+  {
+    open: (protocols) => new WebSocket(address(), protocols),
+    token,
+    probe,
+    soon: (run) => (document.hidden ? setTimeout(run, 200) : requestAnimationFrame(run)),
+    later: (run, ms) => {
+      const timer = setTimeout(run, ms);
+      return () => clearTimeout(timer);
+    },
+    random: Math.random,
+  },
+  { state: follow, welcome, events, stale: () => void reload() },
+  () => (principal.value?.observe ? EVENTS : OWN_EVENTS),
+);
+
+export function connect(): void {
+  control.connect();
+}
+
+/** Connects with another token than before. */
+export function reconnect(): void {
+  control.reconnect();
+}
+
+export function unlock(text: string): void {
+  keepToken(text.trim());
+  control.reconnect();
+}
+
+export function ask<T>(subtype: string, fields: Record<string, unknown> = {}, note?: (note: Note) => void) {
+  const { id, done } = control.ask(subtype, fields, note);
+  return { id, done: done as Promise<T> };
+}
+
+/** A request of the REST front, with the token. */
+export function fetchRest(path: string, options: RequestInit = {}): Promise<Response> {
+  const given = token();
+  const headers = { ...options.headers, ...(given ? { Authorization: `Bearer ${given}` } : {}) };
+  return fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" });
+}
+
+async function probe(): Promise<LinkState> {
+  try {
+    const answer = await fetchRest("/mcp/tools?limit=1");
+    return answer.status === 401 ? "locked" : answer.status === 403 ? "foreign" : "down";
+  } catch {
+    return "down";
+  }
+}
+
+function follow(state: LinkState): void {
+  if (state === "locked") refused.value = token() !== null;
+  if (state === "open") wasOpen = true;
+  link.value = state === "connecting" && wasOpen ? "down" : state;
+}
+
+function welcome(said: Welcome): void {
+  principal.value = said.principal;
+  version.value = said.server.version;
+}
+
+async function read<T>(subtype: string, fields: Record<string, unknown>, take: (response: T) => void): Promise<void> {
+  try {
+    take(await ask<T>(subtype, fields).done);
+    troubles.delete(subtype);
+  } catch (error) {
+    // What was lost on the way is asked for again when the socket is back.
+    if (error instanceof Refused) troubles.set(subtype, error.message);
+  }
+}
+
+async function reload(): Promise<void> {
+  const calls = read<{ calls: Call[]; nextCursor?: string }>("mcp_history", { limit: HISTORY }, (response) => {
+    const fresh = new Timeline();
+    fresh.fill(response.calls);
+    timeline.value = fresh;
+    older.value = response.nextCursor ?? null;
+  });
+  await Promise.all([readServers(), readTools(), readPrompts(), readLists(), calls]);
+}
+
+const readServers = () =>
+  read<{ servers: Server[] }>("mcp_servers", {}, (response) => {
+    servers.value = [...response.servers].sort((a, b) => a.name.localeCompare(b.name));
+  });
+const readTools = () =>
+  read<{ tools: Tool[] }>("mcp_tools", {}, (response) => {
+    rows.value = prepare(response.tools);
+  });
+const readPrompts = () =>
+  read<{ prompts: Prompt[] }>("mcp_prompts", {}, (response) => {
+    prompts.value = response.prompts;
+  });
+const readLists = () =>
+  read<Lists>("mcp_list", {}, (response) => {
+    lists.value = { resources: response.resources ?? {}, resource_templates: response.resource_templates ?? {} };
+  });
+
+/** Reads calls from before those that are known. */
+export async function readOlder(): Promise<void> {
+  const cursor = older.value;
+  if (!cursor) return;
+  await read<{ calls: Call[]; nextCursor?: string }>("mcp_history", { limit: HISTORY, cursor }, (response) => {
+    timeline.value.fill(response.calls);
+    older.value = response.nextCursor ?? null;
+    triggerRef(timeline);
+  });
+}
+
+/** What a list is read with again, once, however many events say that it changed. */
+const again = new Map<() => Promise<void>, ReturnType<typeof setTimeout>>();
+function soon(reading: () => Promise<void>): void {
+  if (again.has(reading)) return;
+  again.set(
+    reading,
+    setTimeout(() => {
+      again.delete(reading);
+      void reading();
+    }, 150),
+  );
+}
+
+/** Shows the calls again: at once, but in a flood of events only now and then. */
+const RARELY = 120;
+let drawn = 0;
+let drawing = false;
+function draw(): void {
+  if (drawing) return;
+  drawing = true;
+  setTimeout(
+    () => {
+      drawing = false;
+      drawn = performance.now();
+      triggerRef(timeline);
+    },
+    Math.max(0, drawn + RARELY - performance.now()),
+  );
+}
+
+function events(batch: YardEvent[]): void {
+  if (timeline.value.apply(batch)) draw();
+  const lines: LogLine[] = [];
+  const changed = new Map<string, Server>();
+  const gone = new Set<string>();
+  for (const event of batch) {
+    switch (event.event) {
+      case "server":
+        if (event.gone) gone.add(String(event.serverName));
+        else changed.set((event.server as Server).name, event.server as Server);
+        break;
+      case "changed":
+        if (event.tools) soon(readTools);
+        if (event.resources) soon(readLists);
+        if (event.prompts) soon(readPrompts);
+        soon(readServers);
+        break;
+      case "resource":
+        updated.value = { serverName: String(event.serverName), uri: String(event.uri) };
+        break;
+      case "log":
+        lines.push({ at: event.at, level: String(event.level), target: String(event.target), message: String(event.message) });
+        break;
+      case "stderr":
+        keepLine(String(event.serverName), String(event.line));
+        break;
+      case "lagged":
+        lagged.value += Number(event.missed ?? 0);
+        soon(reload);
+        break;
+    }
+  }
+  if (lines.length) log.value = [...log.value, ...lines].slice(-LINES);
+  if (changed.size || gone.size) put(changed, gone);
+}
+
+function put(changed: Map<string, Server>, gone = new Set<string>()): void {
+  const known = (servers.value ?? []).filter((server) => !changed.has(server.name) && !gone.has(server.name));
+  servers.value = [...known, ...changed.values()].sort((a, b) => a.name.localeCompare(b.name));
+}
+
+function keepLine(server: string, line: string): void {
+  const lines = stderr.get(server);
+  // Nobody has looked at this server yet; whoever does asks for all of it.
+  if (!lines) return;
+  lines.push(line);
+  if (lines.length > LINES) lines.splice(0, lines.length - LINES);
+}
+
+/** Reads what a server wrote to its standard error; from then on new lines are added. */
+export async function readStderr(server: string): Promise<void> {
+  const { lines } = await ask<{ lines: string[] }>("mcp_stderr", { server_name: server }).done;
+  stderr.set(server, lines.slice(-LINES));
+}
+
+/** Reconnects, enables or disables a server. */
+export async function manage(subtype: string, server: string): Promise<void> {
+  const response = await ask<{ server: Server }>(subtype, { server_name: server }).done;
+  put(new Map([[response.server.name, response.server]]));
+}
