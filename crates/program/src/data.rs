@@ -111,7 +111,7 @@ mod tests {
         format!("{:?}", read("t", &Outcome::success(to_raw(body)), Vec::new()).unwrap())
     }
 
-    fn content(blocks: Value) -> String {
+    fn content(blocks: &Value) -> String {
         given(&json!({"content": blocks}))
     }
 
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn one_text_is_the_json_that_it_is_or_a_text() {
-        let of = |text: &str| content(json!([{"type": "text", "text": text}]));
+        let of = |text: &str| content(&json!([{"type": "text", "text": text}]));
         assert_eq!(of(r#"{"a": 1}"#), r#"Json(RawValue({"a": 1}))"#);
         assert_eq!(of("42"), "Json(RawValue(42))");
         assert_eq!(of("{not json"), "Text(\"{not json\")");
@@ -140,11 +140,11 @@ mod tests {
 
     #[test]
     fn nothing_is_null_and_several_are_a_list() {
-        assert_eq!(content(json!([])), "Json(RawValue(null))");
+        assert_eq!(content(&json!([])), "Json(RawValue(null))");
         assert_eq!(given(&json!({})), "Json(RawValue(null))");
         assert_eq!(given(&json!([])), "Json(RawValue(null))");
         let several = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "[1]"}]);
-        assert_eq!(content(several), "Blocks([Text(\"a\"), Json(RawValue([1]))])");
+        assert_eq!(content(&several), "Blocks([Text(\"a\"), Json(RawValue([1]))])");
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
             {"type": "text"},
             7,
         ]);
-        insta::assert_snapshot!(content(blocks).replace("}, ", "},\n").replace("), ", "),\n"));
+        insta::assert_snapshot!(content(&blocks).replace("}, ", "},\n").replace("), ", "),\n"));
     }
 
     #[test]

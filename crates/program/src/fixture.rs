@@ -19,7 +19,7 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    pub(crate) fn new<F>(
+    pub(crate) fn working<F>(
         name: &str,
         tools: &[Value],
         work: impl Fn(Call) -> F + Send + Sync + 'static,
@@ -44,7 +44,7 @@ impl Fake {
 
     /// One that nobody calls.
     pub(crate) fn offering(name: &str, tools: &[Value]) -> Arc<dyn Source> {
-        Self::new(name, tools, |_| async {
+        Self::working(name, tools, |_| async {
             Ok(Outcome::success(to_raw(&serde_json::json!({"content": []}))))
         })
     }

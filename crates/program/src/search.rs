@@ -34,10 +34,13 @@ pub(crate) struct Wanted {
     pub(crate) cursor: Option<String>,
 }
 
+/// A catalog and its index, which is made when it is first needed.
+type Current = (Arc<Catalog>, Arc<OnceLock<Index>>);
+
 /// The index of the catalog that is the current one.
 #[derive(Debug, Default)]
 pub(crate) struct Indexes {
-    current: Mutex<Option<(Arc<Catalog>, Arc<OnceLock<Index>>)>>,
+    current: Mutex<Option<Current>>,
 }
 
 impl Indexes {

@@ -101,7 +101,7 @@ fn echo() -> Arc<dyn Source> {
     });
     let secret =
         json!({"name": "secret", "inputSchema": {"type": "object"}, "_meta": {"permissions": ["admin"]}});
-    Fake::new("data", &[named("echo"), strict, secret], |call| async move {
+    Fake::working("data", &[named("echo"), strict, secret], |call| async move {
         let Target::Tool { arguments, .. } = call.target else { panic!("only tools") };
         Ok(Outcome::success(to_raw(&json!({"structuredContent": arguments}))))
     })
@@ -111,7 +111,7 @@ fn echo() -> Arc<dyn Source> {
 async fn a_call_goes_down_the_corridor_as_its_caller_made_it() {
     let seen: Arc<Mutex<Option<String>>> = Arc::default();
     let look = Arc::clone(&seen);
-    let source = Fake::new("data", &[named("look")], move |call: Call| {
+    let source = Fake::working("data", &[named("look")], move |call: Call| {
         let context = &call.context;
         *look.lock().unwrap() = Some(format!(
             "{} {:?} {:?} {:?} {:?} {:?} {:?} {}",
@@ -222,7 +222,7 @@ async fn calls_and_questions_are_counted() {
 async fn only_so_many_calls_run_at_once_and_the_rest_wait_unread() {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (now, peak) = (Arc::clone(&running), Arc::clone(&most));
-    let source = Fake::new("data", &[named("slow")], move |_| {
+    let source = Fake::working("data", &[named("slow")], move |_| {
         let (now, peak) = (Arc::clone(&now), Arc::clone(&peak));
         async move {
             peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -252,7 +252,7 @@ fn endless(gone: &Arc<AtomicUsize>) -> Arc<dyn Source> {
         }
     }
     let gone = Arc::clone(gone);
-    Fake::new("data", &[named("endless")], move |_| {
+    Fake::working("data", &[named("endless")], move |_| {
         let gone = Gone(Arc::clone(&gone));
         async move {
             let _gone = gone;
@@ -317,16 +317,17 @@ async fn calls_that_are_still_running_when_the_program_ends_are_cancelled() {
 
 #[tokio::test]
 async fn failures_say_what_kind_they_are() {
-    let source = Fake::new("data", &[named("fails"), named("breaks"), named("huge")], |call| async move {
-        let Target::Tool { name, .. } = call.target else { panic!("only tools") };
-        match name.as_str() {
-            "fails" => Ok(Outcome::failure(to_raw(
-                &json!({"content": [{"type": "text", "text": "no such table"}], "isError": true}),
-            ))),
-            "huge" => Ok(Outcome::success(to_raw(&json!({"structuredContent": "x".repeat(33 << 20)})))),
-            _ => Err(Error::new(Kind::ConnectionLost, "the server died").suggest("look at its log")),
-        }
-    });
+    let source =
+        Fake::working("data", &[named("fails"), named("breaks"), named("huge")], |call| async move {
+            let Target::Tool { name, .. } = call.target else { panic!("only tools") };
+            match name.as_str() {
+                "fails" => Ok(Outcome::failure(to_raw(
+                    &json!({"content": [{"type": "text", "text": "no such table"}], "isError": true}),
+                ))),
+                "huge" => Ok(Outcome::success(to_raw(&json!({"structuredContent": "x".repeat(33 << 20)})))),
+                _ => Err(Error::new(Kind::ConnectionLost, "the server died").suggest("look at its log")),
+            }
+        });
     let side = Side::of(&yard(&[source]), ada());
     assert_eq!(side.calls("fails", "{}").await, "tool_failed: no such table");
     assert_eq!(side.calls("breaks", "{}").await, "connection_lost: the server died; look at its log");
@@ -335,7 +336,7 @@ async fn failures_say_what_kind_they_are() {
 
 #[tokio::test]
 async fn questions_of_tools_reach_the_caller_and_progress_grows() {
-    let source = Fake::new("data", &[named("asks")], |call: Call| async move {
+    let source = Fake::working("data", &[named("asks")], |call: Call| async move {
         call.client.progress(Progress {
             progress: 50.0,
             total: Some(100.0),

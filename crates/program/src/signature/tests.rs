@@ -5,26 +5,26 @@ use serde_json::{Value, json};
 use super::{Others, Signature};
 use crate::fixture::tool;
 
-fn signature(input: Value, output: Option<Value>) -> Signature {
+fn signature(input: &Value, output: Option<&Value>) -> Signature {
     let mut definition = json!({"name": "t", "description": "Does it.", "inputSchema": input});
     if let Some(output) = output {
-        definition["outputSchema"] = output;
+        definition["outputSchema"] = output.clone();
     }
     Signature::of(&tool(&definition))
 }
 
-fn line(input: Value) -> String {
+fn line(input: &Value) -> String {
     signature(input, None).line("t")
 }
 
-fn object(properties: Value, required: &[&str]) -> Value {
+fn object(properties: &Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
 #[test]
 fn the_example_of_the_issue() {
     let input = object(
-        json!({
+        &json!({
             "ticker": {"type": "string"},
             "statement": {"type": "string", "enum": ["income", "balance"]},
             "limit": {"type": "integer"},
@@ -34,7 +34,7 @@ fn the_example_of_the_issue() {
     let output =
         json!({"type": "array", "items": {"type": "object", "properties": {"revenue": {"type": "number"}}}});
     assert_eq!(
-        signature(input, Some(output)).line("query_financials"),
+        signature(&input, Some(&output)).line("query_financials"),
         "async def query_financials(ticker: str, statement: Literal[\"income\", \"balance\"], \
          limit: int | None = None) -> list[dict]"
     );
@@ -43,7 +43,7 @@ fn the_example_of_the_issue() {
 #[test]
 fn required_ones_come_first_and_defaults_are_said() {
     let input = object(
-        json!({
+        &json!({
             "page": {"type": "integer", "default": 1},
             "flags": {"type": "array", "items": {"type": "string"}, "default": ["a", true]},
             "long": {"type": "string", "default": "x".repeat(100)},
@@ -55,7 +55,7 @@ fn required_ones_come_first_and_defaults_are_said() {
         &["query", "const"],
     );
     assert_eq!(
-        line(input),
+        line(&input),
         "async def t(query: str, const: Literal[\"on\"], page: int = 1, flags: list[str] = [\"a\", True], \
          long: str = ..., maybe: str | None = None, either: int | None = None) -> Any"
     );
@@ -64,16 +64,16 @@ fn required_ones_come_first_and_defaults_are_said() {
 #[test]
 fn names_that_python_cannot_spell_are_given_in_another_way() {
     let input = object(
-        json!({"from": {"type": "string"}, "max-size": {"type": "integer"}, "ok": {}, "größe": {"type": "number"}}),
+        &json!({"from": {"type": "string"}, "max-size": {"type": "integer"}, "ok": {}, "größe": {"type": "number"}}),
         &["from", "ok"],
     );
     assert_eq!(
-        line(input),
+        line(&input),
         "async def t(ok: Any, **{\"from\": str, \"max-size\": int | None, \"größe\": float | None}) -> Any"
     );
     let name = "mcp__x-y__z";
     assert_eq!(
-        signature(json!({"type": "object"}), None).line(name),
+        signature(&json!({"type": "object"}), None).line(name),
         "async def tools[\"mcp__x-y__z\"](**others: Any) -> Any"
     );
 }
@@ -100,19 +100,19 @@ fn absurd_schemas_are_any_and_circles_end() {
         },
     });
     assert_eq!(
-        line(circle),
+        line(&circle),
         "async def t(node: dict | None = None, self: dict | None = None, spin: Any = None, nowhere: Any = None, \
          outside: Any = None, odd: Any = None, no: Any = None, all: Any = None, halves: Any = None, \
          many: int | None = None) -> Any"
     );
     for absurd in [json!({"type": "object", "properties": 7}), json!({"type": "object", "required": {}})] {
-        assert_eq!(line(absurd), "async def t(**others: Any) -> Any");
+        assert_eq!(line(&absurd), "async def t(**others: Any) -> Any");
     }
     let mut deep = json!({"type": "string"});
     for _ in 0..100 {
         deep = json!({"type": "array", "items": deep});
     }
-    assert!(line(object(json!({"deep": deep}), &[])).contains("list[Any]"));
+    assert!(line(&object(&json!({"deep": deep}), &[])).contains("list[Any]"));
 }
 
 #[test]
@@ -127,14 +127,14 @@ fn whether_unknown_arguments_are_slips_is_read_from_the_schema() {
         (json!({"type": "object", "anyOf": [{"properties": {"a": {}}}]}), Others::Taken),
     ];
     for (schema, others) in cases {
-        assert_eq!(signature(schema.clone(), None).others(), others, "{schema}");
+        assert_eq!(signature(&schema, None).others(), others, "{schema}");
     }
 }
 
 #[test]
 fn nothing_given_is_left_out_only_where_that_is_what_it_means() {
-    let input = object(json!({"a": {"type": "integer"}, "b": {"type": ["integer", "null"]}, "c": {}}), &[]);
-    let signature = signature(input, None);
+    let input = object(&json!({"a": {"type": "integer"}, "b": {"type": ["integer", "null"]}, "c": {}}), &[]);
+    let signature = signature(&input, None);
     let left_out: Vec<bool> = ["a", "b", "c", "d"].iter().map(|key| signature.may_be_left_out(key)).collect();
     assert_eq!(left_out, [true, false, false, false]);
 }
@@ -142,7 +142,7 @@ fn nothing_given_is_left_out_only_where_that_is_what_it_means() {
 #[test]
 fn help_describes_parameters_and_results_with_their_fields() {
     let input = object(
-        json!({
+        &json!({
             "filter": {
                 "type": "object",
                 "description": "What to look for.",
@@ -174,7 +174,7 @@ fn a_schema_that_stands_for_millions_is_not_followed() {
     let began = std::time::Instant::now();
     for properties in [many("#"), many("#/$defs/u0")] {
         let schema = json!({"type": "object", "properties": properties, "$defs": defs});
-        assert!(signature(schema, None).definition("t").len() < 100_000);
+        assert!(signature(&schema, None).definition("t").len() < 100_000);
     }
     // Years if every way is gone.
     assert!(began.elapsed() < std::time::Duration::from_secs(20));
