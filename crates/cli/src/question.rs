@@ -178,7 +178,7 @@ mod tests {
 
     use super::read_value;
 
-    fn typed(schema: Value, text: &str) -> Result<Option<Value>, String> {
+    fn typed(schema: &Value, text: &str) -> Result<Option<Value>, String> {
         let schema = json!({"properties": {"field": schema}, "required": ["field"]});
         read_value(&parameters(&to_raw(&schema))[0], text)
     }
@@ -194,7 +194,7 @@ mod tests {
             (json!({"type": "string", "default": "x"}), "", json!("x")),
             (json!({"type": "array", "items": {"type": "string"}}), "a, b", json!(["a", "b"])),
         ] {
-            assert_eq!(typed(schema.clone(), text), Ok(Some(expected)), "{schema} {text}");
+            assert_eq!(typed(&schema, text), Ok(Some(expected)), "{schema} {text}");
         }
     }
 
@@ -207,7 +207,7 @@ mod tests {
             (json!({"enum": ["a"]}), "b", "this is none of them"),
             (json!({"type": "string"}), "", "this is needed"),
         ] {
-            assert_eq!(typed(schema.clone(), text), Err(expected.to_owned()), "{schema} {text}");
+            assert_eq!(typed(&schema, text), Err(expected.to_owned()), "{schema} {text}");
         }
     }
 }

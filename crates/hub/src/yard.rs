@@ -105,17 +105,18 @@ impl Yard {
     /// Takes a source in. One of the same name is replaced in its place; calls of the old one that hang do not
     /// take up places of the new one.
     pub fn add(self: &Arc<Self>, source: Arc<dyn Source>) {
-        source.attach(Feed { yard: Arc::downgrade(self), source: source.name().clone() });
+        let name = source.name().clone();
+        source.attach(Feed { yard: Arc::downgrade(self), source: name.clone() });
         {
             let mut sources = self.lock_sources();
-            self.forget_places(source.name());
-            match sources.iter_mut().find(|known| known.name() == source.name()) {
-                Some(known) => *known = Arc::clone(&source),
-                None => sources.push(Arc::clone(&source)),
+            self.forget_places(&name);
+            match sources.iter_mut().find(|known| *known.name() == name) {
+                Some(known) => *known = source,
+                None => sources.push(source),
             }
         }
         self.refresh();
-        self.status_changed(source.name());
+        self.status_changed(&name);
     }
 
     /// Takes a source away; calls that are under way finish.

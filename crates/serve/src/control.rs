@@ -83,7 +83,7 @@ impl Control {
     /// Must be called inside a runtime: the journal follows what happens in the yard.
     pub(crate) fn new(
         yard: Arc<Yard>,
-        settings: ControlSettings,
+        settings: &ControlSettings,
         mcp: &McpSettings,
         endpoint: &EndpointSettings,
     ) -> Arc<Self> {

@@ -49,7 +49,7 @@ impl Fronts {
         annexes: Vec<Annex>,
         mcp: McpSettings,
         endpoint: EndpointSettings,
-        control: ControlSettings,
+        control: &ControlSettings,
     ) -> Arc<Self> {
         // What an annex shows of this very yard is not among what the yard shows.
         let apart = annexes.iter().filter(|annex| Arc::ptr_eq(&annex.yard, &yard));

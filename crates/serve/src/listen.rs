@@ -82,7 +82,7 @@ impl Bound {
     pub async fn serve(self, stop: CancellationToken) {
         let Self { listener, address, yard, settings } = self;
         let door = Door::new(settings.door, address.ip().is_loopback());
-        let fronts = Fronts::new(yard, settings.annexes, settings.mcp, settings.endpoint, settings.control);
+        let fronts = Fronts::new(yard, settings.annexes, settings.mcp, settings.endpoint, &settings.control);
         let service = TowerToHyperService::new(router(Arc::clone(&fronts), door));
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();

@@ -49,6 +49,6 @@ fn free_name(config: &Config, wanted: &str) -> SourceName {
     let taken = |name: &str| config.servers.iter().any(|entry| entry.name().as_str() == name);
     let names =
         std::iter::once(wanted.to_owned()).chain((2_u32..).map(|number| format!("{wanted}-{number}")));
-    let free = names.into_iter().find(|name| !taken(name) && !(name == "demo" && config.demo));
+    let free = names.into_iter().find(|name| !(taken(name) || name == "demo" && config.demo));
     SourceName::new(free.unwrap_or_else(|| wanted.to_owned()))
 }

@@ -98,25 +98,16 @@ fn run(folder: &Path) -> Tally {
     tally
 }
 
+/// Whoever has more documents at hand names their folder in TOOLYARD_OPENAPI_CORPUS.
+#[allow(clippy::disallowed_methods, reason = "which documents are looked at is said from outside")]
 #[test]
 fn every_operation_of_the_documents_here_has_a_sound_tool() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/openapi");
+    let ours = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/openapi");
+    let folder = std::env::var_os("TOOLYARD_OPENAPI_CORPUS").map_or_else(ours, Into::into);
     let tally = run(&folder);
+    println!("{} documents, {} operations, {} warnings", tally.documents, tally.operations, tally.warnings);
+    println!("slowest: {:?} {}", tally.slowest.0, tally.slowest.1);
     assert_eq!(tally.faults, Vec::<String>::new());
     assert_eq!(tally.refused, Vec::<String>::new());
     assert!(tally.documents >= 12 && tally.operations > 500, "{} {}", tally.documents, tally.operations);
-}
-
-/// Set by whoever has more documents at hand; without it there is nothing to look at beyond those above.
-#[test]
-fn every_operation_of_a_folder_of_your_own_has_a_sound_tool() {
-    let Some(folder) = std::env::var_os("TOOLYARD_OPENAPI_CORPUS") else { return };
-    let tally = run(Path::new(&folder));
-    println!(
-        "{} documents, {} operations, {} warnings, slowest {:?} {}",
-        tally.documents, tally.operations, tally.warnings, tally.slowest.0, tally.slowest.1
-    );
-    println!("{} refused:\n  {}", tally.refused.len(), tally.refused.join("\n  "));
-    assert!(tally.faults.is_empty(), "{} faults:\n  {}", tally.faults.len(), tally.faults.join("\n  "));
-    assert!(tally.documents > 0);
 }

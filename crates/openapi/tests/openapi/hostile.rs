@@ -156,6 +156,7 @@ impl Dice {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "a longer run is asked for from outside")]
 /// Swaps, copies and breaks parts of sound documents, as values and as text. TOOLYARD_FUZZ_SECONDS makes it longer.
 #[test]
 fn mutated_documents_never_break_the_converter() {

@@ -148,7 +148,7 @@ fn a_body_that_is_a_plain_object_is_spread_out() {
     let whole = ["body -> Body body Simple required"];
     assert_eq!(body(json!({"type": "array", "items": {}}), true), whole);
     assert_eq!(body(json!({"type": ["object", "null"], "properties": {"a": {}}}), true), whole);
-    assert_eq!(body(json!({"allOf": [plain.clone()]}), true), whole);
+    assert_eq!(body(json!({"allOf": [plain]}), true), whole);
     let open = json!({"type": "object", "properties": {"a": {}}, "additionalProperties": true});
     assert_eq!(body(open, true), whole);
     assert_eq!(body(json!({"type": "object"}), true), whole);
@@ -315,7 +315,7 @@ fn answers_that_are_no_objects_are_wrapped() {
     // The lowest good status counts, and errors do not.
     let several = json!({"default": json(json!({})), "404": json(json!({})), "202": json(json!({})), "201": json(object.clone())});
     assert_eq!(output(several), (Some(shown.clone()), false));
-    assert_eq!(output(json!({"2XX": json(object.clone())})), (Some(shown), false));
+    assert_eq!(output(json!({"2XX": json(object)})), (Some(shown), false));
     assert_eq!(
         output(json!({"200": {"description": "", "content": {"text/plain": {"schema": {}}}}})),
         (None, false)

@@ -95,7 +95,7 @@ fn parts(operation: &Operation, arguments: &str) -> String {
 #[test]
 fn parts_carry_files_with_their_names_and_types() {
     let file = FieldEncoding { file: true, ..FieldEncoding::default() };
-    let png = FieldEncoding { content_type: Some("image/*, image/png".to_owned()), ..file.clone() };
+    let png = FieldEncoding { content_type: Some("image/*, image/png".to_owned()), ..file };
     let listed = FieldEncoding { explode: Some(false), ..FieldEncoding::default() };
     let fields = BTreeMap::from([
         ("file".to_owned(), file),
