@@ -7,8 +7,8 @@ import { validate } from "../src/schema/validate";
 const tree = {
   $defs: { node: { type: "object", properties: { name: { type: "string" }, child: { $ref: "#/$defs/node" } }, required: ["name"] } },
   type: "object",
-  properties: { root: { $ref: "#/$defs/node" }, "a/b": { $ref: "#/properties/root" } },
-  required: ["root"],
+  properties: { trunk: { $ref: "#/$defs/node" }, "a/b": { $ref: "#/properties/trunk" } },
+  required: ["trunk"],
 };
 
 describe("parameters", () => {
@@ -41,7 +41,7 @@ describe("parameters", () => {
   );
 
   it("of a schema that contains itself end", () => {
-    expect(parameters(tree).map((one) => [one.name, one.type, one.required])).toEqual([["root", "object", true], ["a/b", "object", false]]);
+    expect(parameters(tree).map((one) => [one.name, one.type, one.required])).toEqual([["trunk", "object", true], ["a/b", "object", false]]);
     const loop = { $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } }, properties: { x: { $ref: "#/$defs/a" } } };
     expect(parameters(loop)).toEqual([{ name: "x", type: "any", required: false, limits: [] }]);
   });
@@ -77,7 +77,7 @@ describe("schemas", () => {
       required: ["a", "c"],
     };
     expect(initial(schema)).toEqual({ b: 3, c: { d: 1 } });
-    expect(initial(tree)).toEqual({ root: {} });
+    expect(initial(tree)).toEqual({ trunk: {} });
     expect(initial(undefined)).toBe(undefined);
   });
 
@@ -109,8 +109,8 @@ describe("a check of arguments", () => {
   });
 
   it("follows references, also to itself", () => {
-    expect(validate(tree, { root: { name: "a", child: { name: "b" } } })).toEqual([]);
-    expect(validate(tree, { root: { name: "a", child: { child: {} } } }).map((fault) => fault.pointer)).toContain("/root/child/name");
+    expect(validate(tree, { trunk: { name: "a", child: { name: "b" } } })).toEqual([]);
+    expect(validate(tree, { trunk: { name: "a", child: { child: {} } } }).map((fault) => fault.pointer)).toContain("/trunk/child/name");
   });
 
   it("leaves what is no schema to the yard", () => {

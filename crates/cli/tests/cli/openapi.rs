@@ -57,7 +57,10 @@ async fn a_document_is_served_without_a_configuration() {
     let sent = json!({"result": ["GET /v1/pets/a%2Fb?tags=x%7Cy HTTP/1.1"]});
     assert_eq!((answer.status, &answer.json()["result"]), (200, &sent), "{}", answer.text);
     let tools = server.get("/mcp/tools").await.json();
-    assert_eq!(tools["tools"].as_array().unwrap().len(), 1, "the demo yard is not there");
+    let tools = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
+    let tools: Vec<&str> = tools.collect();
+    let expected = ["execute_program", "inspect_tool", "mcp__pets__get_pet", "search_tools"];
+    assert_eq!(tools, expected, "the demo yard is not there");
 }
 
 #[tokio::test]

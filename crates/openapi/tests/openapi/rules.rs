@@ -208,10 +208,7 @@ fn forms_have_files_and_fields_with_their_encodings() {
         [("file", true, Some("image/png")), ("meta", false, Some("application/json")), ("more", true, None)]
     );
     let input = tool(&conversion, "it")["inputSchema"].clone();
-    assert_eq!(
-        input["properties"]["file"]["anyOf"][0],
-        json!({"type": "string", "contentEncoding": "base64"})
-    );
+    assert_eq!(input["properties"]["file"]["anyOf"][0], json!({"type": "string", "format": "byte"}));
     assert_eq!(input["properties"]["more"]["type"], "array");
     assert_eq!(input["required"], json!(["id", "file"]));
 }

@@ -58,6 +58,16 @@ pub(super) struct Entry {
     pub(super) what: Happened,
 }
 
+impl Entry {
+    /// The first number that it stands for: those of events that were lost are used up.
+    fn first(&self) -> u64 {
+        match self.what {
+            Happened::Lost(missed) => self.seq - missed,
+            _ => self.seq,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum Happened {
     /// Nothing more is known of a source that is gone.
@@ -180,7 +190,7 @@ impl Journal {
     /// Whether everything after this number is still known.
     pub(super) fn knows(&self, seq: u64) -> bool {
         let kept = self.lock();
-        let oldest = kept.entries.front().map_or(kept.seq + 1, |entry| entry.seq);
+        let oldest = kept.entries.front().map_or(kept.seq + 1, |entry| entry.first());
         seq <= kept.seq && seq + 1 >= oldest
     }
 
@@ -189,11 +199,7 @@ impl Journal {
         let kept = self.lock();
         let first = kept.entries.partition_point(|entry| entry.seq <= seq);
         let entries: Vec<_> = kept.entries.range(first..).take(most).cloned().collect();
-        let next = entries.first().map_or(seq + 1, |entry| match entry.what {
-            // Their numbers are used up.
-            Happened::Lost(missed) => entry.seq - missed,
-            _ => entry.seq,
-        });
+        let next = entries.first().map_or(seq + 1, |entry| entry.first());
         Since { entries, forgotten: next.saturating_sub(seq + 1) }
     }
 
