@@ -28,5 +28,6 @@ pub use execute::META;
 pub use program::{
     Asked, Block, Data, Ending, Face, Failure, How, Limits, Printed, Program, Question, Reply, Unavailable,
 };
+pub use search::ranked;
 pub use settings::ProgramSettings;
 pub use source::Programs;

@@ -182,6 +182,12 @@ impl Wanted {
     }
 }
 
+/// The tools of a catalog that fit some words, best first, for whoever asks once.
+pub fn ranked(catalog: &Catalog, words: &str) -> Vec<Arc<Tool>> {
+    let words = &words[..words.floor_char_boundary(LONGEST_QUERY)];
+    Index::of(catalog).ranked(words).into_iter().cloned().collect()
+}
+
 /// The names that are most like one that is not there.
 pub(crate) fn close(seen: &Seen<'_>, index: &Index, name: &str) -> Vec<String> {
     const SAID: usize = 5;

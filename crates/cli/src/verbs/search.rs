@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::Tool;
+use toolyard_program::ranked;
 use toolyard_upstream::Lists;
 
-use self::rank::rank;
 use crate::Exit;
 use crate::args::SearchArgs;
 use crate::clean::clean_line;
@@ -15,22 +15,21 @@ use crate::fault::Fault;
 use crate::terminal::{Out, note};
 use crate::visit::{Need, Visit, Wish};
 
-mod rank;
-
 pub(crate) async fn run(args: SearchArgs, stop: CancellationToken) -> Result<Exit, Fault> {
     let visit = Visit::open_all(&args.which, Wish::new(Need::All, &[Lists::Tools]), &stop).await?;
-    let view = visit.yard.view(&visit.principal);
-    let tools: Vec<Arc<Tool>> = view.tools().cloned().collect();
-    let done = show(&args, &rank(&tools, &args.words.join(" "), args.limit));
+    let mut found = ranked(&visit.yard.catalog(), &args.words.join(" "));
+    found.retain(|tool| tool.is_listed_for(&visit.principal));
+    found.truncate(args.limit);
+    let done = show(&args, &found);
     visit.close().await;
     done.map(|()| Exit::Fine)
 }
 
-fn show(args: &SearchArgs, found: &[&Arc<Tool>]) -> Result<(), Fault> {
+fn show(args: &SearchArgs, found: &[Arc<Tool>]) -> Result<(), Fault> {
     let mut out = Out::new();
     let description = |tool: &Tool| clean_line(tool.description.as_deref().unwrap_or_default());
     if args.json {
-        let one = |tool: &&Arc<Tool>| {
+        let one = |tool: &Arc<Tool>| {
             json!({
                 "server": tool.source.as_str(), "name": tool.full_name.as_str(), "rawName": tool.raw_name,
                 "title": tool.title, "description": tool.description,

@@ -169,14 +169,16 @@ fn many_programs_leave_nothing_behind() {
     const ALONE: &str = "TOOLYARD_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        return runtime.block_on(run_many_programs());
+        eprintln!("{}", runtime.block_on(run_many_programs()));
+        return;
     }
     let mut itself = Command::new(std::env::current_exe().unwrap());
     itself.args(["--exact", "programs::living::many_programs_leave_nothing_behind", "--nocapture"]);
     assert!(itself.env(ALONE, "1").status().unwrap().success());
 }
 
-async fn run_many_programs() {
+/// Says what was used before and after.
+async fn run_many_programs() -> String {
     let rounds = std::env::var("TOOLYARD_PROGRAM_ROUNDS").ok().map_or(200, |rounds| rounds.parse().unwrap());
     let engine = engine();
     let codes =
@@ -198,10 +200,10 @@ async fn run_many_programs() {
     until("all workers to go", || children(zygote).is_empty()).await;
     until("the last descriptor to go", || (now().0, now().1) <= (before.0, before.1)).await;
     let after = now();
-    eprintln!("{rounds} programs: descriptors and kilobytes, ours and Python's: {before:?}, then {after:?}");
     assert_eq!(engine.process(), Some(zygote));
     assert!(after.2 < before.2 + 8192 && after.3 < before.3 + 4096, "{before:?}, then {after:?}");
     engine.stop().await;
+    format!("{rounds} programs: descriptors and kilobytes, ours and Python's: {before:?}, then {after:?}")
 }
 
 #[tokio::test]
