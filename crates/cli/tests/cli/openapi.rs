@@ -59,7 +59,7 @@ async fn a_document_is_served_without_a_configuration() {
     let tools = server.get("/mcp/tools").await.json();
     let tools = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
     let tools: Vec<&str> = tools.collect();
-    let expected = ["execute_program", "inspect_tool", "mcp__pets__get_pet", "search_tools"];
+    let expected = ["inspect_tool", "search_tools", "execute_program", "mcp__pets__get_pet"];
     assert_eq!(tools, expected, "the demo yard is not there");
 }
 
