@@ -81,6 +81,64 @@ async fn a_worker_that_is_killed_hurts_nobody_else() {
     engine.stop().await;
 }
 
+/// Keeps a word in every place that another program could look at, and waits.
+const KEEPS: &str = "
+import builtins, json, os, sys
+word = 'need' + 'le'
+builtins.kept = json.kept = sys.kept = os.kept = [word]
+print('keeping', word)
+await call_tool('x')
+print('kept', word)
+";
+
+/// Looks for the word, and for the one who keeps it.
+const LOOKS: &str = "
+import builtins, gc, json, os, sys
+found = []
+for place in (builtins, json, sys, os):
+    if hasattr(place, 'kept'):
+        found.append(place.__name__)
+wanted = 'need' + 'le'
+if any(isinstance(one, list) and wanted in [w for w in one if isinstance(w, str)] for one in gc.get_objects()):
+    found.append('memory')
+for number in range(64):
+    try:
+        os.fstat(number)
+        if number != 3:
+            found.append('descriptor %d' % number)
+    except OSError:
+        pass
+for pid in range(1, 200):
+    for look in (lambda: os.kill(pid, 0), lambda: open('/proc/%d/mem' % pid, 'rb'), lambda: os.getsid(pid)):
+        try:
+            look()
+            found.append('process %d' % pid)
+        except OSError:
+            pass
+print(found)
+";
+
+#[tokio::test]
+async fn two_programs_at_once_cannot_see_each_other() {
+    let engine = engine();
+    engine.ready().await.unwrap();
+    let zygote = engine.process().unwrap();
+    let (asked, mut questions) = mpsc::channel::<Asked>(1);
+    let keeper = {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move { engine.run(program(KEEPS), asked, CancellationToken::new()).await })
+    };
+    let waiting = questions.recv().await.unwrap();
+    let looked = run(&engine, LOOKS).await.unwrap();
+    assert_eq!(children(zygote).len(), 1, "the one who keeps it is there all the time");
+    let printed = |text: &str| Printed { text: text.into(), left_out: 0 };
+    assert_eq!(looked, Ending { printed: printed("[]\n"), how: How::Finished });
+    waiting.reply.send(toolyard_program::Reply::Data(toolyard_program::Data::Text(String::new()))).unwrap();
+    let kept = keeper.await.unwrap().unwrap();
+    assert_eq!(kept, Ending { printed: printed("keeping needle\nkept needle\n"), how: How::Finished });
+    engine.stop().await;
+}
+
 #[tokio::test]
 async fn after_the_zygote_was_killed_the_next_program_has_another_one() {
     let engine = engine();
