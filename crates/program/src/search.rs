@@ -94,20 +94,22 @@ impl Wanted {
             let message = format!("a query of {} bytes; {LONGEST_QUERY} are allowed", self.query.len());
             return Err(Error::new(Kind::InvalidArguments, message));
         }
-        if let Some(server) = &self.server
+        // Assistants fill in what they leave open with nothing.
+        let server = self.server.as_deref().filter(|server| !server.is_empty());
+        if let Some(server) = server
             && !seen.tools().any(|tool| tool.source.as_str() == server)
         {
             return Err(no_server(seen, server));
         }
         let wanted = |tool: &&Arc<Tool>| {
-            seen.shows(tool) && self.server.as_deref().is_none_or(|server| tool.source.as_str() == server)
+            seen.shows(tool) && server.is_none_or(|server| tool.source.as_str() == server)
         };
         let tools: Vec<&Arc<Tool>> = if self.is_list() {
             seen.tools().filter(wanted).collect()
         } else {
             index.ranked(&self.query).into_iter().filter(wanted).collect()
         };
-        let from = match &self.cursor {
+        let from = match self.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {
             None => 0,
             Some(last) => {
                 let place = tools.iter().position(|tool| tool.full_name.as_str() == last);

@@ -102,6 +102,12 @@ fn a_search_and_its_pages_in_words() {
 }
 
 #[test]
+fn what_is_filled_in_with_nothing_is_not_said() {
+    let nothing = Wanted { server: Some(String::new()), cursor: Some(String::new()), ..Wanted::default() };
+    assert_eq!(told(&ada(), &nothing), told(&ada(), &Wanted::default()));
+}
+
+#[test]
 fn names_that_are_not_there_have_close_ones() {
     let yard = shop();
     let (catalog, own, ada) = (yard.catalog(), SourceName::new("programs"), ada());
