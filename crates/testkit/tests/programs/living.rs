@@ -130,7 +130,7 @@ async fn two_programs_at_once_cannot_see_each_other() {
     };
     let waiting = questions.recv().await.unwrap();
     let looked = run(&engine, LOOKS).await.unwrap();
-    assert_eq!(children(zygote).len(), 1, "the one who keeps it is there all the time");
+    assert!(!children(zygote).is_empty(), "the one who keeps it is there all the time");
     let printed = |text: &str| Printed { text: text.into(), left_out: 0 };
     assert_eq!(looked, Ending { printed: printed("[]\n"), how: How::Finished });
     waiting.reply.send(toolyard_program::Reply::Data(toolyard_program::Data::Text(String::new()))).unwrap();
