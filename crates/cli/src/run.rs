@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Error, Kind, Outcome, Request, Source, State, What, Yard};
+use toolyard_hub::{Error, Outcome, Request, Source, State, What, Yard};
 use toolyard_program::META;
 use toolyard_tester::Servers;
 
@@ -136,7 +136,6 @@ impl Ended {
             "finished" => Exit::Fine,
             "timed_out" => Exit::TimedOut,
             "unavailable" => Exit::Failed,
-            _ if unreachable(&text) => Exit::Unreachable,
             _ => Exit::ToolFailed,
         };
         if said.ended == "unavailable" {
@@ -148,31 +147,15 @@ impl Ended {
     }
 
     fn refused(error: &Error) -> Self {
-        let exit = match error.kind() {
-            Kind::InvalidArguments | Kind::TooLarge => Exit::Usage,
-            Kind::Unauthenticated | Kind::Forbidden => Exit::Unauthorised,
-            Kind::NotConnected | Kind::CannotConnect | Kind::ConnectionLost => Exit::Unreachable,
-            Kind::UnknownTool | Kind::UnknownResource | Kind::UnknownPrompt => Exit::ToolFailed,
-            Kind::ToolFailed | Kind::ClientCannot => Exit::ToolFailed,
-            Kind::RateLimited => Exit::RateLimited,
-            Kind::TimedOut => Exit::TimedOut,
-            Kind::Cancelled => Exit::Interrupted,
-            Kind::Bug => Exit::Failed,
-        };
         let how = error.kind().as_str().replace(' ', "_");
-        Self { how, printed: String::new(), trouble: format!("toolyard: {}", error.sentence()), exit }
+        let trouble = format!("toolyard: {}", error.sentence());
+        Self { how, printed: String::new(), trouble, exit: error.kind().into() }
     }
 
     fn json(&self) -> Value {
         let trouble = Some(&self.trouble).filter(|text| !text.is_empty());
         json!({"success": self.exit == Exit::Fine, "ended": self.how, "output": self.printed, "error": trouble})
     }
-}
-
-/// Whether a script ended because it called a tool of a server that is not there.
-fn unreachable(text: &str) -> bool {
-    let last = text.lines().rev().find(|line| line.starts_with("ToolError")).unwrap_or_default();
-    ["not_connected", "connection_failed", "connection_lost"].iter().any(|word| last.contains(word))
 }
 
 /// What the script printed, with the end of its last line, and what is said after that.

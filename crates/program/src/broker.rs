@@ -19,7 +19,7 @@ use crate::inspect;
 use crate::meter::Meter;
 use crate::program::{Asked, Data, Face, Question, Reply};
 use crate::python::words_of;
-use crate::search::{Index, Indexes, Wanted, close};
+use crate::search::{Indexes, Wanted, close};
 
 /// The longest name that is looked up.
 const LONGEST_NAME: usize = 256;
@@ -159,9 +159,9 @@ impl Broker {
         if wanted.is_list() && wanted.limit.is_none() {
             wanted.limit = Some(u64::MAX);
         }
-        let cell = self.indexes.of(catalog).await;
+        let index = self.indexes.of(catalog).await;
         let seen = self.seen(catalog);
-        match wanted.find(&seen, cell.get_or_init(|| Index::of(catalog))) {
+        match wanted.find(&seen, &index) {
             Ok(found) => Reply::Data(Data::Json(to_raw(&Wanted::data(&seen, &found)))),
             Err(error) => Reply::Failed(of_error("search_tools", &error)),
         }
@@ -169,8 +169,8 @@ impl Broker {
 
     /// Why there is nothing under this name, with what is close to it.
     async fn unknown(&self, catalog: &Arc<Catalog>, name: &str) -> Error {
-        let cell = self.indexes.of(catalog).await;
-        let close = close(&self.seen(catalog), cell.get_or_init(|| Index::of(catalog)), short(name));
+        let index = self.indexes.of(catalog).await;
+        let close = close(&self.seen(catalog), &index, short(name));
         let error = Error::new(Kind::UnknownTool, format!("there is no tool {}", short(name)));
         match close.as_slice() {
             [] => error.suggest("search_tools finds tools by what they do"),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{Listing, Offer, ToolOffer};
@@ -15,6 +16,12 @@ pub(crate) enum Verb {
     InspectTool,
     SearchTools,
     ExecuteProgram,
+}
+
+/// The arguments of `inspect_tool`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Inspected {
+    pub(crate) tool_name: String,
 }
 
 impl Verb {

@@ -6,6 +6,7 @@ mod words;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use toolyard_hub::{Catalog, Error, Kind, Tool};
 
@@ -25,8 +26,10 @@ const LONGEST_QUERY: usize = 1_000;
 const LINE: usize = 160;
 
 /// What is looked for.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct Wanted {
+    /// Programs may leave it out.
+    #[serde(default)]
     pub(crate) query: String,
     pub(crate) server: Option<String>,
     pub(crate) limit: Option<u64>,
@@ -35,7 +38,7 @@ pub(crate) struct Wanted {
 }
 
 /// A catalog and its index, which is made when it is first needed.
-type Current = (Arc<Catalog>, Arc<OnceLock<Index>>);
+type Current = (Arc<Catalog>, Arc<OnceLock<Arc<Index>>>);
 
 /// The index of the catalog that is the current one.
 #[derive(Debug, Default)]
@@ -45,7 +48,7 @@ pub(crate) struct Indexes {
 
 impl Indexes {
     /// Makes it where nobody has yet, and not on a thread that others wait for.
-    pub(crate) async fn of(&self, catalog: &Arc<Catalog>) -> Arc<OnceLock<Index>> {
+    pub(crate) async fn of(&self, catalog: &Arc<Catalog>) -> Arc<Index> {
         let cell = {
             let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
             match &*current {
@@ -57,15 +60,15 @@ impl Indexes {
                 }
             }
         };
+        let make = |cell: &OnceLock<Arc<Index>>, catalog: &Catalog| {
+            Arc::clone(cell.get_or_init(|| Arc::new(Index::of(catalog))))
+        };
         if cell.get().is_none() {
             let (cell, catalog) = (Arc::clone(&cell), Arc::clone(catalog));
             // It fails only while the process ends.
-            let _ = tokio::task::spawn_blocking(move || {
-                cell.get_or_init(|| Index::of(&catalog));
-            })
-            .await;
+            let _ = tokio::task::spawn_blocking(move || make(&cell, &catalog)).await;
         }
-        cell
+        make(&cell, catalog)
     }
 }
 

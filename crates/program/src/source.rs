@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Weak};
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -13,12 +12,12 @@ use toolyard_hub::{
 };
 
 use crate::broker::{Broker, Caller};
-use crate::definitions::{Verb, offer};
+use crate::definitions::{Inspected, Verb, offer};
 use crate::engine::Engine;
 use crate::find::Seen;
 use crate::inspect;
 use crate::meter::Meter;
-use crate::search::{Index, Indexes, Wanted, close};
+use crate::search::{Indexes, Wanted, close};
 use crate::settings::ProgramSettings;
 
 /// The three tools, and what they work with.
@@ -32,19 +31,6 @@ pub struct Programs {
     pub(crate) settings: ProgramSettings,
     pub(crate) places: Semaphore,
     indexes: Arc<Indexes>,
-}
-
-#[derive(Deserialize)]
-struct Inspected {
-    tool_name: String,
-}
-
-#[derive(Deserialize)]
-struct Searched {
-    query: String,
-    server: Option<String>,
-    limit: Option<u64>,
-    cursor: Option<String>,
 }
 
 impl Programs {
@@ -90,10 +76,7 @@ impl Programs {
             Verb::InspectTool => {
                 Ok(self.inspect(&yard, &caller, &read::<Inspected>(&arguments)?.tool_name).await)
             }
-            Verb::SearchTools => {
-                let Searched { query, server, limit, cursor } = read(&arguments)?;
-                self.search(&yard, &caller, &Wanted { query, server, limit, cursor }).await
-            }
+            Verb::SearchTools => self.search(&yard, &caller, &read(&arguments)?).await,
             Verb::ExecuteProgram => {
                 let order = read(&arguments)?;
                 let broker = Broker {
@@ -117,8 +100,8 @@ impl Programs {
         if let Some(tool) = seen.tool(name) {
             return said(&[inspect::described(&tool), inspect::beside(&seen, &tool)]);
         }
-        let cell = self.indexes.of(&catalog).await;
-        let close = close(&seen, cell.get_or_init(|| Index::of(&catalog)), name);
+        let index = self.indexes.of(&catalog).await;
+        let close = close(&seen, &index, name);
         match close.as_slice() {
             [] => said(&[inspect::not_found(name)]),
             some => said(&[inspect::not_found(name), format!("Close to it: {}", some.join(", "))]),
@@ -127,9 +110,9 @@ impl Programs {
 
     async fn search(&self, yard: &Yard, caller: &Caller, wanted: &Wanted) -> Result<Outcome, Error> {
         let catalog = yard.catalog();
-        let cell = self.indexes.of(&catalog).await;
+        let index = self.indexes.of(&catalog).await;
         let seen = Seen { catalog: &catalog, principal: &caller.principal, own: &self.name };
-        let found = wanted.find(&seen, cell.get_or_init(|| Index::of(&catalog)))?;
+        let found = wanted.find(&seen, &index)?;
         Ok(said(&[wanted.told(&seen, &found)]))
     }
 }

@@ -90,21 +90,10 @@ async fn ctrl_c_while_a_server_starts_ends_with_130_and_leaves_nothing_behind() 
     let scratch = Scratch::new();
     let script = scratch.file("never-answers.sh", "while read line; do :; done\n");
     let (mut process, _stdin, _stdout) = Process::start(TOOLYARD, &["list", "--", "sh", &script]);
-    let started = async {
-        // The server, its keeper, and the verb itself.
-        while processes(&script) < 3 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    soon("the server to start", started).await;
+    has_started(&script).await;
     process.signal(Signal::Interrupt);
     assert_eq!(process.exit().await, Some(130), "{}", process.stderr());
-    let gone = async {
-        while processes(&script) > 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    soon("the server to end", gone).await;
+    has_ended(&script).await;
 }
 
 #[tokio::test]
@@ -113,24 +102,14 @@ async fn a_second_ctrl_c_ends_at_once() {
     // It neither answers nor ends when it is told to.
     let script = scratch.file("stubborn.sh", "trap '' TERM\nwhile :; do read line || sleep 60; done\n");
     let (mut process, _stdin, _stdout) = Process::start(TOOLYARD, &["list", "--", "sh", &script]);
-    let started = async {
-        while processes(&script) < 3 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    soon("the server to start", started).await;
+    has_started(&script).await;
     process.signal(Signal::Interrupt);
     tokio::time::sleep(Duration::from_millis(100)).await;
     let began = std::time::Instant::now();
     process.signal(Signal::Interrupt);
     assert_eq!(process.exit().await, Some(130));
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-    let gone = async {
-        while processes(&script) > 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    soon("the server to end", gone).await;
+    has_ended(&script).await;
 }
 
 #[tokio::test]
@@ -165,4 +144,23 @@ done
     stdout.read_to_string(&mut listed).await.unwrap();
     assert_eq!(process.exit().await, Some(0), "{}", process.stderr());
     assert_eq!(listed, "mcp__slow__go\t\n");
+}
+
+/// The server, its keeper, and the verb itself are there.
+async fn has_started(script: &str) {
+    let started = async {
+        while processes(script) < 3 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    soon("the server to start", started).await;
+}
+
+async fn has_ended(script: &str) {
+    let gone = async {
+        while processes(script) > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    soon("the server to end", gone).await;
 }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::Value;
 use toolyard_hub::json::Object;
 use toolyard_hub::{
-    CallContext, Catalog, Client, Deadline, Error, Kind, MadeBy, Outcome, Question, Raw, Reach, Request,
-    Tool, Update, What,
+    CallContext, Catalog, Client, Deadline, Error, Kind, Lookup, MadeBy, Outcome, Question, Raw, Reach,
+    Request, Tool, Update, What,
 };
 
 use super::{Broker, short};
 use crate::data;
+use crate::definitions::Inspected;
 use crate::fault::{failure, of_error};
 use crate::program::Reply;
 use crate::search::Wanted;
@@ -21,19 +21,6 @@ use crate::signature::{Others, Signature};
 const LARGEST_RESULT: usize = 32 << 20;
 /// The keys of the caller's metadata that go along: those that connect traces.
 const TRACES: [&str; 3] = ["traceparent", "tracestate", "baggage"];
-
-#[derive(Deserialize)]
-struct Inspected {
-    tool_name: String,
-}
-
-#[derive(Deserialize)]
-struct Searched {
-    #[serde(default)]
-    query: String,
-    server: Option<String>,
-    limit: Option<u64>,
-}
 
 impl Broker {
     pub(super) async fn call(&self, number: usize, name: &str, arguments: Raw) -> Reply {
@@ -73,7 +60,7 @@ impl Broker {
 
     /// The same error with what helps to make a better call.
     async fn helped(&self, catalog: &Arc<Catalog>, name: &str, tool: Option<&Tool>, error: Error) -> Error {
-        let several = error.suggestion().is_some_and(|text| text.starts_with("say one of"));
+        let several = matches!(catalog.tool(name), Lookup::Ambiguous(_));
         match (error.kind(), tool) {
             (Kind::UnknownTool, _) if !several => self.unknown(catalog, name).await,
             (Kind::InvalidArguments, Some(tool)) => with_names(error, &Signature::of(tool)),
@@ -92,10 +79,9 @@ impl Broker {
                 Err(error) => wrong(error),
             };
         }
-        match serde_json::from_str::<Searched>(arguments.get()) {
-            Ok(Searched { query, server, limit }) => {
-                self.search(catalog, Wanted { query, server, limit, cursor: None }).await
-            }
+        match serde_json::from_str::<Wanted>(arguments.get()) {
+            // Programs get everything at once.
+            Ok(wanted) => self.search(catalog, Wanted { cursor: None, ..wanted }).await,
             Err(error) => wrong(error),
         }
     }
