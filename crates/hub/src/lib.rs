@@ -68,7 +68,7 @@ pub use secret::Secret;
 pub use source::{
     Call, Feed, Listing, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,
 };
-pub use status::{State, Status};
+pub use status::{AuthStatus, State, Status};
 pub use timestamp::{NoTimestamp, Timestamp};
 pub use uri_template::UriTemplate;
 pub use view::View;

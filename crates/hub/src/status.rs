@@ -30,6 +30,32 @@ impl State {
     }
 }
 
+/// How we stand with a source that may want to know who we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthStatus {
+    /// There is nothing to log in to: it is no server over HTTP, or one that does not ask.
+    Unsupported,
+    NotLoggedIn,
+    BearerToken,
+    OAuth,
+}
+
+impl AuthStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unsupported => "unsupported",
+            Self::NotLoggedIn => "not logged in",
+            Self::BearerToken => "bearer token",
+            Self::OAuth => "OAuth",
+        }
+    }
+
+    /// The same where there is anything to say.
+    pub fn word(self) -> Option<&'static str> {
+        (self != Self::Unsupported).then(|| self.as_str())
+    }
+}
+
 /// One source at one moment.
 #[derive(Debug, Clone)]
 pub struct Status {
@@ -45,8 +71,7 @@ pub struct Status {
     pub version: Option<&'static str>,
     /// The era of that version: `legacy` or `modern`.
     pub era: Option<&'static str>,
-    /// How we stand with it where it wants to know who we are, such as `OAuth` or `not logged in`.
-    pub authorization: Option<&'static str>,
+    pub authorization: AuthStatus,
     /// Who it says it is.
     pub server_info: Option<Raw>,
     /// Since when it is in this state.
@@ -72,7 +97,7 @@ impl Status {
             transport: None,
             version: None,
             era: None,
-            authorization: None,
+            authorization: AuthStatus::Unsupported,
             server_info: None,
             since: Instant::now(),
             retry_at: None,

@@ -16,7 +16,7 @@ use std::fmt;
 
 use reqwest::Url;
 use rmcp::transport::auth::WWWAuthenticateParams;
-use toolyard_hub::Abilities;
+use toolyard_hub::{Abilities, AuthStatus};
 use toolyard_wire::Failure;
 
 use crate::connect::{Common, Refused, connect};
@@ -45,27 +45,6 @@ impl Default for AuthShared {
 impl fmt::Debug for AuthShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuthShared").field("store", &self.store).finish_non_exhaustive()
-    }
-}
-
-/// How we stand with a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AuthStatus {
-    /// There is nothing to log in to: it is no server over HTTP, or one that does not ask.
-    Unsupported,
-    NotLoggedIn,
-    BearerToken,
-    OAuth,
-}
-
-impl AuthStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unsupported => "unsupported",
-            Self::NotLoggedIn => "not logged in",
-            Self::BearerToken => "bearer token",
-            Self::OAuth => "OAuth",
-        }
     }
 }
 

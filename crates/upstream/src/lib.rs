@@ -20,9 +20,7 @@ mod supervise;
 mod tree;
 mod upstream;
 
-pub use auth::{
-    AuthError, AuthShared, AuthStatus, CredentialStore, Person, Visit, auth_status, login, logout,
-};
+pub use auth::{AuthError, AuthShared, CredentialStore, Person, Visit, auth_status, login, logout};
 pub use broken::Broken;
 pub use child::{Child, Fate, Input, Keeper, SpawnError, check_command};
 pub use connect::{Common, Credentials};

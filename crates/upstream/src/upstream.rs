@@ -9,11 +9,11 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use toolyard_hub::{
-    Abilities, BoxFuture, Call, Direction, Error, Feed, Kind, LoginError, ManageError, Offer, Order, Outcome,
-    Said, Source, SourceName, State, Status,
+    Abilities, AuthStatus, BoxFuture, Call, Direction, Error, Feed, Kind, LoginError, ManageError, Offer,
+    Order, Outcome, Said, Source, SourceName, State, Status,
 };
 
-use crate::auth::{AuthError, AuthStatus, Authoriser, Challenge};
+use crate::auth::{AuthError, Authoriser, Challenge};
 use toolyard_wire::{Tape, Taped};
 
 use crate::call::{Ended, Sending, with_stderr};
@@ -146,10 +146,9 @@ impl Inner {
         Ok(if unasked { AuthStatus::Unsupported } else { status })
     }
 
-    /// The same in a word, where there is anything to say.
-    pub(crate) async fn authorization(&self, state: State) -> Option<&'static str> {
-        let status = self.auth_status(state).await.ok()?;
-        (status != AuthStatus::Unsupported).then(|| status.as_str())
+    /// The same, where what was kept of it can be read.
+    pub(crate) async fn authorization(&self, state: State) -> AuthStatus {
+        self.auth_status(state).await.unwrap_or(AuthStatus::Unsupported)
     }
 
     /// Changes the status and tells whoever watches.

@@ -4,9 +4,9 @@
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{Source, State};
+use toolyard_hub::{AuthStatus, Source, State};
 use toolyard_program::{Engine, EngineSettings};
-use toolyard_upstream::{AuthStatus, Lists, TransportSettings, Upstream, check_command};
+use toolyard_upstream::{Lists, TransportSettings, Upstream, check_command};
 
 use crate::args::{DoctorArgs, WhichArgs};
 use crate::clean::clean_line;

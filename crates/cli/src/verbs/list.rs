@@ -229,7 +229,7 @@ fn server(name: &SourceName, status: &Status, [tools, resources, templates, prom
     let json = to_raw(&json!({
         "name": name.as_str(), "state": status.state.as_str(), "reason": status.reason,
         "transport": status.transport, "version": status.version, "era": status.era,
-        "authorization": status.authorization,
+        "authorization": status.authorization.word(),
         "tools": tools, "resources": resources, "templates": templates, "prompts": prompts,
         "warnings": status.warnings, "stderr": status.stderr,
     }));

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
-    Ended, ExecutionId, FrontName, PastCall, Progress, Raw, SourceName, Standing, State, Status, Timestamp,
-    View,
+    AuthStatus, Ended, ExecutionId, FrontName, PastCall, Progress, Raw, SourceName, Standing, State, Status,
+    Timestamp, View,
 };
 
 use super::journal::SeenCall;
@@ -63,10 +63,10 @@ fn info(raw: &RawValue) -> Option<Value> {
 /// How we stand with a source, in the words of the list that command-line assistants have.
 pub(super) fn auth(status: &Status) -> &'static str {
     match status.authorization {
-        Some("OAuth") => "o_auth",
-        Some("bearer token") => "bearer_token",
-        Some("not logged in") => "not_logged_in",
-        _ => "unsupported",
+        AuthStatus::OAuth => "o_auth",
+        AuthStatus::BearerToken => "bearer_token",
+        AuthStatus::NotLoggedIn => "not_logged_in",
+        AuthStatus::Unsupported => "unsupported",
     }
 }
 
@@ -166,14 +166,15 @@ pub(super) fn execution(id: ExecutionId) -> String {
 
 #[cfg(test)]
 mod tests {
-    use toolyard_hub::{State, Status};
+    use toolyard_hub::{AuthStatus, State, Status};
 
     use super::auth;
 
     #[test]
     fn how_we_stand_with_a_server_has_the_words_of_the_list() {
-        let words = [None, Some("not logged in"), Some("bearer token"), Some("OAuth")]
-            .map(|authorization| auth(&Status { authorization, ..Status::new(State::Ready, true) }));
+        let words =
+            [AuthStatus::Unsupported, AuthStatus::NotLoggedIn, AuthStatus::BearerToken, AuthStatus::OAuth]
+                .map(|authorization| auth(&Status { authorization, ..Status::new(State::Ready, true) }));
         assert_eq!(words, ["unsupported", "not_logged_in", "bearer_token", "o_auth"]);
     }
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use toolyard_hub::{
-    BoxFuture, Call, Error, Kind, LoginError, Offer, Outcome, Source, SourceName, State, Status,
+    AuthStatus, BoxFuture, Call, Error, Kind, LoginError, Offer, Outcome, Source, SourceName, State, Status,
 };
 use toolyard_serve::LogEntry;
 use toolyard_testkit::harness::every_server_message;
@@ -28,7 +28,7 @@ impl Source for Locked {
     }
 
     fn status(&self) -> Status {
-        Status { authorization: Some("not logged in"), ..Status::new(State::NeedsAuthorization, true) }
+        Status { authorization: AuthStatus::NotLoggedIn, ..Status::new(State::NeedsAuthorization, true) }
     }
 
     fn log_in(&self) -> BoxFuture<'_, Result<String, LoginError>> {

@@ -205,7 +205,10 @@ async fn a_server_is_disabled_enabled_and_reconnected_from_a_front() {
     servers.until("server", State::Ready).await;
     let owner = Principal::owner();
     let status = servers.status("server");
-    assert_eq!((status.transport, status.era, status.authorization), (Some("stdio"), Some("modern"), None));
+    assert_eq!(
+        (status.transport, status.era, status.authorization.word()),
+        (Some("stdio"), Some("modern"), None)
+    );
 
     servers.yard.manage(&owner, "server", Order::Disable).unwrap();
     servers.until("server", State::Disabled).await;

@@ -3,7 +3,7 @@
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use toolyard_hub::{Order, SourceName, State, Status};
+use toolyard_hub::{AuthStatus, Order, SourceName, State, Status};
 
 use super::{Keys, Offers, Screen, Step};
 use crate::canvas::{Canvas, bottom, inset, top};
@@ -211,10 +211,9 @@ impl Columns {
             state => state.as_str(),
         };
         let login = match status.authorization {
-            Some("not logged in") if self.auth < 14 => "missing",
-            Some("bearer token") if self.auth < 14 => "token",
-            Some(word) => word,
-            None => "·",
+            AuthStatus::NotLoggedIn if self.auth < 14 => "missing",
+            AuthStatus::BearerToken if self.auth < 14 => "token",
+            status => status.word().unwrap_or("·"),
         };
         Line::from(vec![
             pointer(chosen, theme),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::HeaderValue;
 use reqwest::Url;
 use tokio::sync::Mutex;
-use toolyard_hub::SourceName;
+use toolyard_hub::{AuthStatus, SourceName};
 use toolyard_wire::Authorization;
 
 use super::login::{Login, Person};
@@ -17,7 +17,7 @@ use super::record::{Record, Token, now, union};
 use super::refresh::{Refreshed, refresh};
 use super::store::Key;
 use super::way::Way;
-use super::{AuthError, AuthShared, AuthStatus, Challenge};
+use super::{AuthError, AuthShared, Challenge};
 use crate::settings::{OAuthSettings, ServerSettings};
 
 /// A renewal that failed is tried again after this long.

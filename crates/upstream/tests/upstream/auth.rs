@@ -9,11 +9,11 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Call, CallContext, Client, Deadline, Error, Outcome, Principal, Priority, Secret, Source, SourceName,
-    State, Status, Target,
+    AuthStatus, Call, CallContext, Client, Deadline, Error, Outcome, Principal, Priority, Secret, Source,
+    SourceName, State, Status, Target,
 };
 use toolyard_upstream::{
-    AuthError, AuthSettings, AuthShared, AuthStatus, Common, CredentialStore, Keeper, Person, ServerSettings,
+    AuthError, AuthSettings, AuthShared, Common, CredentialStore, Keeper, Person, ServerSettings,
     TransportSettings, Upstream, UrlKind, UrlSettings, Visit, auth_status, login, logout,
 };
 

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use toolyard_hub::json::{from_text, to_raw};
 use toolyard_hub::{
-    BoxFuture, Call, Error, Listing, Offer, Outcome, Principal, PromptOffer, ResourceOffer, Source,
-    SourceName, State, Status, TemplateOffer, ToolOffer, What, Yard,
+    AuthStatus, BoxFuture, Call, Error, Listing, Offer, Outcome, Principal, PromptOffer, ResourceOffer,
+    Source, SourceName, State, Status, TemplateOffer, ToolOffer, What, Yard,
 };
 
 use crate::log::{Entry, EntryKind};
@@ -95,7 +95,7 @@ impl Stage {
             transport: Some("streamable-http"),
             version: Some("2026-07-28"),
             era: Some("modern"),
-            authorization: Some("OAuth"),
+            authorization: AuthStatus::OAuth,
             ..status
         });
         stage.add("chrome", chrome(), |status| status);
@@ -107,7 +107,7 @@ impl Stage {
         stage.add("github", Offer::default(), |status| Status {
             state: State::NeedsAuthorization,
             transport: Some("streamable-http"),
-            authorization: Some("not logged in"),
+            authorization: AuthStatus::NotLoggedIn,
             reason: Some("it wants somebody to log in; run: toolyard login github".to_owned()),
             ..status
         });
