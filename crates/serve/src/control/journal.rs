@@ -1,23 +1,24 @@
 //! What happened in the yard lately, numbered: whoever was away for a moment can be told what was missed, and recent calls
-//! are known though nobody keeps a history. It follows the yard for as long as it is served.
+//! are known though nobody keeps a history. `follow.rs` brings it what happens.
+
+mod follow;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 use toolyard_hub::{
     Change, Ended, Event, ExecutionId, FrontName, Progress, SourceName, Status, StderrLine, Thing, Yard,
 };
+
+use self::follow::Loss;
 
 /// How many events, and how many calls that are over, are known.
 const KEPT: usize = 4_096;
 const CALLS_KEPT: usize = 1_000;
 /// More calls than this are not seen to be running.
 const MOST_RUNNING: usize = 10_000;
-/// How long events are gathered before they are written down, so that each of very many does not wake anybody.
-const GATHER: Duration = Duration::from_millis(5);
 /// Of lines of logs more than so many a second are left out.
 const LINES_A_SECOND: u32 = 500;
 /// A call that should be over for so long ended while nobody looked.
@@ -38,6 +39,10 @@ pub(super) struct Journal {
     kept: Mutex<Kept>,
     /// The number of the latest entry.
     latest: watch::Sender<u64>,
+    /// How many are attached.
+    guests: watch::Sender<usize>,
+    /// Whether everything that happened is written down.
+    current: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -138,45 +143,16 @@ impl Default for Journal {
         let micros = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let seq = u64::try_from(micros).unwrap_or_default();
         let kept = Kept { seq, ..Kept::default() };
-        Self { kept: Mutex::new(kept), latest: watch::channel(seq).0 }
+        Self {
+            kept: Mutex::new(kept),
+            latest: watch::channel(seq).0,
+            guests: watch::channel(0).0,
+            current: watch::channel(false).0,
+        }
     }
 }
 
 impl Journal {
-    /// Writes down whatever happens from now on, for ever.
-    pub(super) fn follow(
-        self: Arc<Self>,
-        yard: Arc<Yard>,
-        log: Option<&broadcast::Sender<Arc<LogEntry>>>,
-    ) -> impl Future<Output = ()> + use<> {
-        // Before anything else can happen: what is not subscribed to is missed without a trace.
-        let mut events = yard.events().subscribe();
-        let mut stderr = yard.events().stderr();
-        let mut log = log.map(broadcast::Sender::subscribe);
-        async move {
-            loop {
-                tokio::select! {
-                    event = events.recv() => match event {
-                        Ok(event) => self.note(&yard, &event),
-                        Err(RecvError::Lagged(missed)) => self.lose(missed, &yard),
-                        Err(RecvError::Closed) => return,
-                    },
-                    Ok(line) = stderr.recv() => self.line(Happened::Stderr(line)),
-                    Ok(line) = heard(&mut log) => self.line(Happened::Log(line)),
-                }
-                loop {
-                    match events.try_recv() {
-                        Ok(event) => self.note(&yard, &event),
-                        Err(TryRecvError::Lagged(missed)) => self.lose(missed, &yard),
-                        Err(TryRecvError::Empty | TryRecvError::Closed) => break,
-                    }
-                }
-                self.latest.send_replace(self.lock().seq);
-                tokio::time::sleep(GATHER).await;
-            }
-        }
-    }
-
     /// The number of the latest entry.
     pub(super) fn seq(&self) -> u64 {
         self.lock().seq
@@ -268,8 +244,12 @@ impl Journal {
         }
     }
 
-    fn lose(&self, missed: u64, yard: &Yard) {
-        let longest = yard.limits().call_time.saturating_add(GRACE);
+    fn lose(&self, missed: u64, yard: &Yard, loss: Loss) {
+        let longest = match loss {
+            Loss::Overrun => yard.limits().call_time.saturating_add(GRACE),
+            // Nobody looked for long enough that most of them are over.
+            Loss::Unattended => Duration::ZERO,
+        };
         let mut kept = self.lock();
         // Their ends may be among what is lost.
         kept.running.retain(|_, call| call.at.elapsed().is_ok_and(|age| age < longest));
@@ -289,13 +269,6 @@ impl Kept {
             self.entries.pop_front();
         }
         self.entries.push_back(Arc::new(Entry { seq: self.seq, at: SystemTime::now(), what }));
-    }
-}
-
-async fn heard(log: &mut Option<broadcast::Receiver<Arc<LogEntry>>>) -> Result<Arc<LogEntry>, RecvError> {
-    match log {
-        Some(log) => log.recv().await,
-        None => std::future::pending().await,
     }
 }
 
@@ -352,7 +325,7 @@ mod tests {
     async fn what_was_too_fast_for_the_journal_is_counted_once() {
         let (journal, yard) = (Journal::default(), Yard::new(YardSettings::default()));
         let before = journal.seq();
-        journal.lose(7, &yard);
+        journal.lose(7, &yard, super::Loss::Overrun);
         let since = journal.since(before, 10);
         assert!(matches!(since.entries[0].what, Happened::Lost(7)));
         assert_eq!((since.entries[0].seq - before, since.forgotten), (8, 0));

@@ -49,7 +49,10 @@ pub(super) async fn live(
     let talking = async {
         let why = match place {
             Some(place) => match introduce(&desk, &mut stream, visitor, place).await {
-                Ok((visitor, _place)) => attend(&desk, &mut stream, visitor).await,
+                Ok((visitor, _place)) => {
+                    let _guest = desk.control.journal.attach().await;
+                    attend(&desk, &mut stream, visitor).await
+                }
                 Err(why) => why,
             },
             None => Close::Later(FULL),

@@ -1,0 +1,191 @@
+//! Following the yard for the journal, at no cost to calls while nobody is attached: what happens then waits where the hub
+//! keeps it, as much as fits there, and is read when somebody comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use toolyard_hub::{Event, StderrLine, Yard};
+
+use super::{Happened, Journal, LogEntry};
+
+/// How long events are gathered before they are written down, so that each of very many does not wake anybody.
+const GATHER: Duration = Duration::from_millis(5);
+
+/// Somebody who is attached; the journal is up to date for as long as there is one.
+#[derive(Debug)]
+pub(in crate::control) struct Guest(Arc<Journal>);
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.0.guests.send_modify(|guests| *guests -= 1);
+    }
+}
+
+/// What the journal hears with.
+struct Ears {
+    events: broadcast::Receiver<Arc<Event>>,
+    stderr: broadcast::Receiver<Arc<StderrLine>>,
+    log: Option<broadcast::Receiver<Arc<LogEntry>>>,
+}
+
+/// Whether events that were lost came while somebody listened, or while nobody did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    Overrun,
+    Unattended,
+}
+
+impl Journal {
+    /// Attaches somebody. What happened before is written down when this is done.
+    pub(in crate::control) async fn attach(self: &Arc<Self>) -> Guest {
+        self.guests.send_modify(|guests| *guests += 1);
+        let guest = Guest(Arc::clone(self));
+        // It ends only with the process, and then nobody needs to be told anything.
+        let _ = self.current.subscribe().wait_for(|current| *current).await;
+        guest
+    }
+
+    /// Writes down whatever happens from now on, for ever.
+    pub(in crate::control) fn follow(
+        self: Arc<Self>,
+        yard: Arc<Yard>,
+        log: Option<&broadcast::Sender<Arc<LogEntry>>>,
+    ) -> impl Future<Output = ()> + use<> {
+        // Before anything else can happen: what is not subscribed to is missed without a trace.
+        let mut ears = Ears {
+            events: yard.events().subscribe(),
+            stderr: yard.events().stderr(),
+            log: log.map(broadcast::Sender::subscribe),
+        };
+        async move {
+            let mut guests = self.guests.subscribe();
+            loop {
+                // Nobody is woken by a call until somebody wants to know of it.
+                if guests.wait_for(|guests| *guests > 0).await.is_err() {
+                    return;
+                }
+                self.catch_up(&mut ears, &yard);
+                self.current.send_replace(true);
+                while *guests.borrow_and_update() > 0 {
+                    tokio::select! {
+                        event = ears.events.recv() => match event {
+                            Ok(event) => self.note(&yard, &event),
+                            Err(RecvError::Lagged(missed)) => self.lose(missed, &yard, Loss::Overrun),
+                            Err(RecvError::Closed) => return,
+                        },
+                        Ok(line) = ears.stderr.recv() => self.line(Happened::Stderr(line)),
+                        Ok(line) = heard(&mut ears.log) => self.line(Happened::Log(line)),
+                        Ok(()) = guests.changed() => continue,
+                    }
+                    self.read(&mut ears.events, &yard, Loss::Overrun);
+                    self.latest.send_replace(self.seq());
+                    tokio::time::sleep(GATHER).await;
+                }
+                self.current.send_replace(false);
+            }
+        }
+    }
+
+    /// Writes down what waited while nobody was there.
+    fn catch_up(&self, ears: &mut Ears, yard: &Yard) {
+        self.read(&mut ears.events, yard, Loss::Unattended);
+        for line in waiting(&mut ears.stderr) {
+            self.line(Happened::Stderr(line));
+        }
+        for line in ears.log.iter_mut().flat_map(waiting) {
+            self.line(Happened::Log(line));
+        }
+        self.latest.send_replace(self.seq());
+    }
+
+    fn read(&self, events: &mut broadcast::Receiver<Arc<Event>>, yard: &Yard, loss: Loss) {
+        loop {
+            match events.try_recv() {
+                Ok(event) => self.note(yard, &event),
+                Err(TryRecvError::Lagged(missed)) => self.lose(missed, yard, loss),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
+        }
+    }
+}
+
+/// Lines that wait. Those that did not fit are not missed by anybody.
+fn waiting<T: Clone>(lines: &mut broadcast::Receiver<T>) -> Vec<T> {
+    let mut found = Vec::new();
+    loop {
+        match lines.try_recv() {
+            Ok(line) => found.push(line),
+            Err(TryRecvError::Lagged(_)) => {}
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return found,
+        }
+    }
+}
+
+async fn heard(log: &mut Option<broadcast::Receiver<Arc<LogEntry>>>) -> Result<Arc<LogEntry>, RecvError> {
+    match log {
+        Some(log) => log.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio_util::task::AbortOnDropHandle;
+    use toolyard_hub::{Principal, Request, What, Yard};
+
+    use super::super::Journal;
+
+    /// A yard in which every call is refused, which is a call all the same, and a journal that follows it.
+    fn followed() -> (Arc<Yard>, Arc<Journal>, AbortOnDropHandle<()>) {
+        let (yard, journal) = (Yard::of([]), Arc::new(Journal::default()));
+        let following = Arc::clone(&journal).follow(Arc::clone(&yard), None);
+        (yard, journal, AbortOnDropHandle::new(tokio::spawn(following)))
+    }
+
+    async fn call(yard: &Yard, times: usize) {
+        for _ in 0..times {
+            let what = What::Tool { name: "x".to_owned(), arguments: None };
+            yard.call(Request::new(what, Principal::owner())).await.unwrap_err();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_written_down_until_somebody_comes_and_then_all_of_it() {
+        let (yard, journal, _following) = followed();
+        let before = journal.seq();
+        call(&yard, 3).await;
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        assert_eq!((journal.seq(), journal.calls().len()), (before, 0));
+        let guest = journal.attach().await;
+        assert_eq!((journal.seq(), journal.calls().len()), (before + 6, 3));
+        drop(guest);
+        call(&yard, 2).await;
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        assert_eq!(journal.calls().len(), 3, "somebody is attached no more");
+        let (first, second) = tokio::join!(journal.attach(), journal.attach());
+        assert_eq!(journal.calls().len(), 5);
+        drop(first);
+        let mut latest = journal.watch();
+        call(&yard, 1).await;
+        latest.wait_for(|seq| *seq == before + 12).await.unwrap();
+        assert_eq!(journal.calls().len(), 6, "the second is still there");
+        drop(second);
+    }
+
+    #[tokio::test]
+    async fn more_than_can_wait_is_counted_and_no_call_of_before_is_shown_as_running() {
+        let (yard, journal, _following) = followed();
+        let before = journal.seq();
+        call(&yard, 2_000).await;
+        let _guest = journal.attach().await;
+        let since = journal.since(before, 1);
+        let kept = 1_024;
+        assert!(matches!(since.entries[0].what, super::Happened::Lost(lost) if lost == 4_000 - kept));
+        assert_eq!((journal.seq(), journal.calls().len()), (before + 4_000 + 1, 512));
+        assert!(journal.calls().iter().all(|call| call.end.is_some()));
+    }
+}
