@@ -29,6 +29,11 @@ export function write(path: string[], query: Record<string, string | undefined> 
   return `#/${path.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 
+/** The whole address of a place, to be opened elsewhere. The token is no part of it. */
+export function address(path: string[], query: Record<string, string | undefined> = {}): string {
+  return location.href.split("#")[0] + write(path, query);
+}
+
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -46,6 +51,17 @@ export function token(): string | null {
 
 export function keepToken(text: string): void {
   sessionStorage.setItem(TOKEN, text);
+}
+
+/** What the address says that is to be filled in, by name. */
+export function filledIn(): Record<string, string> {
+  try {
+    const given: unknown = JSON.parse(place.query.args ?? "{}");
+    if (typeof given !== "object" || given === null) return {};
+    return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === "string"));
+  } catch {
+    return {};
+  }
 }
 
 export function go(path: string[], query: Record<string, string | undefined> = {}): void {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { read, write } from "../src/address";
+import { filledIn, place, read, write } from "../src/address";
 
 describe("the address", () => {
   it.each([
@@ -19,5 +19,16 @@ describe("the address", () => {
   it("writes what it reads", () => {
     const fragment = write(["resources", "a/b", "file:///ü?x=1#y"], { q: "a&b=c", none: undefined });
     expect(read(fragment).place).toEqual({ path: ["resources", "a/b", "file:///ü?x=1#y"], query: { q: "a&b=c" } });
+  });
+
+  it.each([
+    [undefined, {}],
+    ['{"city":"Paris","n":3,"o":{}}', { city: "Paris" }],
+    ["[", {}],
+    ["null", {}],
+    ['"text"', {}],
+  ])("fills in %s", (args, filled) => {
+    place.query = args === undefined ? {} : { args };
+    expect(filledIn()).toEqual(filled);
   });
 });

@@ -31,12 +31,13 @@ let frames: (() => void)[];
 let states: LinkState[];
 let seen: number[];
 let stale: number;
+let resumed: number;
 let token: string | null;
 let answer: LinkState;
 let control: Control;
 
 beforeEach(() => {
-  [sockets, timers, frames, states, seen, stale, token, answer] = [[], [], [], [], [], 0, "secret", "down"];
+  [sockets, timers, frames, states, seen, stale, resumed, token, answer] = [[], [], [], [], [], 0, 0, "secret", "down"];
   control = new Control(
     {
       open: (protocols) => {
@@ -59,6 +60,7 @@ beforeEach(() => {
       welcome: () => {},
       events: (events) => seen.push(...events.map((one) => one.seq)),
       stale: () => stale++,
+      resumed: () => resumed++,
     },
     () => ["log"],
   );
@@ -123,7 +125,7 @@ describe("the connection to the yard", () => {
     await subscribed(8);
     for (const seq of [6, 7, 8]) last().say(event(seq));
     draw();
-    expect([seen, stale, sockets.length]).toEqual([[5, 6, 7, 8], 1, 2]);
+    expect([seen, stale, resumed, sockets.length]).toEqual([[5, 6, 7, 8], 1, 1, 2]);
   });
 
   it("reads everything again where the yard does not know what was missed", async () => {
@@ -135,7 +137,7 @@ describe("the connection to the yard", () => {
     await subscribed(3, true);
     last().say(event(4));
     draw();
-    expect([stale, seen]).toEqual([2, [4]]);
+    expect([stale, resumed, seen]).toEqual([2, 0, [4]]);
   });
 
   it("ends what was under way when the socket goes away", async () => {

@@ -39,6 +39,8 @@ export interface Listener {
   events(events: YardEvent[]): void;
   /** What was known may be old: everything should be asked for again. */
   stale(): void;
+  /** What was known is as it was, and what was missed follows. */
+  resumed(): void;
 }
 
 interface Pending {
@@ -170,7 +172,7 @@ export class Control {
       if (after === null || response.missed === true) {
         this.seq = Number(response.seq ?? 0);
         this.listener.stale();
-      }
+      } else this.listener.resumed();
     } catch (error) {
       // Lists can be read without events, so the page goes on without.
       if (error instanceof Refused && error.code !== LOST) this.listener.stale();

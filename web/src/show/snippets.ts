@@ -1,6 +1,6 @@
 // A call as a line of code that does the same elsewhere. The token is never part of it.
 
-import { pretty } from "../control/json";
+import { digits, pretty } from "../control/json";
 
 export const LANGUAGES = ["curl", "CLI", "TypeScript", "Python"] as const;
 export type Language = (typeof LANGUAGES)[number];
@@ -32,7 +32,7 @@ export function snippet(language: Language, origin: string, tool: string, args: 
         "from mcp_client import MCPClient",
         "",
         `with MCPClient(base_url=${JSON.stringify(origin)}, token=os.environ["TOOLYARD_TOKEN"]) as client:`,
-        `    response = client.execute_tool(${JSON.stringify(tool)}, ${indented(python(JSON.parse(JSON.stringify(args))))})`,
+        `    response = client.execute_tool(${JSON.stringify(tool)}, ${indented(python(args))})`,
         `    print(response["result"])`,
       ].join("\n");
   }
@@ -47,6 +47,8 @@ export function quoted(text: string): string {
 export function python(value: unknown, depth = 0): string {
   const pad = "    ".repeat(depth + 1);
   const end = "    ".repeat(depth);
+  const exact = digits(value);
+  if (exact !== undefined) return exact;
   if (value === null) return "None";
   if (value === true) return "True";
   if (value === false) return "False";

@@ -3,7 +3,7 @@
 import { computed, reactive, ref, shallowRef, triggerRef } from "vue";
 import { keepToken, token } from "../address";
 import type { Call, Lists, Note, Principal, Prompt, Server, Tool, Welcome, YardEvent } from "../control/messages";
-import { Control, type LinkState, Refused } from "../control/socket";
+import { Control, type LinkState, LOST, Refused } from "../control/socket";
 import { prepare, type Row } from "./search";
 import { Timeline } from "./timeline";
 
@@ -54,7 +54,7 @@ const control = new Control(
     },
     random: Math.random,
   },
-  { state: follow, welcome, events, stale: () => void reload() },
+  { state: follow, welcome, events, stale: () => void reload(), resumed },
   () => (principal.value?.observe ? EVENTS : OWN_EVENTS),
 );
 
@@ -109,18 +109,32 @@ async function read<T>(subtype: string, fields: Record<string, unknown>, take: (
     take(await ask<T>(subtype, fields).done);
     troubles.delete(subtype);
   } catch (error) {
+    if (!(error instanceof Refused)) return;
     // What was lost on the way is asked for again when the socket is back.
-    if (error instanceof Refused) troubles.set(subtype, error.message);
+    if (error.code === LOST) unread = true;
+    else troubles.set(subtype, error.message);
   }
 }
 
+/** Whether a list was asked for and lost on the way. */
+let unread = false;
+function resumed(): void {
+  if (unread) void reload();
+}
+
+/** What came while the history was read, which may not know of it: one list for each reading. */
+const meanwhile = new Set<YardEvent[]>();
 async function reload(): Promise<void> {
+  unread = false;
+  const came: YardEvent[] = [];
+  meanwhile.add(came);
   const calls = read<{ calls: Call[]; nextCursor?: string }>("mcp_history", { limit: HISTORY }, (response) => {
     const fresh = new Timeline();
     fresh.fill(response.calls);
+    fresh.apply(came);
     timeline.value = fresh;
     older.value = response.nextCursor ?? null;
-  });
+  }).finally(() => meanwhile.delete(came));
   await Promise.all([readServers(), readTools(), readPrompts(), readLists(), calls]);
 }
 
@@ -184,6 +198,7 @@ function draw(): void {
 
 function events(batch: YardEvent[]): void {
   if (timeline.value.apply(batch)) draw();
+  for (const came of meanwhile) came.push(...batch);
   const lines: LogLine[] = [];
   const changed = new Map<string, Server>();
   const gone = new Set<string>();
