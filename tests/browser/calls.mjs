@@ -1,15 +1,14 @@
-// Trying tools in the page, against the real binary: forms, confirmations, progress, pieces, questions, results, code.
-import { execFileSync } from "node:child_process";
-import { at, equal, holds } from "./browser.mjs";
+// Trying tools in the page, against the real binary: forms, confirmations, progress, pieces, questions and results.
+import { equal, holds, visit } from "./browser.mjs";
 
-export async function tryTools(tally, yard, context) {
+export async function tryTools(tally, yard, context, files) {
   const page = await context.newPage();
   const open = async (tool, query = "") => {
-    await page.goto(at(yard, `/tools/${encodeURIComponent(tool)}${query}`));
+    await visit(page, yard, `/tools/${encodeURIComponent(tool)}${query}`);
     await page.getByRole("heading", { name: "Try it" }).waitFor();
   };
   const result = page.getByRole("region", { name: "Result of the call" });
-  const ended = (state) => result.getByRole("status").filter({ hasText: state }).waitFor({ timeout: 15_000 });
+  const ended = (state) => result.getByRole("status").filter({ hasText: state }).waitFor();
   const press = (name) => page.getByRole("button", { name, exact: true }).click();
   /** Calls what is open, and says yes if that is asked. */
   const call = async (name) => {
@@ -28,6 +27,24 @@ export async function tryTools(tally, yard, context) {
     equal(needs, [...needs].sort((a, b) => b.localeCompare(a)), "the order of parameters");
     holds(needs.includes("(required)") && needs.includes("(optional)"), needs);
     holds((await page.locator(".params").innerText()).includes("default:"), "no default is shown");
+  });
+
+  await tally.check("types, choices, ranges and what is nested are shown, and hints are said to be unchecked", async () => {
+    await open("convert_temperature");
+    const shown = await page.locator(".params").innerText();
+    holds(/value\s*\(required\)\s*number/.test(shown) && /one of\s*"celsius"\s*"fahrenheit"\s*"kelvin"/.test(shown), shown);
+    const facts = await page.locator("dl.facts").first().innerText();
+    holds(/only reads/.test(facts) && /as the server says, not checked/.test(facts), facts);
+    await open("count_down");
+    holds(/\d+ to \d+/.test(await page.locator(".params").innerText()), "no range is shown");
+    await open("mcp__memory__create_entities");
+    await page.getByRole("button", { name: /what is in entities/ }).click();
+    holds(/observations\s*\(required\)/.test(await page.locator(".params").first().innerText()), await page.locator(".params").first().innerText());
+  });
+
+  await tally.check("the form begins with the defaults", async () => {
+    await open("mcp__everything__trigger-long-running-operation");
+    equal([await field("duration").inputValue(), await field("steps").inputValue()], ["10", "5"]);
   });
 
   await tally.check("the full name is copied", async () => {
@@ -102,7 +119,7 @@ export async function tryTools(tally, yard, context) {
     await open("stream_words");
     await field("text").fill("alpha beta gamma delta epsilon");
     const several = page.locator('[aria-label="What came in pieces"]').filter({ hasText: "alpha" });
-    const seen = several.waitFor({ timeout: 10_000 });
+    const seen = several.waitFor();
     await call("stream_words");
     await seen;
     await ended("completed");
@@ -135,6 +152,42 @@ export async function tryTools(tally, yard, context) {
     await page.waitForFunction(() => (document.querySelector("img.picture")?.naturalWidth ?? 0) > 0);
   });
 
+  await tally.check("a sound is played", async () => {
+    await open("mcp__filesystem__read_media_file", `?args=${encodeURIComponent(JSON.stringify({ path: `${files}/tone.wav` }))}`);
+    await call("read_media_file");
+    await ended("completed");
+    const sound = result.locator("audio");
+    await sound.waitFor();
+    await page.waitForFunction(() => document.querySelector("audio")?.readyState >= 1);
+    const length = await sound.evaluate((one) => one.duration);
+    holds(Math.abs(length - 0.2) < 0.05, `${length} s`);
+    await sound.evaluate((one) => { one.muted = true; return one.play(); });
+    await page.waitForFunction(() => document.querySelector("audio").ended);
+  });
+
+  await tally.check("a result is content, a tree, and the whole as it came", async () => {
+    await open("mcp__everything__get-structured-content", `?args=${encodeURIComponent('{"location":"New York"}')}`);
+    await call("get-structured-content");
+    await ended("completed");
+    await press("Structured");
+    await result.getByText("temperature").first().waitFor();
+    await press("Raw");
+    await result.getByText("structuredContent").first().waitFor();
+    await press("Content");
+    await press("Text");
+    await result.locator("pre", { hasText: "temperature" }).waitFor();
+  });
+
+  await tally.check("links to resources lead to them", async () => {
+    await open("mcp__everything__get-resource-links");
+    await call("get-resource-links");
+    await ended("completed");
+    await result.getByRole("link").filter({ hasText: /esource/ }).first().click();
+    await page.waitForFunction(() => location.hash.startsWith("#/resources/everything/"));
+    await press("Read");
+    await page.getByRole("region", { name: "Preview" }).waitFor();
+  });
+
   await tally.check("embedded resources are shown and can be downloaded", async () => {
     await open("mcp__everything__get-resource-reference");
     await call("get-resource-reference");
@@ -150,27 +203,10 @@ export async function tryTools(tally, yard, context) {
     await result.getByText(/out of luck/).first().waitFor();
   });
 
-  await tally.check("the call as curl does the same in a shell", async () => {
-    await open("add", `?args=${encodeURIComponent('{"a":20,"b":22}')}`);
-    await page.getByRole("button", { name: "Copy as curl" }).click();
-    await page.getByText("Copied", { exact: true }).waitFor();
-    const said = execFileSync("bash", ["-c", `${await clipboard()} --silent`], { env: { ...process.env, TOOLYARD_TOKEN: yard.token }, encoding: "utf8" });
-    equal(JSON.parse(said).result, { sum: 42 });
-  });
-
-  await tally.check("the call is also written for the CLI, TypeScript and Python", async () => {
-    for (const [language, word] of [["CLI", "toolyard call add"], ["TypeScript", "executeTool"], ["Python", "execute_tool"]]) {
-      await page.getByLabel("Copy as", { exact: true }).selectOption(language);
-      await page.getByRole("button", { name: `Copy as ${language}` }).click();
-      await page.waitForFunction(async (text) => (await navigator.clipboard.readText()).includes(text), word);
-      holds(!(await clipboard()).includes(yard.token), "the token is in it");
-    }
-  });
-
   await tally.check("output schema and definition have addresses of their own", async () => {
-    await page.goto(at(yard, "/tools/add/output"));
+    await visit(page, yard, "/tools/add/output");
     await page.getByText("sum").first().waitFor();
-    await page.goto(at(yard, "/tools/mcp__everything__echo/definition"));
+    await visit(page, yard, "/tools/mcp__everything__echo/definition");
     await page.getByText("What the server advertised, untouched.").waitFor();
   });
   await page.close();

@@ -3,14 +3,66 @@
 import { createInterface } from "node:readline";
 import { HOSTILE, manyTools, oddTools } from "./mock.mjs";
 
-const definitions = [...oddTools(), ...manyTools(Number(process.argv[2] ?? 0))].map((tool) => tool.definition);
+const reads = { annotations: { readOnlyHint: true } };
+const own = [
+  { name: "unsaid", description: "A tool without any schema.", ...reads },
+  { name: "ask_model", description: "Asks the client's model.", inputSchema: { type: "object" }, ...reads },
+  { name: "ask_person", description: "Asks the person at the client.", inputSchema: { type: "object" }, ...reads },
+  {
+    name: "flood", description: "Tells of its progress very often.", ...reads,
+    inputSchema: { type: "object", properties: { times: { type: "integer" }, every_ms: { type: "integer" }, at_once: { type: "integer" } }, required: ["times"] },
+  },
+];
+// `plain` is a server that is like any other.
+const plain = process.argv[2] === "plain";
+const count = Number(process.argv[2] ?? 0) || 0;
+const endless = { name: "endless", description: `${HOSTILE}${"d".repeat(5_000_000)}`, inputSchema: { type: "object" }, ...reads };
+const definitions = [...(plain ? [] : oddTools().map((tool) => tool.definition)), ...own, ...(count ? [endless] : []), ...manyTools(count).map((tool) => tool.definition)];
 const say = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 const PAGE = 1_000;
+const QUESTIONS = {
+  ask_model: ["sampling/createMessage", { messages: [{ role: "user", content: { type: "text", text: "What is the capital of <b>France</b>?" } }], maxTokens: 20 }],
+  ask_person: ["elicitation/create", { message: "Which <i>size</i>?", requestedSchema: { type: "object", properties: { size: { type: "string", enum: ["small", "large"] }, wrapped: { type: "boolean", default: true } }, required: ["size"] } }],
+};
+const asked = new Map();
+let questions = 0;
 
-function answer(method, params) {
+/** What the client answers to a question of ours. */
+function ask([method, params]) {
+  const id = `question-${++questions}`;
+  say({ id, method, params });
+  return new Promise((answered) => asked.set(id, answered));
+}
+
+async function call({ name, arguments: given = {}, _meta }) {
+  const text = (words) => ({ content: [{ type: "text", text: words }] });
+  if (name in QUESTIONS) {
+    const { result, error } = await ask(QUESTIONS[name]);
+    return text(`the answer was ${JSON.stringify(result ?? error)}`);
+  }
+  switch (name) {
+    case "huge":
+      return text(HOSTILE + "y".repeat(5_000_000));
+    case "hostile":
+      return { ...text(HOSTILE), structuredContent: { [HOSTILE]: HOSTILE } };
+    case "flood": {
+      const { times, every_ms = 10, at_once = 1 } = given;
+      for (let at = 0; at < times; at += at_once) {
+        const until = Math.min(times, at + at_once);
+        for (let each = at + 1; each <= until; each++) say({ method: "notifications/progress", params: { progressToken: _meta?.progressToken, progress: each, total: times } });
+        await new Promise((done) => setTimeout(done, every_ms));
+      }
+      return text(`${times} times`);
+    }
+    default:
+      return text(JSON.stringify(given));
+  }
+}
+
+async function answer(method, params) {
   switch (method) {
     case "initialize":
-      return { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "crowd", version: "1.0.0" } };
+      return { protocolVersion: "2025-11-25", capabilities: { tools: {} }, serverInfo: { name: "crowd", version: "1.0.0" } };
     case "ping":
       return {};
     case "tools/list": {
@@ -19,9 +71,7 @@ function answer(method, params) {
       return { tools: definitions.slice(from, from + PAGE), ...more };
     }
     case "tools/call":
-      if (params.name === "huge") return { content: [{ type: "text", text: HOSTILE + "y".repeat(5_000_000) }] };
-      if (params.name === "hostile") return { content: [{ type: "text", text: HOSTILE }], structuredContent: { [HOSTILE]: HOSTILE } };
-      return { content: [{ type: "text", text: JSON.stringify(params.arguments ?? null) }] };
+      return call(params);
     default:
       return undefined;
   }
@@ -29,9 +79,13 @@ function answer(method, params) {
 
 process.stderr.write(`${HOSTILE}\n`);
 for await (const line of createInterface({ input: process.stdin })) {
-  const { id, method, params } = JSON.parse(line);
-  if (id === undefined || !method) continue;
-  const result = answer(method, params);
-  if (result) say({ id, result });
-  else say({ id, error: { code: -32601, message: "no such method" } });
+  const message = JSON.parse(line);
+  const { id, method, params } = message;
+  if (!method) {
+    asked.get(id)?.(message);
+    asked.delete(id);
+  } else if (id !== undefined) {
+    // A call that waits for an answer must not keep the answer waiting.
+    void answer(method, params).then((result) => say(result ? { id, result } : { id, error: { code: -32601, message: "no such method" } }));
+  }
 }

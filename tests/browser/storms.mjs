@@ -44,7 +44,7 @@ export async function storms(tally, browser, assets) {
     yard.missed = false;
   });
 
-  await tally.check("a token that expires is asked for, and what was filled in is still there", async () => {
+  await tally.check("a yard that closes the socket for its token is given another one", async () => {
     await page.goto(at(yard, "/tools/mcp__odd__stubborn"));
     await page.getByLabel(/^text/).first().fill("aaaa");
     yard.token = "another";
