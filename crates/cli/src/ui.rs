@@ -8,20 +8,27 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use reqwest::Url;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Principal, SourceName, Yard};
 use toolyard_tester::Servers;
-use toolyard_tui::{Colour, Settings};
+use toolyard_tui::{Colour, Message, Settings};
 use toolyard_upstream::{CommandSettings, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings};
 
 use crate::args::UiArgs;
+use crate::attach::{cannot, shown};
 use crate::config::Config;
 use crate::fleet::{Crew, Fleet, Manned};
 use crate::keeping::{Keeping, Readers};
+use crate::mirror::Mirror;
 use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
 use crate::ui::aside::Aside;
 use crate::{Exit, outside, shared, yard};
+
+/// How many messages wait for the UI.
+const QUEUE: usize = 256;
 
 pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
@@ -36,7 +43,11 @@ pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
             Colour::Off
         },
         folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+        yard: args.yard.as_ref().map(shown),
     };
+    if let Some(yard) = args.yard {
+        return of_yard(yard, args.token, settings).await;
+    }
     match transport(&args) {
         Some((name, transport)) => of_one(ServerSettings::new(name, transport), settings).await,
         None => of_configuration(args, settings).await,
@@ -54,11 +65,12 @@ async fn of_configuration(args: UiArgs, settings: Settings) -> anyhow::Result<Ex
     let reloaded = move |config: &Config| hooks.replace(&config.hooks);
     let crew = Crew { common, manned: Manned::Fully, directory: Servers::default() };
     let stop = CancellationToken::new();
-    let aside = Aside::step()?;
+    let (told, messages) = mpsc::channel(QUEUE);
+    let aside = Aside::step(told)?;
     let mut fleet = Fleet::start(Arc::clone(&yard), config, given, crew, reloaded)?;
     let work = Box::pin(async {
         let shown = tokio::select! {
-            shown = show(yard, owner, settings, &aside, stop.clone()) => shown,
+            shown = show(yard, owner, settings, messages, stop.clone()) => shown,
             failed = fleet.follow() => failed,
         };
         fleet.stop().await;
@@ -70,13 +82,35 @@ async fn of_configuration(args: UiArgs, settings: Settings) -> anyhow::Result<Ex
     Ok(if done?.transpose()?.is_some() { Exit::Fine } else { Exit::Interrupted })
 }
 
+/// A yard that runs elsewhere.
+async fn of_yard(url: Url, token: Option<String>, settings: Settings) -> anyhow::Result<Exit> {
+    let (told, messages) = mpsc::channel(QUEUE);
+    let mirror = match Mirror::of(url.clone(), token, told.clone()).await {
+        Ok(mirror) => mirror,
+        Err(lost) => return Ok(cannot("look at", &url, &lost)),
+    };
+    let stop = CancellationToken::new();
+    let aside = Aside::step(told)?;
+    let work = Box::pin(async {
+        // Who we are there, and what we may do, is for the yard to say.
+        let yard = Arc::clone(&mirror.yard);
+        let shown = show(yard, Principal::owner(), settings, messages, stop.clone()).await;
+        mirror.end().await;
+        shown
+    });
+    let done = until_stopped(stop.clone(), work).await;
+    drop(aside);
+    Ok(if done?.transpose()?.is_some() { Exit::Fine } else { Exit::Interrupted })
+}
+
 async fn of_one(server: ServerSettings, settings: Settings) -> anyhow::Result<Exit> {
     let stop = CancellationToken::new();
-    let aside = Aside::step()?;
+    let (told, messages) = mpsc::channel(QUEUE);
+    let aside = Aside::step(told)?;
     let upstream = Upstream::start(server, shared::common()?);
     let yard = Yard::of([Arc::clone(&upstream) as _]);
     let work = Box::pin(async {
-        let shown = show(yard, Principal::owner(), settings, &aside, stop.clone()).await;
+        let shown = show(yard, Principal::owner(), settings, messages, stop.clone()).await;
         upstream.stop().await;
         shown
     });
@@ -89,10 +123,10 @@ async fn show(
     yard: Arc<Yard>,
     principal: Principal,
     settings: Settings,
-    aside: &Aside,
+    told: mpsc::Receiver<Message>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    toolyard_tui::run(yard, principal, settings, aside.lines(), stop).await?;
+    toolyard_tui::run(yard, principal, settings, told, stop).await?;
     Ok(())
 }
 

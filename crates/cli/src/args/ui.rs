@@ -16,6 +16,14 @@ pub(crate) struct UiArgs {
     #[command(flatten)]
     pub(crate) documents: DocumentArgs,
 
+    /// The address of a yard that runs, to look at that one; the one of its page, with the token in it, will do.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["config", "openapi", "url", "command"])]
+    pub(crate) yard: Option<reqwest::Url>,
+
+    /// The token for that yard.
+    #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+
     /// The address of a server that is in no configuration.
     #[arg(long, value_name = "URL", conflicts_with_all = ["config", "openapi"])]
     pub(crate) url: Option<String>,
@@ -27,5 +35,6 @@ pub(crate) struct UiArgs {
 
 const EXAMPLES: &str = "Examples:
   toolyard ui                                                    the servers of your configuration
+  toolyard ui --yard http://127.0.0.1:8080                       a yard that runs: toolyard serve
   toolyard ui --url https://example.com/mcp                      one server at an address
   toolyard ui -- npx -y @modelcontextprotocol/server-everything  one server by its command";
