@@ -136,7 +136,7 @@ impl DocumentArgs {
     /// What is served, together with these configurations.
     pub(crate) fn given(&self, files: Vec<PathBuf>) -> Given {
         let base_url = self.base_url.as_ref().map(reqwest::Url::to_string);
-        Given { files, documents: self.openapi.clone(), base_url }
+        Given { files, documents: self.openapi.clone(), base_url, only: None }
     }
 }
 

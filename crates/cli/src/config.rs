@@ -97,6 +97,12 @@ impl Config {
         &self.servers
     }
 
+    /// Leaves nothing but the server of this name.
+    pub(crate) fn keep_only(&mut self, name: &str) {
+        self.servers.retain(|entry| entry.name().as_str() == name);
+        self.demo &= name == "demo";
+    }
+
     /// What the yard obeys.
     pub(crate) fn limits(&self) -> Limits {
         let mut sources = self.bounds.clone();

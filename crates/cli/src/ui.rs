@@ -3,25 +3,33 @@
 
 mod aside;
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use reqwest::Url;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{Principal, SourceName, Yard};
+use toolyard_hub::{Principal, Yard};
 use toolyard_tester::Servers;
-use toolyard_tui::{Colour, Settings};
-use toolyard_upstream::{CommandSettings, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings};
+use toolyard_tui::{Colour, Message, Settings};
+use toolyard_upstream::{ServerSettings, Upstream};
 
-use crate::args::UiArgs;
+use crate::args::{OtherArgs, UiArgs};
+use crate::attach::{cannot, shown};
 use crate::config::Config;
+use crate::fault::Fault;
 use crate::fleet::{Crew, Fleet, Manned};
 use crate::keeping::{Keeping, Readers};
+use crate::mirror::Mirror;
 use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
 use crate::ui::aside::Aside;
+use crate::visit::{check_name, other};
 use crate::{Exit, outside, shared, yard};
+
+/// How many messages wait for the UI.
+const QUEUE: usize = 256;
 
 pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
@@ -36,16 +44,28 @@ pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
             Colour::Off
         },
         folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+        yard: args.yard.as_ref().map(shown),
     };
-    match transport(&args) {
-        Some((name, transport)) => of_one(ServerSettings::new(name, transport), settings).await,
-        None => of_configuration(args, settings).await,
+    if let Some(yard) = args.yard {
+        return of_yard(yard, args.token, settings).await;
+    }
+    match ad_hoc(&args) {
+        Ok(Some(server)) => of_one(server, settings).await,
+        Ok(None) => of_configuration(args, settings).await,
+        Err(fault) => Ok(fault.tell()),
     }
 }
 
 async fn of_configuration(args: UiArgs, settings: Settings) -> anyhow::Result<Exit> {
-    let given = args.documents.given(args.config);
-    let Some(config) = given.load() else { return Ok(Exit::Usage) };
+    let mut given = args.documents.given(args.which.config);
+    let Some(mut config) = given.load() else { return Ok(Exit::Usage) };
+    if let Some(server) = args.which.server {
+        if let Err(fault) = check_name(&server, &config) {
+            return Ok(fault.tell());
+        }
+        config.keep_only(&server);
+        given.only = Some(server);
+    }
     let common = shared::common()?;
     let hooks = ConfiguredHooks::new(outside::client(&common)?, &config.hooks);
     let keeping = Keeping::open(&config, Readers::None)?;
@@ -54,11 +74,12 @@ async fn of_configuration(args: UiArgs, settings: Settings) -> anyhow::Result<Ex
     let reloaded = move |config: &Config| hooks.replace(&config.hooks);
     let crew = Crew { common, manned: Manned::Fully, directory: Servers::default() };
     let stop = CancellationToken::new();
-    let aside = Aside::step()?;
+    let (told, messages) = mpsc::channel(QUEUE);
+    let aside = Aside::step(told)?;
     let mut fleet = Fleet::start(Arc::clone(&yard), config, given, crew, reloaded)?;
     let work = Box::pin(async {
         let shown = tokio::select! {
-            shown = show(yard, owner, settings, &aside, stop.clone()) => shown,
+            shown = show(yard, owner, settings, messages, stop.clone()) => shown,
             failed = fleet.follow() => failed,
         };
         fleet.stop().await;
@@ -70,13 +91,35 @@ async fn of_configuration(args: UiArgs, settings: Settings) -> anyhow::Result<Ex
     Ok(if done?.transpose()?.is_some() { Exit::Fine } else { Exit::Interrupted })
 }
 
+/// A yard that runs elsewhere.
+async fn of_yard(url: Url, token: Option<String>, settings: Settings) -> anyhow::Result<Exit> {
+    let (told, messages) = mpsc::channel(QUEUE);
+    let mirror = match Mirror::of(url.clone(), token, told.clone()).await {
+        Ok(mirror) => mirror,
+        Err(lost) => return Ok(cannot("look at", &url, &lost)),
+    };
+    let stop = CancellationToken::new();
+    let aside = Aside::step(told)?;
+    let work = Box::pin(async {
+        // Who we are there, and what we may do, is for the yard to say.
+        let yard = Arc::clone(&mirror.yard);
+        let shown = show(yard, Principal::owner(), settings, messages, stop.clone()).await;
+        mirror.end().await;
+        shown
+    });
+    let done = until_stopped(stop.clone(), work).await;
+    drop(aside);
+    Ok(if done?.transpose()?.is_some() { Exit::Fine } else { Exit::Interrupted })
+}
+
 async fn of_one(server: ServerSettings, settings: Settings) -> anyhow::Result<Exit> {
     let stop = CancellationToken::new();
-    let aside = Aside::step()?;
+    let (told, messages) = mpsc::channel(QUEUE);
+    let aside = Aside::step(told)?;
     let upstream = Upstream::start(server, shared::common()?);
     let yard = Yard::of([Arc::clone(&upstream) as _]);
     let work = Box::pin(async {
-        let shown = show(yard, Principal::owner(), settings, &aside, stop.clone()).await;
+        let shown = show(yard, Principal::owner(), settings, messages, stop.clone()).await;
         upstream.stop().await;
         shown
     });
@@ -89,37 +132,41 @@ async fn show(
     yard: Arc<Yard>,
     principal: Principal,
     settings: Settings,
-    aside: &Aside,
+    told: mpsc::Receiver<Message>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    toolyard_tui::run(yard, principal, settings, aside.lines(), stop).await?;
+    toolyard_tui::run(yard, principal, settings, told, stop).await?;
     Ok(())
 }
 
 /// A server that is named on the command line.
-fn transport(args: &UiArgs) -> Option<(SourceName, TransportSettings)> {
-    if let Some(url) = &args.url {
-        let settings = UrlSettings { url: url.clone(), headers: BTreeMap::new(), kind: UrlKind::Any };
-        return Some((SourceName::new("server"), TransportSettings::Url(settings)));
+fn ad_hoc(args: &UiArgs) -> Result<Option<ServerSettings>, Fault> {
+    if !args.documents.openapi.is_empty() && !args.which.other.is_absent() {
+        return Err(Fault::usage("--openapi is for a yard of documents, not for one server beside them"));
     }
-    let (program, rest) = args.command.split_first()?;
-    let settings =
-        CommandSettings { program: program.clone(), args: rest.to_vec(), env: BTreeMap::new(), cwd: None };
-    Some((SourceName::new("server"), TransportSettings::Command(settings)))
+    other::settings(&args.which.other)
 }
 
-/// What makes another command reach the same servers.
+/// What makes another command reach the same servers. Values of headers may be secrets, and are left to be filled in.
 fn words(args: &UiArgs) -> Vec<String> {
     let mut words = Vec::new();
-    for file in &args.config {
+    for file in &args.which.config {
         words.extend(["--config".to_owned(), file.display().to_string()]);
     }
-    if let Some(url) = &args.url {
+    if let Some(server) = &args.which.server {
+        words.extend(["--server".to_owned(), server.clone()]);
+    }
+    let OtherArgs { url, header, command } = &args.which.other;
+    if let Some(url) = url {
         words.extend(["--url".to_owned(), url.clone()]);
     }
-    if !args.command.is_empty() {
+    for header in header {
+        let name = header.split(':').next().unwrap_or_default();
+        words.extend(["--header".to_owned(), format!("{name}: …")]);
+    }
+    if !command.is_empty() {
         words.push("--".to_owned());
-        words.extend_from_slice(&args.command);
+        words.extend_from_slice(command);
     }
     words
 }

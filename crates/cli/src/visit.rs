@@ -24,7 +24,7 @@ use crate::outside::ConfiguredHooks;
 use crate::terminal::{self, note, note_more};
 use crate::{Exit, demo, known, outside, shared, yard};
 
-mod other;
+pub(crate) mod other;
 
 /// What a command needs the servers for.
 #[derive(Debug, Clone, Copy)]
@@ -362,7 +362,7 @@ fn is_needed(entry: &ServerEntry, need: Need<'_>, all: &[ServerEntry]) -> bool {
     }
 }
 
-fn check_name(name: &str, config: &Config) -> Result<(), Fault> {
+pub(crate) fn check_name(name: &str, config: &Config) -> Result<(), Fault> {
     let mut names: Vec<&str> = config.servers().iter().map(|entry| entry.name().as_str()).collect();
     if config.demo {
         names.push("demo");

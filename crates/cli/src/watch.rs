@@ -1,23 +1,17 @@
 //! `toolyard watch`: what happens in a yard that runs, line by line, for as long as somebody looks. The yard may go away and
 //! come back meanwhile; what was missed is told then.
 
-mod attach;
 mod events;
 
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use self::attach::{Attached, Lost, attach};
 use self::events::{Look, Seen, without_control};
 use crate::Exit;
 use crate::args::WatchArgs;
+use crate::attach::{Attached, Lost, Patience, attach, cannot};
 
-const FIRST_WAIT: Duration = Duration::from_millis(500);
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// The yard says something at least every 20 seconds; one that does not is gone.
-const SILENCE: Duration = Duration::from_secs(60);
 const CALLS: [&str; 3] = ["call_started", "call_progress", "call_ended"];
 const OTHERS: [&str; 3] = ["server", "changed", "resource"];
 /// Only for who may observe.
@@ -43,8 +37,13 @@ struct Watcher<'a> {
 enum Over {
     /// Nobody reads what is printed any more.
     Unread,
-    Refused(String),
-    Lost(String),
+    Lost(Lost),
+}
+
+impl From<Lost> for Over {
+    fn from(lost: Lost) -> Self {
+        Self::Lost(lost)
+    }
 }
 
 async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
@@ -52,72 +51,49 @@ async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
         !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|no| !no.is_empty());
     let look = if plain { Look::Plain } else { Look::Coloured };
     let mut watcher = Watcher { args, seq: None, seen: Seen::new(args.server.clone()), look };
-    let mut wait = FIRST_WAIT;
+    let mut patience = Patience::default();
     let mut before = false;
     loop {
-        let why = match attach(&args.url, args.token.as_deref()).await {
+        let lost = match attach(&args.url, args.token.as_deref()).await {
             Ok(attached) => {
                 if before {
                     eprintln!("toolyard: connected again");
                 }
-                (before, wait) = (true, FIRST_WAIT);
+                (before, patience) = (true, Patience::default());
                 match watcher.follow(attached).await {
                     Over::Unread => return Ok(Exit::Fine),
-                    Over::Refused(why) => return Ok(refused(&why)),
-                    Over::Lost(why) => why,
+                    Over::Lost(lost) => lost,
                 }
             }
-            Err(Lost::Refused(why)) => return Ok(refused(&why)),
-            Err(Lost::Unreachable(why)) if !before => {
-                eprintln!("toolyard: cannot watch {}: {why}", shown(&args.url));
-                eprintln!("  is a yard served there? toolyard serve");
-                return Ok(Exit::Unreachable);
-            }
-            Err(Lost::Unreachable(why)) => why,
+            Err(lost) if !before => return Ok(cannot("watch", &args.url, &lost)),
+            Err(lost) => lost,
         };
+        let Lost::Unreachable(why) = lost else { return Ok(cannot("watch", &args.url, &lost)) };
         eprintln!("toolyard: not connected: {}; trying again", without_control(&why));
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(LONGEST_WAIT);
+        tokio::time::sleep(patience.next()).await;
     }
-}
-
-fn refused(why: &str) -> Exit {
-    eprintln!("toolyard: the yard does not let us in: {}", without_control(why));
-    eprintln!("  say its token with --token, or in TOOLYARD_TOKEN");
-    Exit::Unauthorised
-}
-
-/// An address without the token that may be in it.
-fn shown(url: &reqwest::Url) -> String {
-    let mut url = url.clone();
-    url.set_fragment(None);
-    url.to_string()
 }
 
 impl Watcher<'_> {
     /// Prints events until the connection is over.
     async fn follow(&mut self, mut attached: Attached) -> Over {
+        let subscribe = self.subscribe(attached.welcome.observe);
+        if let Err(lost) = attached.send(&subscribe.to_string()).await {
+            return lost.into();
+        }
         loop {
-            let text = match tokio::time::timeout(SILENCE, attached.next()).await {
-                Ok(Ok(text)) => text,
-                Ok(Err(Lost::Refused(why))) => return Over::Refused(why),
-                Ok(Err(Lost::Unreachable(why))) => return Over::Lost(why),
-                Err(_) => return Over::Lost("it says nothing any more".to_owned()),
+            let text = match attached.next().await {
+                Ok(text) => text,
+                Err(lost) => return lost.into(),
             };
             let Ok(message) = serde_json::from_str::<Value>(&text) else { continue };
             match message["type"].as_str() {
-                Some("welcome") => {
-                    let subscribe = self.subscribe(message["principal"]["observe"] == true);
-                    if let Err(why) = attached.send(&subscribe.to_string()).await {
-                        return Over::Lost(why);
-                    }
-                }
                 Some("response") if message["response"]["missed"] == true => {
                     eprintln!("toolyard: some of what happened meanwhile is not known any more");
                 }
                 Some("error") => {
                     let why = message["error"]["message"].as_str().unwrap_or_default().to_owned();
-                    return Over::Refused(why);
+                    return Lost::Refused(why).into();
                 }
                 Some("event") => {
                     self.seq = message["seq"].as_u64().or(self.seq);

@@ -41,6 +41,9 @@ pub enum ManageError {
     Unmanaged,
     #[error("it has not done yet what it was told before")]
     Busy,
+    /// It is not here, and who would have to be told there cannot be reached.
+    #[error("it cannot be told: {0}")]
+    Unreachable(String),
 }
 
 /// Why nobody can log in to a source now.

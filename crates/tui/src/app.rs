@@ -59,6 +59,8 @@ impl App {
             Message::Tick(now) => self.pass(now),
             Message::Yard(yard) => self.world.set_yard(yard),
             Message::Logged(entries) => self.world.log.add(entries),
+            Message::Away(away) => self.set_away(away),
+            Message::Past(calls) => self.world.past = Some(calls),
             Message::Call(id, news) => self.hear(id, news),
             Message::Done(text) => self.say(&text, Tone::Good),
             Message::Failed(text) => self.say(&text, Tone::Bad),
@@ -69,6 +71,20 @@ impl App {
     /// Whether something moves by itself, so that it must be drawn again soon.
     pub fn is_lively(&self) -> bool {
         self.world.calls.running() > 0
+    }
+
+    /// Whether what the yard remembers of calls is looked at.
+    pub fn looks_back(&self) -> bool {
+        matches!(self.screens.last(), Some(Screen::History(history)) if history.looks_back())
+    }
+
+    fn set_away(&mut self, away: Option<String>) {
+        match (&self.world.away, &away) {
+            (None, Some(why)) => self.say(&format!("not connected: {why}"), Tone::Bad),
+            (Some(_), None) => self.say("connected again", Tone::Good),
+            _ => {}
+        }
+        self.world.away = away;
     }
 
     fn pass(&mut self, now: Now) {

@@ -12,7 +12,7 @@ pub(crate) const HELP: &[(&str, &[(&str, &str)])] = &[
             ("Esc", "back; clears a filter first"),
             ("Tab Shift-Tab", "the next view, the one before; also ← → or h l"),
             ("/", "filter or search as you type"),
-            ("H", "history of this session"),
+            ("H", "history; Tab there: of this session, or of the yard"),
             ("L", "log: events, standard error, messages"),
             ("T", "the end of the log below every screen, or not"),
             ("? or F1", "these keys"),

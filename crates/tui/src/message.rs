@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tokio::time::Instant;
 use toolyard_hub::{
-    Answers, Error, LogLine, Order, Outcome, Progress, Question, SourceName, Status, View, What,
+    Answers, Error, LogLine, Order, Outcome, PastCall, Progress, Question, SourceName, Status, View, What,
 };
 
 use crate::key::Key;
@@ -25,6 +25,10 @@ pub enum Message {
     Yard(Snapshot),
     /// Lines for the log.
     Logged(Vec<Entry>),
+    /// The yard that is shown runs elsewhere, and this is why it cannot be reached; nothing once it can.
+    Away(Option<String>),
+    /// The latest calls that the yard remembers, whoever made them, the latest first.
+    Past(Vec<PastCall>),
     /// Something about a call of ours.
     Call(CallId, News),
     /// Something was done that the person should know about.
@@ -100,6 +104,8 @@ pub struct Snapshot {
 pub struct Settings {
     /// What stands behind `toolyard call TOOL …` so that it reaches the same servers, such as `--config x.toml`.
     pub call_words: Vec<String>,
+    /// The address of the yard, where it is one that runs elsewhere.
+    pub yard: Option<String>,
     pub colour: Colour,
     /// Where files are saved.
     pub folder: PathBuf,

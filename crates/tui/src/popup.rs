@@ -120,8 +120,8 @@ fn are(calls: usize) -> String {
 
 /// Every way to copy a call, by name.
 fn ways(subject: &Subject, result: Option<&str>, world: &World) -> Vec<(&'static str, String)> {
-    let mut ways = vec![("toolyard command", as_command(subject, &world.settings.call_words))];
-    ways.extend(as_curl(subject).map(|text| ("curl, of a yard that is served", text)));
+    let mut ways = vec![("toolyard command", as_command(subject, &world.settings))];
+    ways.extend(as_curl(subject, &world.settings).map(|text| ("curl, of a yard that is served", text)));
     ways.push(("JSON-RPC message", as_message(subject)));
     ways.extend(subject.arguments().map(|raw| ("arguments", raw.get().to_owned())));
     ways.extend(result.map(|text| ("result", text.to_owned())));

@@ -6,9 +6,15 @@ use toolyard_hub::What;
 use toolyard_hub::json::{Object, to_raw};
 
 use crate::calls::Subject;
+use crate::message::Settings;
 
-/// The same call as a line for a shell. `more` is what makes it reach the same servers.
-pub(crate) fn as_command(subject: &Subject, more: &[String]) -> String {
+/// Where a yard listens of which nothing else is known.
+const USUAL: &str = "http://127.0.0.1:8080/";
+/// In double quotes, so that the shell puts the token in.
+const AUTHORIZATION: &str = r#""Authorization: Bearer $TOOLYARD_TOKEN""#;
+
+/// The same call as a line for a shell, with what makes it reach the same servers.
+pub(crate) fn as_command(subject: &Subject, settings: &Settings) -> String {
     let (verb, name) = match &subject.what {
         What::Tool { name, .. } => ("call", name),
         What::Prompt { name, .. } => ("prompt", name),
@@ -19,8 +25,12 @@ pub(crate) fn as_command(subject: &Subject, more: &[String]) -> String {
     if let Some(arguments) = subject.arguments() {
         words.extend(pairs(arguments));
     }
-    words.extend_from_slice(more);
-    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+    words.extend_from_slice(&settings.call_words);
+    let mut line = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+    if let Some(yard) = &settings.yard {
+        line.push_str(&format!(" --url {} --header {AUTHORIZATION}", quote(&below(yard, "mcp"))));
+    }
+    line
 }
 
 /// Arguments one by one, where that can be said; all at once where not.
@@ -43,16 +53,14 @@ fn pairs(arguments: &RawValue) -> Vec<String> {
 }
 
 /// The same call over plain HTTP, of a yard that is served; only tools have that.
-pub(crate) fn as_curl(subject: &Subject) -> Option<String> {
+pub(crate) fn as_curl(subject: &Subject, settings: &Settings) -> Option<String> {
     let What::Tool { name, arguments } = &subject.what else { return None };
     let mut body = Object::default();
     body.set("params", arguments.clone().unwrap_or_else(|| to_raw(&json!({}))));
     let body = quote(body.to_raw().get());
-    let address = format!("http://127.0.0.1:8080/mcp/tools/{name}/execute");
-    Some(format!(
-        "curl -H \"Authorization: Bearer $TOOLYARD_TOKEN\" -H 'Content-Type: application/json' -d {body} {}",
-        quote(&address)
-    ))
+    let yard = settings.yard.as_deref().unwrap_or(USUAL);
+    let address = quote(&below(yard, &format!("mcp/tools/{name}/execute")));
+    Some(format!("curl -H {AUTHORIZATION} -H 'Content-Type: application/json' -d {body} {address}"))
 }
 
 /// The same call as the server itself is asked.
@@ -73,6 +81,11 @@ pub(crate) fn as_message(subject: &Subject) -> String {
     message.set("method", to_raw(method));
     message.set("params", params.to_raw());
     message.to_raw().get().to_owned()
+}
+
+/// An address of the yard.
+fn below(yard: &str, path: &str) -> String {
+    format!("{}/{path}", yard.trim_end_matches('/'))
 }
 
 fn named(subject: &Subject) -> Object {
@@ -103,6 +116,7 @@ mod tests {
 
     use super::{as_command, as_curl, as_message};
     use crate::calls::Subject;
+    use crate::message::Settings;
 
     fn tool(arguments: &str) -> Subject {
         let what =
@@ -110,28 +124,44 @@ mod tests {
         Subject { source: SourceName::new("s"), raw_name: "t".to_owned(), what }
     }
 
+    fn with(call_words: &[&str], yard: Option<&str>) -> Settings {
+        let call_words = call_words.iter().map(|word| (*word).to_owned()).collect();
+        Settings { call_words, yard: yard.map(str::to_owned), ..Settings::default() }
+    }
+
     #[test]
     fn a_call_is_written_for_the_shell() {
-        let more = ["--config".to_owned(), "a b.toml".to_owned()];
+        let more = with(&["--config", "a b.toml"], None);
         assert_eq!(
             as_command(&tool(r#"{"message":"it's $HOME","n":2,"deep":{"a":[1]}}"#), &more),
             r#"toolyard call mcp__s__t "message=it's "'$HOME' n:=2 'deep:={"a":[1]}' --config 'a b.toml'"#
         );
-        assert_eq!(as_command(&tool(r#"{"a=b":1}"#), &[]), r#"toolyard call mcp__s__t --args '{"a=b":1}'"#);
+        assert_eq!(
+            as_command(&tool(r#"{"a=b":1}"#), &with(&[], None)),
+            r#"toolyard call mcp__s__t --args '{"a=b":1}'"#
+        );
+        assert_eq!(
+            as_command(&tool(r#"{"a":1}"#), &with(&[], Some("http://127.0.0.1:9/yard/"))),
+            r#"toolyard call mcp__s__t a:=1 --url http://127.0.0.1:9/yard/mcp --header "Authorization: Bearer $TOOLYARD_TOKEN""#
+        );
     }
 
     #[test]
     fn a_call_is_written_for_curl_and_as_a_message() {
-        assert_eq!(
-            as_curl(&tool(r#"{"a": 12345678901234567890123}"#)).unwrap(),
-            "curl -H \"Authorization: Bearer $TOOLYARD_TOKEN\" -H 'Content-Type: application/json' -d '{\"params\":{\"a\": 12345678901234567890123}}' http://127.0.0.1:8080/mcp/tools/mcp__s__t/execute"
-        );
+        let curl = |yard| as_curl(&tool(r#"{"a": 12345678901234567890123}"#), &with(&[], yard)).unwrap();
+        let line = |address: &str| {
+            format!(
+                "curl -H \"Authorization: Bearer $TOOLYARD_TOKEN\" -H 'Content-Type: application/json' -d '{{\"params\":{{\"a\": 12345678901234567890123}}}}' {address}"
+            )
+        };
+        assert_eq!(curl(None), line("http://127.0.0.1:8080/mcp/tools/mcp__s__t/execute"));
+        assert_eq!(curl(Some("https://a.example")), line("https://a.example/mcp/tools/mcp__s__t/execute"));
         assert_eq!(
             as_message(&tool(r#"{"a":1e400}"#)),
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1e400}}}"#
         );
         let read = Subject { what: What::Resource { uri: "a://b".to_owned() }, ..tool("{}") };
-        assert_eq!(as_curl(&read), None);
-        assert_eq!(as_command(&read, &[]), "toolyard read a://b");
+        assert_eq!(as_curl(&read, &with(&[], None)), None);
+        assert_eq!(as_command(&read, &with(&[], None)), "toolyard read a://b");
     }
 }

@@ -6,7 +6,8 @@ mod calls;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -16,12 +17,11 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolyard_hub::{Order, Principal, SourceName, Yard};
+use toolyard_hub::{History, HistoryQuery, Order, Principal, SourceName, Yard};
 
 use self::calls::Running;
 use crate::app::App;
 use crate::key::Key;
-use crate::log::{Entry, EntryKind};
 use crate::message::{Contents, Effect, Message, Now, Settings};
 use crate::terminal::Screen;
 use crate::watch::{snapshot, watch};
@@ -31,6 +31,9 @@ const QUEUE: usize = 256;
 /// Not more often than this is drawn, and time passes this often where nothing happens.
 const FRAME: Duration = Duration::from_millis(33);
 const TICK: Duration = Duration::from_millis(500);
+/// How often past calls are looked up while somebody looks at them, and how many.
+const REMEMBER: Duration = Duration::from_secs(1);
+const REMEMBERED: usize = 200;
 /// How often something is drawn that moves.
 const LIVELY: Duration = Duration::from_millis(100);
 
@@ -41,17 +44,19 @@ pub enum UiError {
     Terminal(#[from] io::Error),
 }
 
-/// Shows the yard until the person quits or `stop` is cancelled. `lines` are for the log.
+/// Shows the yard until the person quits or `stop` is cancelled. `told` is what whoever started it has to tell: lines for
+/// the log, or that a yard elsewhere cannot be reached.
 pub async fn run(
     yard: Arc<Yard>,
     principal: Principal,
     settings: Settings,
-    mut lines: mpsc::Receiver<String>,
+    mut told: mpsc::Receiver<Message>,
     stop: CancellationToken,
 ) -> Result<(), UiError> {
     let (sender, mut messages) = mpsc::channel(QUEUE);
     let folder = settings.folder.clone();
     let mut app = App::new(settings, snapshot(&yard, &principal), Now::here());
+    let mut memory = Memory::of(&yard, &mut app);
     let mut screen = Screen::take()?;
     let tasks = TaskTracker::new();
     let over = stop.child_token();
@@ -75,7 +80,7 @@ pub async fn run(
                 None => closed = true,
             },
             Some(message) = messages.recv() => wanted.push(message),
-            Some(line) = lines.recv() => wanted.push(logged(line)),
+            Some(message) = told.recv() => wanted.push(message),
             () = tokio::time::sleep(pause) => {}
         }
         // The terminal is gone: nobody looks any more.
@@ -86,6 +91,12 @@ pub async fn run(
         while let Ok(message) = messages.try_recv() {
             wanted.push(message);
             if wanted.len() >= QUEUE {
+                break;
+            }
+        }
+        while let Ok(message) = told.try_recv() {
+            wanted.push(message);
+            if wanted.len() >= 2 * QUEUE {
                 break;
             }
         }
@@ -133,6 +144,9 @@ pub async fn run(
         if quit {
             break Ok(());
         }
+        if app.looks_back() {
+            memory.look(&tasks, &sender);
+        }
         // Keys are answered at once; everything else may wait for its frame.
         if let (false, Some(drawn)) = (typed, drawn)
             && drawn.elapsed() < FRAME
@@ -158,8 +172,40 @@ fn read(event: Input) -> Option<Message> {
     }
 }
 
-fn logged(line: String) -> Message {
-    Message::Logged(vec![Entry { at: SystemTime::now(), kind: EntryKind::Own, source: None, text: line }])
+/// Reads what the yard remembers of calls, one reading at a time.
+struct Memory {
+    history: Option<Arc<dyn History>>,
+    reading: Arc<AtomicBool>,
+    next: Option<Instant>,
+}
+
+impl Memory {
+    fn of(yard: &Yard, app: &mut App) -> Self {
+        let history = yard.history().cloned();
+        if history.is_some() {
+            app.update(Message::Past(Vec::new()));
+        }
+        Self { history, reading: Arc::default(), next: None }
+    }
+
+    fn look(&mut self, tasks: &TaskTracker, ui: &mpsc::Sender<Message>) {
+        let Some(history) = &self.history else { return };
+        let now = Instant::now();
+        if self.next.is_some_and(|next| now < next) || self.reading.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.next = Some(now + REMEMBER);
+        let query = HistoryQuery { limit: REMEMBERED, ..HistoryQuery::default() };
+        let (reading, ui, read) = (Arc::clone(&self.reading), ui.clone(), history.recent(query));
+        tasks.spawn(async move {
+            let told = match read.await {
+                Ok(calls) => Message::Past(calls),
+                Err(error) => Message::Failed(error.to_string()),
+            };
+            let _ = ui.send(told).await;
+            reading.store(false, Ordering::SeqCst);
+        });
+    }
 }
 
 fn manage(yard: &Yard, principal: &Principal, name: &SourceName, order: Order) -> Message {

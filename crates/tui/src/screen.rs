@@ -24,6 +24,7 @@ use crate::canvas::Canvas;
 use crate::key::Key;
 use crate::message::Effect;
 use crate::popup::Popup;
+use crate::text::clean;
 use crate::thing::Thing;
 use crate::world::World;
 
@@ -108,7 +109,10 @@ impl Screen {
     /// Its name in the line of where one is.
     pub(crate) fn title(&self, world: &World) -> String {
         match self {
-            Self::Servers(_) => "Toolyard".to_owned(),
+            Self::Servers(_) => match &world.settings.yard {
+                Some(address) => format!("Toolyard at {}", clean(address)),
+                None => "Toolyard".to_owned(),
+            },
             Self::Offers(screen) => screen.title(),
             Self::Showing(screen) => screen.title(),
             Self::Filling(screen) => screen.title(),
@@ -126,7 +130,7 @@ impl Screen {
             Self::Showing(screen) => screen.keys(),
             Self::Filling(screen) => screen.form.keys(),
             Self::Calling(screen) => screen.keys(world),
-            Self::History(_) => history::keys(),
+            Self::History(screen) => screen.keys(world),
             Self::Log(screen) => screen.keys(),
             Self::Text(..) => vec![("↑↓", "move"), ("/", "search"), ("Esc", "back")],
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use toolyard_hub::{SourceName, State, Status};
+use toolyard_hub::{PastCall, SourceName, State, Status};
 
 use crate::calls::Calls;
 use crate::log::Log;
@@ -20,6 +20,10 @@ pub(crate) struct World {
     pub(crate) edition: u64,
     pub(crate) calls: Calls,
     pub(crate) log: Log,
+    /// Why the yard cannot be reached, if it runs elsewhere and cannot.
+    pub(crate) away: Option<String>,
+    /// What the yard remembers of calls, if it remembers any.
+    pub(crate) past: Option<Vec<PastCall>>,
     counts: HashMap<SourceName, Counts>,
 }
 
@@ -36,7 +40,8 @@ impl World {
     pub(crate) fn new(settings: Settings, yard: Snapshot, now: Now) -> Self {
         let theme = Theme { colour: settings.colour };
         let (calls, log, counts) = (Calls::default(), Log::default(), HashMap::new());
-        let mut world = Self { settings, theme, now, yard, edition: 0, calls, log, counts };
+        let (away, past) = (None, None);
+        let mut world = Self { settings, theme, now, yard, edition: 0, calls, log, away, past, counts };
         world.count();
         world
     }

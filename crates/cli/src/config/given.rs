@@ -16,6 +16,8 @@ pub(crate) struct Given {
     pub(crate) documents: Vec<String>,
     /// Where the operations of these documents are, whatever they say.
     pub(crate) base_url: Option<String>,
+    /// Only this server of all that.
+    pub(crate) only: Option<String>,
 }
 
 impl Given {
@@ -40,6 +42,9 @@ impl Given {
             let settings =
                 DocumentSettings { base_url: self.base_url.clone(), ..DocumentSettings::new(name, location) };
             config.servers.push(ServerEntry::Document(Box::new(settings)));
+        }
+        if let Some(only) = &self.only {
+            config.keep_only(only);
         }
         Some(config)
     }

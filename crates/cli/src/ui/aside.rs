@@ -5,12 +5,12 @@ use std::io::{BufRead, BufReader, IsTerminal, PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::ThreadId;
+use std::time::SystemTime;
 
 use anyhow::Context;
 use tokio::sync::mpsc;
+use toolyard_tui::{Entry, EntryKind, Message};
 
-/// How many lines wait for the UI; a flood beyond that is left out.
-const QUEUE: usize = 256;
 /// How much of one line is read.
 const LONGEST: u64 = 16 * 1024;
 
@@ -18,24 +18,17 @@ const LONGEST: u64 = 16 * 1024;
 pub(crate) struct Aside {
     /// Where it went before. Nothing where it is not the terminal: who sent it elsewhere wants it there.
     before: Option<Arc<OwnedFd>>,
-    lines: std::cell::RefCell<Option<mpsc::Receiver<String>>>,
 }
 
 impl Aside {
-    pub(crate) fn step() -> anyhow::Result<Self> {
-        let (sender, lines) = mpsc::channel(QUEUE);
-        let lines = std::cell::RefCell::new(Some(lines));
+    /// What is written to it from now on is told to the UI; of a flood the rest is left out.
+    pub(crate) fn step(ui: mpsc::Sender<Message>) -> anyhow::Result<Self> {
         let before = match std::io::stderr().is_terminal() {
-            true => Some(Arc::new(redirect(sender).context("cannot put standard error aside")?)),
+            true => Some(Arc::new(redirect(ui).context("cannot put standard error aside")?)),
             false => None,
         };
         tell_panics(std::thread::current().id(), before.clone());
-        Ok(Self { before, lines })
-    }
-
-    /// What is written to it, line by line. There is one reader.
-    pub(crate) fn lines(&self) -> mpsc::Receiver<String> {
-        self.lines.borrow_mut().take().unwrap_or_else(|| mpsc::channel(1).1)
+        Ok(Self { before })
     }
 }
 
@@ -45,21 +38,22 @@ impl Drop for Aside {
     }
 }
 
-fn redirect(lines: mpsc::Sender<String>) -> std::io::Result<OwnedFd> {
+fn redirect(ui: mpsc::Sender<Message>) -> std::io::Result<OwnedFd> {
     let before = std::io::stderr().as_fd().try_clone_to_owned()?;
     let (reader, writer) = std::io::pipe()?;
-    std::thread::Builder::new().name("stderr".to_owned()).spawn(move || follow(reader, &lines))?;
+    std::thread::Builder::new().name("stderr".to_owned()).spawn(move || follow(reader, &ui))?;
     rustix::stdio::dup2_stderr(&writer)?;
     Ok(before)
 }
 
 /// Ends when nobody can write any more.
-fn follow(reader: PipeReader, lines: &mpsc::Sender<String>) {
+fn follow(reader: PipeReader, ui: &mpsc::Sender<Message>) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     while reader.by_ref().take(LONGEST).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
         let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-        let _ = lines.try_send(text);
+        let entry = Entry { at: SystemTime::now(), kind: EntryKind::Own, source: None, text };
+        let _ = ui.try_send(Message::Logged(vec![entry]));
         line.clear();
     }
 }

@@ -14,7 +14,7 @@ impl OtherArgs {
 }
 
 /// The server that was named, if one was.
-pub(super) fn settings(other: &OtherArgs) -> Result<Option<ServerSettings>, Fault> {
+pub(crate) fn settings(other: &OtherArgs) -> Result<Option<ServerSettings>, Fault> {
     if let Some(url) = &other.url {
         if !config::is_address(url) {
             return Err(Fault::usage(format!("{url} is no address that starts with http:// or https://")));

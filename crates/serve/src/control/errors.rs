@@ -73,6 +73,7 @@ impl From<ManageError> for Trouble {
             ManageError::Forbidden(_) => Self::new(Kind::Forbidden, error.to_string()),
             ManageError::Unmanaged => Self::invalid(error.to_string()),
             ManageError::Busy => Self::new(Kind::RateLimited, error.to_string()),
+            ManageError::Unreachable(_) => Self::new(Kind::CannotConnect, error.to_string()),
         }
     }
 }

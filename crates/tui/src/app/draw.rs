@@ -78,7 +78,10 @@ impl App {
         let sources = &self.world.yard.sources;
         let ready = sources.iter().filter(|(_, status)| status.state == State::Ready).count();
         let running = self.world.calls.running();
-        let mut state = format!("{ready}/{} ready", sources.len());
+        let mut state = match self.world.away {
+            Some(_) => "not connected".to_owned(),
+            None => format!("{ready}/{} ready", sources.len()),
+        };
         if running > 0 {
             state = format!("{} running · {state}", count(running, "call"));
         }
@@ -105,7 +108,11 @@ impl App {
         }
         canvas.line(area, 0, &Line::from(spans));
         let right = u16::try_from(state_width).unwrap_or(0);
-        let style = if ready == sources.len() { theme.dim() } else { theme.warn() };
+        let style = match self.world.away {
+            Some(_) => theme.bad(),
+            None if ready == sources.len() => theme.dim(),
+            None => theme.warn(),
+        };
         let corner = Rect { x: area.right().saturating_sub(right), width: right, ..area };
         canvas.text(corner, 0, &state, style);
     }

@@ -1,12 +1,15 @@
-//! The calls of this session, newest first.
+//! The calls of this session, newest first; beside them those that the yard remembers, whoever made them.
+
+mod kept;
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use self::kept::Kept;
 use super::calling::{edit, repeat, verdict};
 use super::{Calling, Keys, Screen, Step};
 use crate::calls::CallState;
-use crate::canvas::{Canvas, inset};
+use crate::canvas::{Canvas, inset, top};
 use crate::key::Key;
 use crate::message::Effect;
 use crate::pick::Pick;
@@ -17,23 +20,49 @@ use crate::world::World;
 #[derive(Debug, Default)]
 pub(crate) struct HistoryScreen {
     pick: Pick,
+    kept: Kept,
+    view: View,
 }
 
-pub(super) fn keys() -> Keys {
-    vec![
-        ("↑↓", "move"),
-        ("Enter", "result"),
-        ("r", "repeat"),
-        ("e", "edit"),
-        ("y", "copy"),
-        ("x", "cancel"),
-        ("Esc", "back"),
-        ("?", "help"),
-    ]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum View {
+    #[default]
+    Session,
+    /// What the yard remembers.
+    Yard,
 }
 
 impl HistoryScreen {
+    pub(crate) fn looks_back(&self) -> bool {
+        self.view == View::Yard
+    }
+
+    pub(crate) fn keys(&self, world: &World) -> Keys {
+        let mut keys = vec![("↑↓", "move")];
+        if self.view == View::Session {
+            keys.extend([
+                ("Enter", "result"),
+                ("r", "repeat"),
+                ("e", "edit"),
+                ("y", "copy"),
+                ("x", "cancel"),
+            ]);
+        }
+        if world.past.is_some() {
+            keys.push(("Tab", if self.view == View::Session { "all calls" } else { "this session" }));
+        }
+        keys.extend([("Esc", "back"), ("?", "help")]);
+        keys
+    }
+
     pub(crate) fn update(&mut self, key: Key, world: &World) -> Step {
+        if let (Key::Tab | Key::BackTab, Some(_)) = (key, &world.past) {
+            self.view = if self.view == View::Session { View::Yard } else { View::Session };
+            return Step::Stay;
+        }
+        if self.view == View::Yard {
+            return self.kept.update(key, world);
+        }
         let len = world.calls.newest().len();
         if self.pick.press(key, len) {
             return Step::Stay;
@@ -52,6 +81,24 @@ impl HistoryScreen {
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
+        let mut area = area;
+        if world.past.is_some() {
+            let (head, rest) = top(area, 1);
+            let theme = canvas.theme;
+            let tab = |view: View, text: &'static str| {
+                Span::styled(text, if self.view == view { theme.strong() } else { theme.dim() })
+            };
+            let tabs = [tab(View::Session, " This session "), tab(View::Yard, " All calls of the yard ")];
+            canvas.line(head, 0, &Line::from(tabs.to_vec()));
+            area = rest;
+        }
+        match self.view {
+            View::Session => self.draw_session(canvas, area, world),
+            View::Yard => self.kept.draw(canvas, area, world),
+        }
+    }
+
+    fn draw_session(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
         let theme = canvas.theme;
         let len = world.calls.newest().len();
         if len == 0 {

@@ -89,8 +89,15 @@ impl Servers {
     pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
         let theme = canvas.theme;
         if world.yard.sources.is_empty() {
-            canvas.text(inset(area, 2), 1, "There are no servers in this configuration.", theme.plain());
-            canvas.text(inset(area, 2), 3, "toolyard add NAME -- COMMAND… puts one in.", theme.dim());
+            let (said, more) = match &world.settings.yard {
+                Some(_) => ("This yard has no servers that you may see.", "Perhaps another token may."),
+                None => (
+                    "There are no servers in this configuration.",
+                    "toolyard add NAME -- COMMAND… puts one in.",
+                ),
+            };
+            canvas.text(inset(area, 2), 1, said, theme.plain());
+            canvas.text(inset(area, 2), 3, more, theme.dim());
             return;
         }
         let rows: Vec<Option<(SourceName, Status)>> =

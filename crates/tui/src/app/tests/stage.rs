@@ -63,20 +63,33 @@ pub(super) struct Stage {
 }
 
 /// The moment at which everything happens.
-fn wall() -> SystemTime {
+pub(super) fn wall() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000)
 }
 
 impl Stage {
     /// A yard without servers.
     pub(super) fn empty() -> Self {
-        let yard = Yard::of([]);
-        let base = Instant::now();
-        let settings = Settings {
+        Self::with(Settings {
             call_words: vec!["--config".to_owned(), "yard.toml".to_owned()],
+            yard: None,
             colour: Colour::On,
             folder: "/nowhere".into(),
-        };
+        })
+    }
+
+    /// A yard without servers that runs elsewhere.
+    pub(super) fn elsewhere() -> Self {
+        Self::with(Settings {
+            yard: Some("http://127.0.0.1:8080/".to_owned()),
+            folder: "/nowhere".into(),
+            ..Settings::default()
+        })
+    }
+
+    fn with(settings: Settings) -> Self {
+        let yard = Yard::of([]);
+        let base = Instant::now();
         let now = Now { instant: base + Duration::from_secs(65), wall: wall() };
         let app = App::new(settings, snapshot(&yard, &Principal::owner()), now);
         Self { app, yard, actors: Vec::new(), base, wanted: Vec::new() }

@@ -1,0 +1,86 @@
+//! A yard that runs elsewhere: where it is, what it remembers, and what is seen when it cannot be reached.
+
+use std::time::Duration;
+
+use toolyard_hub::{Ended, ExecutionId, Kind, PastCall, State, Status, Thing};
+
+use super::stage::{Stage, wall};
+use crate::{Key, Message};
+
+fn past(number: u8, subject: &str, ended: Ended, error: Option<&str>) -> PastCall {
+    PastCall {
+        id: ExecutionId::from_bytes([number; 16]),
+        thing: Thing::Tool,
+        subject: subject.to_owned(),
+        source: Some("files".to_owned()),
+        principal: "ann\u{1b}[31m".to_owned(),
+        session_id: Some("s-1".to_owned()),
+        user_id: None,
+        at: wall() - Duration::from_secs(u64::from(number)),
+        duration: Duration::from_micros(1_234_567),
+        ended,
+        error: error.map(str::to_owned),
+    }
+}
+
+fn attached() -> Stage {
+    let mut stage = Stage::elsewhere();
+    stage
+        .add("files", toolyard_hub::Offer::default(), |status| Status { transport: Some("stdio"), ..status });
+    stage.tell(Message::Past(Vec::new()));
+    stage
+}
+
+#[test]
+fn a_yard_elsewhere_is_shown_with_its_address() {
+    let mut stage = Stage::elsewhere();
+    insta::assert_snapshot!("elsewhere_none", stage.screen(80, 24));
+    let mut stage = attached();
+    insta::assert_snapshot!("elsewhere_servers", stage.screen(80, 24));
+}
+
+#[test]
+fn a_yard_that_cannot_be_reached_says_so_on_every_screen_until_it_can() {
+    let mut stage = attached();
+    stage.tell(Message::Away(Some("the yard hung up; trying again".to_owned())));
+    stage.becomes("files", State::BackingOff, "the yard at http://127.0.0.1:8080/ cannot be reached");
+    insta::assert_snapshot!("elsewhere_away", stage.screen(80, 24));
+    stage.later(30);
+    stage.key(Key::Char('L'));
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("not connected") && !screen.contains("hung up"), "{screen}");
+    stage.tell(Message::Away(None));
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("connected again") && !screen.contains("not connected"), "{screen}");
+}
+
+#[test]
+fn what_the_yard_remembers_is_beside_the_calls_of_this_session() {
+    let mut stage = attached();
+    assert!(!stage.app.looks_back());
+    stage.key(Key::Char('H'));
+    insta::assert_snapshot!("history_of_two_kinds", stage.screen(80, 24));
+    stage.key(Key::Tab);
+    assert!(stage.app.looks_back());
+    insta::assert_snapshot!("history_of_the_yard_empty", stage.screen(80, 24));
+    let lost = Ended::Error(Kind::ConnectionLost);
+    stage.tell(Message::Past(vec![
+        past(1, "mcp__files__read", Ended::Answered, None),
+        past(2, "mcp__files__write", lost, Some("files exited\nwith code 1")),
+        past(3, "mcp__files__wait", Ended::Dropped, None),
+    ]));
+    stage.key(Key::Down);
+    insta::assert_snapshot!("history_of_the_yard", stage.screen(80, 24));
+    insta::assert_snapshot!("history_of_the_yard_large", stage.screen(120, 40));
+    stage.key(Key::Tab);
+    assert!(!stage.app.looks_back());
+    stage.keys(&[Key::Tab, Key::Esc]);
+    assert!(!stage.app.looks_back());
+}
+
+#[test]
+fn a_yard_without_a_memory_has_one_history() {
+    let mut stage = Stage::usual();
+    stage.keys(&[Key::Char('H'), Key::Tab]);
+    assert!(!stage.app.looks_back());
+}
