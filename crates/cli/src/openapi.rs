@@ -3,19 +3,15 @@
 use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use toolyard_openapi::{
-    Budgets, Conversion, ConvertSettings, Diagnostic, Fetch, Filters, LoadError, LoadSettings, Location,
-    OutputSchemas, Severity, convert, load,
+    Budgets, Conversion, ConvertSettings, Diagnostic, Fetch, Filters, Http, LoadError, LoadSettings,
+    Location, OutputSchemas, Severity, convert, fetching, load,
 };
 
+use crate::Exit;
 use crate::args::{Diagnostics, OpenApiArgs};
-use crate::{Exit, shared};
-
-/// How long an address may take to send a document.
-const FETCHING: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
     let location = match args.document.as_str() {
@@ -32,13 +28,11 @@ pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
                 folder: Some(PathBuf::from(".")),
             }
         }
-        address if address.starts_with("http://") || address.starts_with("https://") => {
-            Location::Url(address.to_owned())
-        }
+        address if is_address(address) => Location::Url(address.to_owned()),
         path => Location::File(PathBuf::from(path)),
     };
     let settings = LoadSettings {
-        fetch: Some(fetch()?),
+        fetch: fetch(&args)?,
         follow_network_references: args.network_references,
         ..LoadSettings::default()
     };
@@ -53,7 +47,7 @@ pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
         Err(error) => {
             eprintln!("toolyard: {}", plain(&error.to_string()));
             let exit = match error {
-                LoadError::Unreadable { .. } if args.document.starts_with("http") => Exit::Unreachable,
+                LoadError::Unreadable { .. } if is_address(&args.document) => Exit::Unreachable,
                 _ => Exit::Usage,
             };
             return Ok(exit);
@@ -101,31 +95,17 @@ fn shape(args: &OpenApiArgs) -> ConvertSettings {
     }
 }
 
-/// Brings documents from addresses; waits, so it is for threads that may.
-fn fetch() -> anyhow::Result<Arc<Fetch>> {
-    // It says how TLS is done.
-    let _common = shared::common()?;
-    let client = reqwest::Client::builder().timeout(FETCHING).connect_timeout(Duration::from_secs(10));
-    let client = client.build().context("cannot set up HTTP")?;
-    let runtime = tokio::runtime::Handle::current();
-    Ok(Arc::new(move |url: &str| {
-        runtime.block_on(async {
-            let text = |error: reqwest::Error| error.without_url().to_string();
-            let mut answer = client.get(url).send().await.map_err(text)?;
-            if !answer.status().is_success() {
-                return Err(format!("it answered {}", answer.status()));
-            }
-            let most = LoadSettings::default().limits.bytes;
-            let mut bytes = Vec::new();
-            while let Some(piece) = answer.chunk().await.map_err(text)? {
-                bytes.extend_from_slice(&piece);
-                if bytes.len() > most {
-                    return Err(format!("it answered more than {most} bytes"));
-                }
-            }
-            Ok(bytes)
-        })
-    }))
+/// What brings documents from addresses, where any are needed: to set that up takes longer than to read most documents.
+fn fetch(args: &OpenApiArgs) -> anyhow::Result<Option<Arc<Fetch>>> {
+    if !is_address(&args.document) && !args.network_references {
+        return Ok(None);
+    }
+    let http = Http::new().context("cannot set up HTTP")?;
+    Ok(Some(fetching(&args.document, http, tokio::runtime::Handle::current())))
+}
+
+fn is_address(document: &str) -> bool {
+    document.starts_with("http://") || document.starts_with("https://")
 }
 
 fn write_tools(conversion: &Conversion, to: &mut dyn Write) -> std::io::Result<()> {

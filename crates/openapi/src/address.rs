@@ -96,15 +96,29 @@ fn with_port(host: &str) -> (String, Option<u16>) {
     }
 }
 
-/// Looks names up and leaves out every address that is not public. It stands between a name and the connection itself,
-/// so that a name which leads elsewhere the second time is of no use.
+/// Looks names up as this machine does.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PublicOnly;
+pub(crate) struct System;
 
-impl Resolve for PublicOnly {
+impl Resolve for System {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Leaves out every address that is not public. It stands between a name and the connection itself, so that a name which
+/// leads elsewhere the second time is of no use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PublicOnly<R>(pub(crate) R);
+
+impl<R: Resolve> Resolve for PublicOnly<R> {
+    fn resolve(&self, name: Name) -> Resolving {
+        let looking_up = self.0.resolve(name);
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = looking_up.await?.collect();
             if found.is_empty() {
                 return Err("the name leads to no address".into());
             }

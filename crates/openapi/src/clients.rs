@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use reqwest::Client;
+use reqwest::dns::Resolve;
 use reqwest::redirect::Policy;
 
-use crate::address::{OnlyPrivate, PublicOnly, Reach};
+use crate::address::{OnlyPrivate, PublicOnly, Reach, System};
 
 /// What speaks HTTP, with its pools of connections.
 #[derive(Debug, Clone)]
@@ -18,6 +19,11 @@ pub struct Http {
 impl Http {
     /// The TLS provider of the process is chosen here, unless somebody has chosen one already.
     pub fn new() -> Result<Self, reqwest::Error> {
+        Self::looking_up_by(System)
+    }
+
+    /// `names` says where those lead that only documents name.
+    pub(crate) fn looking_up_by(names: impl Resolve + 'static) -> Result<Self, reqwest::Error> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = || {
             Client::builder()
@@ -28,7 +34,7 @@ impl Http {
                 .user_agent(concat!("toolyard/", env!("CARGO_PKG_VERSION")))
         };
         // A proxy would look the name up by itself, where nobody can see what it leads to.
-        let guarded = client().no_proxy().dns_resolver(PublicOnly).build()?;
+        let guarded = client().no_proxy().dns_resolver(PublicOnly(names)).build()?;
         Ok(Self { named: client().build()?, guarded })
     }
 

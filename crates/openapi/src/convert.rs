@@ -6,6 +6,7 @@ mod bank;
 mod body;
 mod describe;
 mod filter;
+mod hidden;
 mod keywords;
 mod kinds;
 mod names;

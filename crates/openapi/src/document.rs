@@ -1,6 +1,7 @@
 //! Reads a document and whatever other files it refers to. What comes out is plain JSON values, however the files were
 //! written: what they mean is none of this room's business.
 
+mod flow;
 mod gather;
 mod json;
 mod locate;

@@ -1,7 +1,9 @@
 //! A server that answers what it is told and remembers what it was asked, for tests.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::AbortOnDropHandle;
@@ -81,6 +83,17 @@ impl Fake {
 
     pub(crate) fn lines(&self) -> Vec<String> {
         self.seen().into_iter().map(|seen| seen.line).collect()
+    }
+}
+
+/// Names that lead to these addresses, all of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Leading(pub(crate) Vec<IpAddr>);
+
+impl Resolve for Leading {
+    fn resolve(&self, _: Name) -> Resolving {
+        let found: Vec<SocketAddr> = self.0.iter().map(|address| SocketAddr::new(*address, 0)).collect();
+        Box::pin(async move { Ok(Box::new(found.into_iter()) as Addrs) })
     }
 }
 

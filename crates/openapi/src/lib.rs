@@ -10,6 +10,7 @@ mod document;
 mod exchange;
 #[cfg(test)]
 mod fake;
+mod fetch;
 mod follow;
 mod operation;
 mod request;
@@ -20,6 +21,7 @@ mod source;
 pub use clients::Http;
 pub use convert::{Budgets, Conversion, ConvertSettings, Filters, OutputSchemas, convert};
 pub use document::{Document, Fetch, Limits, LoadError, LoadSettings, Location, load};
+pub use fetch::fetching;
 pub use operation::{
     Argument, Body, Diagnostic, Encoding, FieldEncoding, Method, Operation, Place, Requirement, Scheme,
     SchemeKind, ServerUrl, Severity, Style, Variable,

@@ -1,9 +1,13 @@
 //! Schemas of any OpenAPI version to Draft 07. What Draft 07 has no keyword for is said another way, or in words; what is
 //! wrong is left out and reported; nothing here fails.
 
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
 use serde_json::{Map, Value, json};
 
-use super::bank::{Astray, Bank, Key, value_at};
+use super::bank::{Astray, Bank, Key};
+use super::hidden::Said;
 use super::keywords;
 use super::kinds::{Kinds, choices};
 use super::spot::{At, Report};
@@ -12,7 +16,7 @@ use crate::document::Document;
 type Members = Map<String, Value>;
 
 /// What a schema describes: a request leaves out what is `readOnly`, an answer what is `writeOnly`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Direction {
     Input = 0,
     Output = 1,
@@ -32,6 +36,11 @@ pub(super) struct Schemas<'d> {
     pub(super) needs: Vec<Key>,
     /// The definition that is being converted, while it speaks about its own value.
     pub(super) own: Option<Key>,
+    /// Properties of the value that the schema at hand is about, which do not go this way.
+    pub(super) hidden: HashSet<String>,
+    /// Definitions that are being written out where they stand, the outermost first.
+    pub(super) written_out: Vec<Key>,
+    pub(super) known_said: HashMap<(Key, Direction), Rc<Said>>,
     /// Whether keywords beside `$ref` count, as from 3.1 on.
     siblings_count: bool,
 }
@@ -41,21 +50,34 @@ impl<'d> Schemas<'d> {
         let dialect = document.dialect();
         let siblings_count = !(dialect.starts_with('2') || dialect.starts_with("3.0"));
         let report = Report::new(document);
-        Self { document, report, bank: Bank::default(), needs: Vec::new(), own: None, siblings_count }
+        Self {
+            document,
+            report,
+            bank: Bank::default(),
+            needs: Vec::new(),
+            own: None,
+            hidden: HashSet::new(),
+            written_out: Vec::new(),
+            known_said: HashMap::new(),
+            siblings_count,
+        }
     }
 
     pub(super) fn within<T>(&mut self, key: Key, work: impl FnOnce(&mut Self) -> T) -> T {
-        let before = self.own.replace(key);
+        let own = self.own.replace(key);
+        let hidden = std::mem::take(&mut self.hidden);
+        let written_out = std::mem::take(&mut self.written_out);
         let done = work(self);
-        self.own = before;
+        (self.own, self.hidden, self.written_out) = (own, hidden, written_out);
         done
     }
 
     /// A schema about another value than the one around it, such as a property.
     pub(super) fn inner(&mut self, value: &Value, at: &At<'_>, direction: Direction) -> Value {
-        let before = self.own.take();
+        let own = self.own.take();
+        let hidden = std::mem::take(&mut self.hidden);
         let converted = self.schema(value, at, direction);
-        self.own = before;
+        (self.own, self.hidden) = (own, hidden);
         converted
     }
 
@@ -75,8 +97,13 @@ impl<'d> Schemas<'d> {
                 let reference =
                     ["$ref", "$dynamicRef", "$recursiveRef"].iter().find_map(|key| source.get(*key));
                 match reference.and_then(Value::as_str) {
-                    Some(reference) => self.reference(source, reference, at, direction),
-                    None => self.described(source, at, direction),
+                    Some(reference) if source.len() == 1 => self.reference(source, reference, at, direction),
+                    Some(reference) => self.knowing_hidden(source, at.part, direction, |schemas| {
+                        schemas.reference(source, reference, at, direction)
+                    }),
+                    None => self.knowing_hidden(source, at.part, direction, |schemas| {
+                        schemas.described(source, at, direction)
+                    }),
                 }
             }
             other => {
@@ -95,13 +122,14 @@ impl<'d> Schemas<'d> {
                     format!("`{reference}` leads back to this very schema; here it allows anything");
                 self.report.warn(at, "schema-cycle", message);
             }
-            Ok(key) => {
-                self.needs.push(key);
-                base.insert(
-                    "$ref".to_owned(),
-                    Value::String(format!("#/definitions/{}", self.bank.name(key))),
-                );
-            }
+            Ok(key) => match self.without_hidden(key, at, direction) {
+                Some(Value::Object(written_out)) => base = written_out,
+                _ => {
+                    self.needs.push(key);
+                    let reference = format!("#/definitions/{}", self.bank.name(key));
+                    base.insert("$ref".to_owned(), Value::String(reference));
+                }
+            },
             Err(Astray::Dangling(reason)) => {
                 let message = format!("`{reference}`: {reason}; it allows anything");
                 self.report.warn(at, "dangling-reference", message);
@@ -185,21 +213,5 @@ impl<'d> Schemas<'d> {
         out.append(&mut body);
         keywords::hints(source, at, &mut self.report, &mut out);
         Value::Object(out)
-    }
-
-    /// Whether a property does not belong into what goes this way.
-    pub(super) fn is_hidden(&mut self, value: &Value, part: usize, direction: Direction) -> bool {
-        let flag = match direction {
-            Direction::Input => "readOnly",
-            Direction::Output => "writeOnly",
-        };
-        let says = |value: &Value| value.get(flag) == Some(&Value::Bool(true));
-        if says(value) {
-            return true;
-        }
-        let Some(reference) = value.get("$ref").and_then(Value::as_str) else { return false };
-        let Ok(key) = self.bank.look_up(self.document, part, reference) else { return false };
-        let target = self.bank.target(key);
-        target.and_then(|target| value_at(self.document, target)).is_some_and(says)
     }
 }

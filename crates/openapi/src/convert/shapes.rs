@@ -111,7 +111,9 @@ impl Schemas<'_> {
                 for name in names {
                     match name {
                         Value::String(name)
-                            if hidden.contains(&name.as_str()) || kept.contains(&name.as_str()) => {}
+                            if hidden.contains(&name.as_str())
+                                || self.hidden.contains(name)
+                                || kept.contains(&name.as_str()) => {}
                         Value::String(name) => kept.push(name),
                         other => self.wrong(&at.key("required"), "required", other),
                     }

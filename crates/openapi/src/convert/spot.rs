@@ -32,6 +32,11 @@ impl<'a> At<'a> {
         Self::new(target.part, &target.pointer)
     }
 
+    /// The same place, as deep as if it were inside another one.
+    pub(super) fn below(self, other: &At<'_>) -> Self {
+        Self { depth: other.depth + 1, ..self }
+    }
+
     pub(super) fn key(&'a self, key: &'a str) -> Self {
         Self { part: self.part, depth: self.depth + 1, step: Step::Key(self, key) }
     }

@@ -149,6 +149,29 @@ fn deep_nesting_is_left_out_and_the_rest_is_read() {
     assert_eq!(document.diagnostics.iter().map(|found| found.code).collect::<Vec<_>>(), ["too-deep"]);
 }
 
+/// As somebody has it who pastes JSON below a comment, or below a key of YAML.
+#[test]
+fn brackets_in_yaml_that_are_too_deep_are_left_out_and_the_rest_is_read() {
+    let deep = |text: &str| format!("{}{text}{}", "[\n{\"a]\": ".repeat(400), "}]".repeat(400));
+    for inside in ["1", r#""]\"}]""#, "it's # ]\n", "'it''s ['", "[], {}, [[]]"] {
+        let (first, second) = (deep(inside), deep("null"));
+        let source = format!(
+            "# pasted\n{{\"openapi\": \"3.0.0\", \"paths\": {{}}, \"one\": {first}, \"two\": {second}, \"x\": 1}}"
+        );
+        let document = text(&source).unwrap();
+        assert_eq!(document.value()["x"], json!(1), "{inside}");
+        let codes: Vec<&str> = document.diagnostics.iter().map(|found| found.code).collect();
+        assert_eq!(codes, ["too-deep", "too-deep"], "{inside}");
+    }
+    let below = format!("openapi: 3.0.0\npaths: {{}}\none: {}\ntwo: {}\nx: 1\n", deep("1"), deep("2"));
+    let document = text(&below.replace("[\n", "[\n ")).unwrap();
+    assert_eq!(document.value()["x"], json!(1));
+    // Many of them are one fault too many: each costs a reading.
+    let many: String = (0..20).map(|n| format!("\nk{n}: {}", deep("1").replace('\n', ""))).collect();
+    let error = text(&format!("openapi: 3.0.0\npaths: {{}}{many}\n")).unwrap_err().to_string();
+    assert!(error.contains("brackets are nested too deeply at line 11"), "{error}");
+}
+
 #[test]
 fn flow_collections_of_yaml_that_never_end_are_refused() {
     let error = text(&format!("openapi: 3.0.0\npaths: {{}}\nx: {}", "[".repeat(100_000))).unwrap_err();

@@ -1,32 +1,82 @@
 //! YAML text to a value, from the events of saphyr's parser. Nothing here recurses, and an alias costs what it stands for.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
 use super::locate::push_segment;
-use super::scalar;
 use super::text::{Reading, Refusal};
+use super::{flow, scalar};
+
+/// Outermost collections in brackets that may be too deep before the text is given up: each costs one more reading.
+const MOST_CUTS: usize = 8;
 
 /// The first document of a stream; more of them are reported. A closing bracket that is not indented more than its key is
 /// against the rules of YAML, but many write it so, and most readers take it.
 pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Value, Refusal> {
     let (left, found) = (reading.left, reading.diagnostics.len());
-    let first = read_strictly(text, reading);
-    if !matches!(&first, Err(Refusal::Syntax(reason)) if reason.starts_with("invalid indentation")) {
-        return first;
-    }
-    reading.left = left;
-    reading.diagnostics.truncate(found);
-    let shifted = with_brackets_indented(text);
-    match read_strictly(&shifted, reading) {
-        Ok(value) => {
-            let message = "a closing bracket is not indented; it was read as if it were".to_owned();
-            reading.warn(String::new(), "odd-indentation", message);
-            Ok(value)
+    let mut text = Cow::Borrowed(text);
+    let (mut cuts, mut shifted) = (0, None);
+    loop {
+        reading.left = left;
+        reading.diagnostics.truncate(found);
+        let stop = match read_strictly(&text, reading) {
+            Ok(value) => {
+                if shifted.is_some() {
+                    let message = "a closing bracket is not indented; it was read as if it were".to_owned();
+                    reading.warn(String::new(), "odd-indentation", message);
+                }
+                return Ok(value);
+            }
+            Err(stop) => stop,
+        };
+        let other = match &stop {
+            Stop::TooDeep { line, column } if cuts < MOST_CUTS => {
+                cuts += 1;
+                flow::without_the_deepest(&text, *line, *column)
+            }
+            Stop::At(reason) if shifted.is_none() && reason.starts_with("invalid indentation") => {
+                shifted = Some(stop.refusal());
+                Some(with_brackets_indented(&text))
+            }
+            Stop::TooDeep { .. } | Stop::At(_) | Stop::TooManyValues => None,
+        };
+        match other {
+            Some(other) => text = Cow::Owned(other),
+            // What was wrong with the text as it came is what its author can mend.
+            None => return Err(shifted.unwrap_or_else(|| stop.refusal())),
         }
-        Err(_) => first,
+    }
+}
+
+/// Where and why the reader stopped.
+enum Stop {
+    TooDeep { line: usize, column: usize },
+    At(String),
+    TooManyValues,
+}
+
+impl Stop {
+    fn refusal(&self) -> Refusal {
+        match self {
+            Self::TooDeep { line, column } => {
+                let column = column + 1;
+                Refusal::Syntax(format!("brackets are nested too deeply at line {line} column {column}"))
+            }
+            Self::At(reason) => Refusal::Syntax(reason.clone()),
+            Self::TooManyValues => Refusal::TooManyValues,
+        }
+    }
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::TooManyValues => Self::TooManyValues,
+            Refusal::Syntax(reason) => Self::At(reason),
+        }
     }
 }
 
@@ -43,14 +93,17 @@ fn with_brackets_indented(text: &str) -> String {
     shifted
 }
 
-fn read_strictly(text: &str, reading: &mut Reading) -> Result<Value, Refusal> {
+fn read_strictly(text: &str, reading: &mut Reading) -> Result<Value, Stop> {
     let mut builder = Builder { reading, open: Vec::new(), anchors: HashMap::new(), root: None, skipping: 0 };
     let mut documents = 0;
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
-            let at = error.marker();
-            Refusal::Syntax(format!("{} at line {} column {}", error.info(), at.line(), at.col() + 1))
+            let (line, column) = (error.marker().line(), error.marker().col());
+            match error.info() {
+                "recursion limit exceeded" => Stop::TooDeep { line, column },
+                reason => Stop::At(format!("{reason} at line {line} column {}", column + 1)),
+            }
         })?;
         match event {
             Event::DocumentStart(_) => {
@@ -65,7 +118,7 @@ fn read_strictly(text: &str, reading: &mut Reading) -> Result<Value, Refusal> {
             event => builder.take(event)?,
         }
     }
-    builder.root.ok_or_else(|| Refusal::Syntax("it has no content".to_owned()))
+    builder.root.ok_or_else(|| Stop::At("it has no content".to_owned()))
 }
 
 struct Builder<'r> {

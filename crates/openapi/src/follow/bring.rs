@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use http::header::{ACCEPT, ETAG, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION};
-use reqwest::Url;
+use http::header::{ETAG, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED};
+use reqwest::{RequestBuilder, Url};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use toolyard_hub::Offer;
@@ -12,13 +12,12 @@ use toolyard_hub::Offer;
 use super::offer::{named, offer, served_warnings};
 use super::stamp::Stamps;
 use crate::address::{Named, shown};
-use crate::clients::{Http, reason};
+use crate::clients::Http;
 use crate::convert::convert;
-use crate::document::{Fetch, Limits, LoadSettings, Location, load};
+use crate::document::{Fetch, LoadSettings, Location, load};
+use crate::fetch;
 use crate::settings::{DocumentSettings, References};
 use crate::source::{Inner, Served};
-
-const MOST_REDIRECTS: usize = 5;
 
 /// What is remembered from one time to the next.
 #[derive(Debug, Default)]
@@ -78,10 +77,7 @@ impl Bringing {
     ) -> Result<Option<(Url, Vec<u8>)>, String> {
         let settings = &inner.settings;
         let own = settings.base_url.as_deref().and_then(|base| Url::parse(base).ok());
-        let mut url = url;
-        for _ in 0..=MOST_REDIRECTS {
-            let reach = named.reach(&url).map_err(|error| error.to_string())?;
-            let mut request = inner.http.client(reach).get(url.clone()).header(ACCEPT, DOCUMENTS);
+        let dressed = |url: &Url, mut request: RequestBuilder| {
             // What is for the API is for the document too where both are the same server.
             if own.as_ref().is_some_and(|own| own.origin() == url.origin()) {
                 for (name, value) in &settings.headers {
@@ -96,43 +92,22 @@ impl Bringing {
                     request = request.header(IF_MODIFIED_SINCE, modified);
                 }
             }
-            let answer =
-                request.send().await.map_err(|error| format!("{}: {}", shown(&url), reason(&error)))?;
-            let status = answer.status();
-            if status.as_u16() == 304 {
-                return Ok(None);
-            }
-            if matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
-                && let Some(location) = answer.headers().get(LOCATION)
-            {
-                let target = location.to_str().ok().and_then(|location| url.join(location).ok());
-                url = target.ok_or_else(|| format!("{} leads to no address", shown(&url)))?;
-                continue;
-            }
-            if !status.is_success() {
-                return Err(format!("{} answered {}", shown(&url), status.as_u16()));
-            }
-            let (etag, modified) =
-                (answer.headers().get(ETAG).cloned(), answer.headers().get(LAST_MODIFIED).cloned());
-            let bytes = read(answer, Limits::default().bytes).await?;
-            (self.etag, self.modified) = (etag, modified);
-            return Ok(Some((url, bytes)));
+            request
+        };
+        let (url, answer) = fetch::follow(&inner.http, named, url, dressed).await?;
+        let status = answer.status();
+        if status.as_u16() == 304 {
+            return Ok(None);
         }
-        Err(format!("{} led elsewhere more than {MOST_REDIRECTS} times", shown(&url)))
-    }
-}
-
-const DOCUMENTS: &str = "application/vnd.oai.openapi+json, application/json, application/yaml, */*;q=0.5";
-
-async fn read(mut answer: reqwest::Response, most: usize) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    while let Some(piece) = answer.chunk().await.map_err(|error| reason(&error))? {
-        if bytes.len() + piece.len() > most {
-            return Err(format!("it is larger than the {most} bytes that are allowed"));
+        if !status.is_success() {
+            return Err(format!("{} answered {}", shown(&url), status.as_u16()));
         }
-        bytes.extend_from_slice(&piece);
+        let (etag, modified) =
+            (answer.headers().get(ETAG).cloned(), answer.headers().get(LAST_MODIFIED).cloned());
+        let bytes = fetch::read(answer).await?;
+        (self.etag, self.modified) = (etag, modified);
+        Ok(Some((url, bytes)))
     }
-    Ok(bytes)
 }
 
 /// What the thread needs.
@@ -184,21 +159,9 @@ impl Work {
 
 /// What brings the document itself, which is here already, and what else it refers to.
 fn others(main: Option<(Url, Vec<u8>)>, named: Named, http: Http, runtime: Handle) -> Arc<Fetch> {
-    Arc::new(move |address: &str| {
-        if let Some((url, bytes)) = &main
-            && url.as_str() == address
-        {
-            return Ok(bytes.clone());
-        }
-        let url = Url::parse(address).map_err(|_| "it is no address".to_owned())?;
-        let reach = named.reach(&url).map_err(|error| error.to_string())?;
-        runtime.block_on(async {
-            let answer = http.client(reach).get(url.clone()).header(ACCEPT, DOCUMENTS).send().await;
-            let answer = answer.map_err(|error| reason(&error))?;
-            if !answer.status().is_success() {
-                return Err(format!("{} answered {}", shown(&url), answer.status().as_u16()));
-            }
-            read(answer, Limits::default().bytes).await
-        })
+    let others = fetch::waiting(named, http, runtime);
+    Arc::new(move |address: &str| match &main {
+        Some((url, bytes)) if url.as_str() == address => Ok(bytes.clone()),
+        _ => others(address),
     })
 }

@@ -332,6 +332,41 @@ fn what_is_read_only_is_no_input_and_what_is_write_only_no_output() {
     );
 }
 
+/// One branch says that a property is read-only, another one that it is required: no request could have it.
+#[test]
+fn what_is_read_only_in_one_branch_is_required_in_none() {
+    let components = json!({
+        "Base": {"type": "object", "required": ["id"], "properties": {
+            "id": {"type": "integer", "readOnly": true}, "kind": {"type": "string"}
+        }},
+        "Demanding": {"required": ["id", "kind"]},
+        "More": {"allOf": [{"$ref": "#/components/schemas/Demanding"}, {"required": ["extra", "id"]}]}
+    });
+    let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+    let defined = |name: &str| json!({"$ref": format!("#/definitions/{name}")});
+    let of = |version: &str, schema: Value| input_of(version, &schema, &components);
+    let base = json!({"type": "object", "properties": {"kind": {"type": "string"}}});
+    let beside = json!({"allOf": [reference("Base")], "required": ["id", "kind"]});
+    let expected = json!({"allOf": [defined("Base")], "required": ["kind"]});
+    assert_eq!(of("3.0.3", beside), (expected, json!({"Base": base}), vec![]));
+    let inline =
+        json!({"allOf": [reference("Base"), {"oneOf": [{"required": ["id", "a"]}, {"required": ["b"]}]}]});
+    let expected = json!({"allOf": [defined("Base"), {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}]});
+    assert_eq!(of("3.0.3", inline).0, expected);
+    // A definition that others use too is written out where it must be another one.
+    let shared = json!({"allOf": [reference("Base"), reference("More")]});
+    let expected = json!({"allOf": [
+        defined("Base"), {"allOf": [{"required": ["kind"]}, {"required": ["extra"]}]}
+    ]});
+    assert_eq!(of("3.0.3", shared), (expected, json!({"Base": base}), vec![]));
+    let siblings = json!({"$ref": "#/components/schemas/Base", "required": ["id", "kind"]});
+    assert_eq!(of("3.1.0", siblings).0, json!({"allOf": [defined("Base")], "required": ["kind"]}));
+    // Inside is another value, whose `id` is another one.
+    let inside = json!({"allOf": [reference("Base")], "properties": {"child": reference("Demanding")}});
+    let expected = json!({"allOf": [defined("Base")], "properties": {"child": defined("Demanding")}});
+    assert_eq!(of("3.0.3", inside).0, expected);
+}
+
 #[test]
 fn what_is_too_large_is_cut_breadth_first_and_told() {
     let deep = |n: usize| {
