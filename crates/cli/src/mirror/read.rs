@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
-    Ended, Error, ExecutionId, Kind, Level, Listing, LogLine, PastCall, Progress, Question, QuestionKind,
-    Raw, State, Status, Thing, Timestamp, ToolOffer,
+    AuthStatus, Ended, Error, ExecutionId, Kind, Level, Listing, LogLine, PastCall, Progress, Question,
+    QuestionKind, Raw, State, Status, Thing, Timestamp, ToolOffer,
 };
 
 use super::line::Said;
@@ -46,10 +46,10 @@ impl Shown {
             ),
             era: known(self.era.as_deref(), &["legacy", "modern"]),
             authorization: match self.auth.as_deref() {
-                Some("o_auth") => Some("OAuth"),
-                Some("bearer_token") => Some("bearer token"),
-                Some("not_logged_in") => Some("not logged in"),
-                _ => None,
+                Some("o_auth") => AuthStatus::OAuth,
+                Some("bearer_token") => AuthStatus::BearerToken,
+                Some("not_logged_in") => AuthStatus::NotLoggedIn,
+                _ => AuthStatus::Unsupported,
             },
             server_info: self.server_info,
             since: age.and_then(|age| now.checked_sub(age)).unwrap_or(now),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Abilities, Client, Error, Event, HistoryQuery, Kind, Level, ManageError, Order, Outcome, Principal,
-    Request, SourceName, Standing, State, Update, What,
+    Abilities, AuthStatus, Client, Error, Event, HistoryQuery, Kind, Level, ManageError, Order, Outcome,
+    Principal, Request, SourceName, Standing, State, Update, What,
 };
 use toolyard_tui::Message;
 
@@ -93,7 +93,7 @@ async fn everything_that_the_yard_has_is_here_under_the_same_names() {
             Some("stdio"),
             Some("legacy"),
             Some("2025-11-25"),
-            Some("OAuth"),
+            AuthStatus::OAuth,
             &["a line".to_owned()][..]
         )
     );
