@@ -128,8 +128,16 @@ pub(crate) struct DocumentArgs {
     pub(crate) openapi: Vec<String>,
 
     /// Where the operations of these documents are, whatever the documents say.
-    #[arg(long, value_name = "URL", requires = "openapi")]
+    #[arg(long, value_name = "URL", requires = "openapi", value_parser = web_address)]
     pub(crate) base_url: Option<reqwest::Url>,
+}
+
+fn web_address(text: &str) -> Result<reqwest::Url, String> {
+    let url = reqwest::Url::parse(text).map_err(|error| error.to_string())?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(format!("it starts with {other}:, and has to with http:// or https://")),
+    }
 }
 
 impl DocumentArgs {

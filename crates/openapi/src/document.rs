@@ -60,7 +60,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 64 << 20, values: 6_000_000, depth: 192, files: 1_000 }
+        Self { bytes: 128 << 20, values: 6_000_000, depth: 192, files: 1_000 }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod openapi {
     mod corpus;
+    mod documented;
     mod hostile;
     mod rules;
     mod schemas;

@@ -9,7 +9,7 @@ use toolyard_testkit::harness::{Client, Scratch, Server, Version};
 
 use super::{SERVE, TOOLYARD};
 
-const DOCUMENT: &str = r#"
+pub(super) const DOCUMENT: &str = r#"
 openapi: 3.1.0
 info: {title: Pets, version: "1"}
 servers: [{url: "http://localhost:1/private"}]
@@ -25,7 +25,7 @@ paths:
 "#;
 
 /// Answers every request with a list of its first line.
-fn echo() -> String {
+pub(super) fn echo() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     std::thread::spawn(move || {

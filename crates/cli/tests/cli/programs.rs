@@ -4,6 +4,7 @@
 mod document;
 mod places;
 mod running;
+mod unlisted;
 
 use std::sync::Arc;
 

@@ -77,7 +77,7 @@ impl Bank {
             }
             target = document.index.find(&document.parts, target.part, next).map_err(Astray::Dangling)?;
         }
-        let key = self.enter(target);
+        let key = self.enter(document, target);
         if self.references.len() <= part {
             self.references.resize_with(part + 1, HashMap::new);
         }
@@ -87,11 +87,11 @@ impl Bank {
         Ok(key)
     }
 
-    fn enter(&mut self, target: Target) -> Key {
+    fn enter(&mut self, document: &Document, target: Target) -> Key {
         if let Some(key) = self.by_target.get(&target) {
             return *key;
         }
-        let mut name = plain_name(&target.pointer);
+        let mut name = plain_name(document, &target);
         if self.names.contains_key(&name) {
             name = format!("{name}_{}", short_hash(&format!("{} {}", target.part, target.pointer)));
         }
@@ -212,9 +212,16 @@ fn only_a_reference(value: Option<&Value>) -> Option<&str> {
     members.keys().all(|key| key == "$ref" || key.starts_with("x-")).then_some(reference)
 }
 
-/// A name for `definitions` that needs no encoding anywhere.
-fn plain_name(pointer: &str) -> String {
-    let last = pointer.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
+/// A name for `definitions` that needs no encoding anywhere. A whole file is called after the file.
+fn plain_name(document: &Document, target: &Target) -> String {
+    let last = match target.pointer.rsplit('/').next() {
+        Some(last) if !last.is_empty() => last.replace("~1", "/").replace("~0", "~"),
+        _ => {
+            let file = document.parts.get(target.part).map_or("", |part| &part.name);
+            let file = file.rsplit(['/', '\\']).next().unwrap_or_default();
+            file.split_once('.').map_or(file, |(stem, _)| stem).to_owned()
+        }
+    };
     let plain: String = last
         .chars()
         .map(
@@ -224,7 +231,7 @@ fn plain_name(pointer: &str) -> String {
         )
         .collect();
     if plain.trim_matches('_').is_empty() {
-        format!("schema_{}", short_hash(pointer))
+        format!("schema_{}", short_hash(&target.pointer))
     } else {
         cut(&plain, 80).replace(" …", "_")
     }

@@ -203,7 +203,8 @@ fn what_is_not_openapi_is_refused_by_name() {
         ("", "neither JSON nor YAML: it is empty"),
         ("# nothing\n", "neither JSON nor YAML: it has no content"),
         ("[1]", "is not an OpenAPI document: it is an array, not an object"),
-        ("<html></html>", "is not an OpenAPI document: it is a string, not an object"),
+        ("<html></html>", "is not an OpenAPI document: it is a page of HTML, or XML"),
+        ("just words", "is not an OpenAPI document: it is a string, not an object"),
         ("{\"asyncapi\": \"3.0.0\"}", "is not an OpenAPI document: it is an AsyncAPI document"),
         (
             "{\"swaggerVersion\": \"1.2\"}",

@@ -1,6 +1,8 @@
 //! One file's bytes to one JSON value: finds out the encoding, whether it is JSON or YAML, and whether it is an OpenAPI
 //! document at all.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::{LoadError, json, yaml};
@@ -72,21 +74,21 @@ pub(super) fn read(bytes: &[u8], reading: &mut Reading) -> Result<Value, Refusal
 }
 
 /// UTF-8, or UTF-16 with a mark; bytes that are neither are replaced and reported.
-fn decode(bytes: &[u8], reading: &mut Reading) -> String {
-    let units = |read: fn([u8; 2]) -> u16| -> String {
+fn decode<'b>(bytes: &'b [u8], reading: &mut Reading) -> Cow<'b, str> {
+    let units = |read: fn([u8; 2]) -> u16| -> Cow<'b, str> {
         let pairs = bytes.get(2..).unwrap_or_default().chunks_exact(2);
         let units: Vec<u16> = pairs.map(|pair| read([pair[0], pair[1]])).collect();
-        String::from_utf16_lossy(&units)
+        Cow::Owned(String::from_utf16_lossy(&units))
     };
     match bytes {
         [0xff, 0xfe, ..] => units(u16::from_le_bytes),
         [0xfe, 0xff, ..] => units(u16::from_be_bytes),
         _ => match std::str::from_utf8(bytes) {
-            Ok(text) => text.to_owned(),
+            Ok(text) => Cow::Borrowed(text),
             Err(error) => {
                 let at = error.valid_up_to();
                 reading.warn(String::new(), "not-utf-8", format!("byte {at} is not UTF-8; it was replaced"));
-                String::from_utf8_lossy(bytes).into_owned()
+                String::from_utf8_lossy(bytes)
             }
         },
     }
@@ -106,6 +108,10 @@ pub(super) fn stated_version(document: &Value) -> Option<String> {
 pub(super) fn check(name: &str, document: &Value, reading: &mut Reading) -> Result<(), LoadError> {
     let refuse = |found: String| Err(LoadError::NotOpenApi { name: name.to_owned(), found });
     let Some(root) = document.as_object() else {
+        // YAML takes such a page for one long text.
+        if document.as_str().is_some_and(|text| text.trim_start().starts_with('<')) {
+            return refuse("it is a page of HTML, or XML".to_owned());
+        }
         return refuse(format!("it is {}, not an object", kind(document)));
     };
     let has_paths = ["paths", "webhooks", "components"].iter().any(|key| root.contains_key(*key));
