@@ -8,7 +8,6 @@ mod args;
 mod arguments;
 mod atomic;
 mod attach;
-mod clean;
 mod config;
 mod demo;
 mod fault;
@@ -39,6 +38,8 @@ mod watch;
 mod yard;
 
 use std::process::ExitCode;
+
+use toolyard_tui::plain as clean;
 
 use args::{TokenVerb, Verb};
 
