@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::config::Given;
 
 mod calls;
+mod command;
 mod config_file;
 mod house;
 mod look;
@@ -18,6 +19,7 @@ mod which;
 mod workbench;
 
 pub(crate) use calls::{CallArgs, CompleteArgs, Completed, PromptArgs, ReadArgs};
+pub(crate) use command::parse;
 pub(crate) use config_file::{
     AddArgs, App, ExportArgs, ImportArgs, NamedArgs, RemoveArgs, Scope, ScopeArgs, Transport,
 };

@@ -9,15 +9,15 @@ use toolyard_upstream::{AuthError, Person, ServerSettings, Visit, login, logout}
 
 use crate::args::{LoginArgs, LogoutArgs};
 use crate::config::{self, ServerEntry};
-use crate::{Exit, shared};
+use crate::{Exit, shared, terminal};
 
 pub(crate) async fn log_in(args: LoginArgs) -> anyhow::Result<Exit> {
     let Some(settings) = server(&args.config, &args.server) else { return Ok(Exit::Usage) };
     let person = at_this_terminal(if args.no_browser { Browser::Elsewhere } else { Browser::Here });
     match login(&settings, &shared::common()?, &person).await {
-        Ok(()) => println!("logged in to {}", settings.name),
+        Ok(()) => terminal::print(&format!("logged in to {}\n", settings.name))?,
         Err(AuthError::NothingToDo(why)) => {
-            println!("there is nothing to log in to at {}: {why}", settings.name)
+            terminal::print(&format!("there is nothing to log in to at {}: {why}\n", settings.name))?;
         }
         Err(error) => return Ok(failed(&settings, &error)),
     }
@@ -27,8 +27,8 @@ pub(crate) async fn log_in(args: LoginArgs) -> anyhow::Result<Exit> {
 pub(crate) async fn log_out(args: LogoutArgs) -> anyhow::Result<Exit> {
     let Some(settings) = server(&args.config, &args.server) else { return Ok(Exit::Usage) };
     match logout(&settings, &shared::common()?).await {
-        Ok(true) => println!("logged out of {}", settings.name),
-        Ok(false) => println!("there was no login to {}", settings.name),
+        Ok(true) => terminal::print(&format!("logged out of {}\n", settings.name))?,
+        Ok(false) => terminal::print(&format!("there was no login to {}\n", settings.name))?,
         Err(error) => return Ok(failed(&settings, &error)),
     }
     Ok(Exit::Fine)

@@ -8,7 +8,6 @@ mod args;
 mod arguments;
 mod atomic;
 mod attach;
-mod clean;
 mod config;
 mod demo;
 mod fault;
@@ -40,9 +39,9 @@ mod yard;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use toolyard_tui::plain as clean;
 
-use args::{Args, TokenVerb, Verb};
+use args::{TokenVerb, Verb};
 
 /// What the process says to whoever started it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +84,7 @@ impl From<Exit> for ExitCode {
 fn main() -> ExitCode {
     // A shell that wants to know what could be typed next; otherwise this does nothing.
     verbs::complete_for_shell();
-    let args = Args::parse();
+    let args = args::parse();
     match args.verb {
         Verb::Workbench(verb) => verbs::run(args.log.as_deref(), verb),
         Verb::Serve(verb) => start(args.log.as_deref(), serve::run(verb)),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Error, Outcome, Request, Source, State, What, Yard};
+use toolyard_hub::{CallContext, Error, FrontName, Outcome, Request, Source, State, What, Yard};
 use toolyard_program::META;
 use toolyard_tester::Servers;
 
@@ -20,7 +20,7 @@ use crate::fleet::{Crew, Fleet, Manned};
 use crate::keeping::{Keeping, Readers};
 use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
-use crate::{Exit, outside, programs, shared, yard};
+use crate::{Exit, outside, programs, shared, terminal, yard};
 
 /// How long servers may take to start before the script runs without those that have not.
 const SETTLING: Duration = Duration::from_secs(30);
@@ -42,9 +42,9 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let Some(ended) = until_stopped(stop, work).await? else { return Ok(Exit::Interrupted) };
     let ended = ended?;
     if args.json {
-        println!("{}", ended.json());
+        terminal::print(&format!("{}\n", ended.json()))?;
     } else {
-        print!("{}", ended.printed);
+        terminal::print(&ended.printed)?;
         if !ended.trouble.is_empty() {
             eprintln!("{}", ended.trouble);
         }
@@ -88,7 +88,8 @@ async fn execute(
         arguments["timeout_ms"] = json!(timeout_ms);
     }
     let what = What::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
-    let outcome = yard.call(Request { cancel: stop, ..Request::new(what, owner) }).await;
+    let context = CallContext { front: Some(FrontName::Cli), ..CallContext::default() };
+    let outcome = yard.call(Request { cancel: stop, context, ..Request::new(what, owner) }).await;
     programs.stop().await;
     fleet.stop().await;
     keeping.close().await;

@@ -19,7 +19,7 @@ use crate::fleet::{self, Crew, Fleet, Manned};
 use crate::keeping::{Keeping, Readers};
 use crate::outside::ConfiguredHooks;
 use crate::signals::until_stopped;
-use crate::{Exit, outside, programs, shared, token, yard};
+use crate::{Exit, outside, programs, shared, terminal, token, yard};
 
 pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let given = args.documents.given(args.config);
@@ -149,7 +149,10 @@ fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &Entrance, 
     let url = format!("http://{address}");
     if as_json {
         let token = if let Entrance::Token(token) = entrance { Some(token) } else { None };
-        println!("{}", json!({"url": url, "mcp": format!("{url}/mcp"), "token": token}));
+        let known = json!({"url": url, "mcp": format!("{url}/mcp"), "token": token});
+        if let Err(error) = terminal::print(&format!("{known}\n")) {
+            eprintln!("toolyard: cannot print the address: {error}");
+        }
         return;
     }
     eprintln!("Toolyard {} serves {}", env!("CARGO_PKG_VERSION"), contents(yard, servers));

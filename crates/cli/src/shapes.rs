@@ -21,7 +21,7 @@ use crate::config::Given;
 use crate::fleet::{Crew, Fleet, Manned};
 use crate::keeping::Keeping;
 use crate::outside::ConfiguredHooks;
-use crate::{Exit, config, outside, shared, yard};
+use crate::{Exit, config, outside, shared, terminal, yard};
 
 /// How long the servers of a configuration may take to say what they offer.
 const SETTLING: Duration = Duration::from_secs(60);
@@ -65,7 +65,7 @@ pub(crate) async fn run(args: TypesArgs) -> anyhow::Result<Exit> {
     };
     let text = write(args.lang, tools);
     match args.output {
-        None => print!("{text}"),
+        None => terminal::print(&text)?,
         Some(path) => {
             std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         }

@@ -95,6 +95,15 @@ impl Out {
     }
 }
 
+/// Prints data as it is. Whoever reads it may have seen enough, and then nothing is wrong.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
 /// Says something on standard error. Nobody may be listening, which is no reason to crash.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "toolyard: {}", clean(text));

@@ -8,9 +8,9 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use toolyard_hub::Timestamp;
 
-use crate::Exit;
 use crate::args::NewTokenArgs;
 use crate::config::name_problem;
+use crate::{Exit, terminal};
 
 /// 256 bits from the system.
 pub(crate) fn fresh() -> anyhow::Result<String> {
@@ -30,7 +30,8 @@ pub(crate) fn run(args: NewTokenArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Usage);
         }
     };
-    println!("{}", if made.json { made.as_json(&secret) } else { made.as_text(&secret) });
+    let text = if made.json { made.as_json(&secret) } else { made.as_text(&secret) };
+    terminal::print(&format!("{text}\n"))?;
     Ok(Exit::Fine)
 }
 

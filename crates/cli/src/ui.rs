@@ -144,7 +144,9 @@ fn ad_hoc(args: &UiArgs) -> Result<Option<ServerSettings>, Fault> {
     if !args.documents.openapi.is_empty() && !args.which.other.is_absent() {
         return Err(Fault::usage("--openapi is for a yard of documents, not for one server beside them"));
     }
-    other::settings(&args.which.other)
+    let server = other::settings(&args.which.other)?;
+    let time = args.which.start_timeout;
+    Ok(server.map(|server| ServerSettings { start_time: time.unwrap_or(server.start_time), ..server }))
 }
 
 /// What makes another command reach the same servers. Values of headers may be secrets, and are left to be filled in.

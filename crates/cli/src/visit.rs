@@ -294,7 +294,8 @@ pub(crate) fn abilities() -> Abilities {
 }
 
 fn plan(which: &WhichArgs, need: Need<'_>) -> Result<Plan, Fault> {
-    if let Some(settings) = other::settings(&which.other)? {
+    if let Some(mut settings) = other::settings(&which.other)? {
+        settings.start_time = which.start_timeout.unwrap_or(settings.start_time);
         let (troubles, disabled) = (Vec::new(), Vec::new());
         let (notes, settings, documents) = (Vec::new(), vec![settings], Vec::new());
         return Ok(Plan { config: None, settings, documents, troubles, disabled, demo: false, notes });
@@ -328,8 +329,14 @@ fn plan(which: &WhichArgs, need: Need<'_>) -> Result<Plan, Fault> {
     let mut disabled = Vec::new();
     for entry in wanted {
         match entry {
-            ServerEntry::Ready(ready) if ready.enabled => settings.push(*ready),
-            ServerEntry::Document(ready) if ready.enabled => documents.push(*ready),
+            ServerEntry::Ready(mut ready) if ready.enabled => {
+                ready.start_time = which.start_timeout.unwrap_or(ready.start_time);
+                settings.push(*ready);
+            }
+            ServerEntry::Document(mut ready) if ready.enabled => {
+                ready.start_time = which.start_timeout.unwrap_or(ready.start_time);
+                documents.push(*ready);
+            }
             ServerEntry::Broken(broken) if broken.enabled => troubles.push(Trouble {
                 reason: broken.reason(),
                 server: broken.name,

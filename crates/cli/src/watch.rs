@@ -7,10 +7,11 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::{Value, json};
 
-use self::events::{Look, Seen, without_control};
+use self::events::{Look, Seen};
 use crate::Exit;
 use crate::args::WatchArgs;
 use crate::attach::{Attached, Lost, Patience, attach, cannot};
+use crate::clean::clean_line;
 
 const CALLS: [&str; 3] = ["call_started", "call_progress", "call_ended"];
 const OTHERS: [&str; 3] = ["server", "changed", "resource"];
@@ -69,7 +70,7 @@ async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
             Err(lost) => lost,
         };
         let Lost::Unreachable(why) = lost else { return Ok(cannot("watch", &args.url, &lost)) };
-        eprintln!("toolyard: not connected: {}; trying again", without_control(&why));
+        eprintln!("toolyard: not connected: {}; trying again", clean_line(&why));
         tokio::time::sleep(patience.next()).await;
     }
 }

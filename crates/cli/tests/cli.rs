@@ -4,12 +4,17 @@
 mod cli {
     mod access;
     mod audit;
+    /// The one that the tests of logins themselves use.
+    #[allow(dead_code, reason = "they want more of it")]
+    #[path = "../../../upstream/tests/upstream/authority.rs"]
+    mod authority;
     mod cases;
     mod gateway;
     mod hooks;
     mod interrupting;
     mod keeping;
     mod load;
+    mod login;
     mod openapi;
     mod programs;
     mod rest;

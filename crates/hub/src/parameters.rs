@@ -1,6 +1,8 @@
 //! What a tool takes or gives, read out of a schema for people: names, types, defaults and limits. Nothing is checked
 //! here, and a schema that makes no sense has no parameters.
 
+use std::collections::HashSet;
+
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -34,6 +36,56 @@ pub fn parameters(schema: &RawValue) -> Vec<Parameter> {
     Reading { root: &root, left: MOST }.fields(&root, 0)
 }
 
+/// More choices than this are counted instead of listed.
+const MOST_CHOICES: usize = 50;
+
+impl Parameter {
+    /// What else is to be said of it than its kind, each in brackets.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if let Some(default) = &self.default {
+            remarks.push(format!("[default: {default}]"));
+        }
+        match self.choices.as_slice() {
+            [] => {}
+            [only] => remarks.push(format!("[always: {only}]")),
+            choices => {
+                let shown: Vec<String> = choices.iter().take(MOST_CHOICES).map(Value::to_string).collect();
+                let more = match choices.len().saturating_sub(MOST_CHOICES) {
+                    0 => String::new(),
+                    more => format!(", and {more} more"),
+                };
+                remarks.push(format!("[one of: {}{more}]", shown.join(", ")));
+            }
+        }
+        remarks.extend(self.limits.iter().map(|limit| format!("[{limit}]")));
+        remarks
+    }
+}
+
+/// One member of an object, as its schema has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Member<'a> {
+    pub name: &'a str,
+    pub required: bool,
+    pub schema: &'a Value,
+}
+
+/// The members that a schema names, those that are required first, otherwise as advertised.
+pub fn members<'a>(root: &'a Value, schema: &'a Value) -> Vec<Member<'a>> {
+    Reading { root, left: MOST }.members(schema)
+}
+
+/// A member in words, without its own fields.
+pub fn parameter(root: &Value, member: Member<'_>) -> Parameter {
+    Reading { root, left: 0 }.field(member, DEEPEST)
+}
+
+/// What kind of value a schema is of, in a few words.
+pub fn kind(root: &Value, schema: &Value) -> String {
+    Reading { root, left: 0 }.kind(schema, 0)
+}
+
 /// A part of a schema with a local reference followed; what cannot be followed is what it was.
 pub fn follow<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     for _ in 0..MOST_STEPS {
@@ -53,20 +105,27 @@ struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     fn fields(&mut self, schema: &'a Value, depth: usize) -> Vec<Parameter> {
-        let mut members: Vec<(&'a str, &'a Value)> = Vec::new();
-        let mut required: Vec<&'a str> = Vec::new();
-        self.gather(schema, &mut members, &mut required, 0);
         let mut fields = Vec::new();
-        for (name, member) in members {
+        for member in self.members(schema) {
             if self.left == 0 {
                 break;
             }
             self.left -= 1;
-            fields.push(self.field(name, required.contains(&name), member, depth));
+            fields.push(self.field(member, depth));
         }
-        // Stable, so that the order of the advertisement stays.
-        fields.sort_by_key(|field| !field.required);
         fields
+    }
+
+    fn members(&self, schema: &'a Value) -> Vec<Member<'a>> {
+        let mut found: Vec<(&'a str, &'a Value)> = Vec::new();
+        let mut required: Vec<&'a str> = Vec::new();
+        self.gather(schema, &mut found, &mut required, 0);
+        let required: HashSet<&str> = required.into_iter().collect();
+        let member = |(name, schema)| Member { name, required: required.contains(name), schema };
+        let mut members: Vec<Member<'a>> = found.into_iter().map(member).collect();
+        // Stable, so that the order of the advertisement stays.
+        members.sort_by_key(|member| !member.required);
+        members
     }
 
     /// The properties of a schema and of those that it is made of.
@@ -91,7 +150,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn field(&mut self, name: &str, required: bool, said: &'a Value, depth: usize) -> Parameter {
+    fn field(&mut self, member: Member<'a>, depth: usize) -> Parameter {
+        let Member { name, required, schema: said } = member;
         let schema = follow(self.root, said);
         // What stands beside a reference is about this use of it.
         let text = |key: &str| said.get(key).or_else(|| schema.get(key));
@@ -100,10 +160,13 @@ impl<'a> Reading<'a> {
             Some(object) if depth < DEEPEST => self.fields(object, depth + 1),
             _ => Vec::new(),
         };
-        let choices: Vec<Value> = match list(schema, "enum").cloned().collect::<Vec<_>>() {
-            none if none.is_empty() => self.constants(schema),
-            some => some,
-        };
+        // Those of a list are those of its elements.
+        let of_elements = schema.get("items").map(|items| follow(self.root, items));
+        let choices = std::iter::once(schema).chain(of_elements).map(|schema| {
+            let listed: Vec<Value> = list(schema, "enum").cloned().collect();
+            if listed.is_empty() { self.constants(schema) } else { listed }
+        });
+        let choices = choices.into_iter().find(|choices| !choices.is_empty()).unwrap_or_default();
         Parameter {
             name: name.to_owned(),
             required,
@@ -294,6 +357,20 @@ mod tests {
             r#"c false integer None [Number(1), Number(2)] []"#,
         ];
         assert_eq!(lines(&schema), expected);
+    }
+
+    #[test]
+    fn remarks_say_what_a_value_must_be() {
+        let many: Vec<u32> = (0..60).collect();
+        let schema = json!({"properties": {
+            "n": {"type": "integer", "minimum": 1, "default": 2, "const": 2},
+            "tags": {"type": "array", "items": {"enum": ["a", "b"]}},
+            "many": {"enum": many},
+        }});
+        let remarks: Vec<Vec<String>> = parameters(&to_raw(&schema)).iter().map(Parameter::remarks).collect();
+        assert_eq!(remarks[0], ["[default: 2]", "[always: 2]", "[at least 1]"]);
+        assert_eq!(remarks[1], [r#"[one of: "a", "b"]"#]);
+        assert!(remarks[2][0].ends_with(", 49, and 10 more]"), "{remarks:?}");
     }
 
     #[test]

@@ -163,6 +163,10 @@ pub enum FrontName {
     Mcp,
     Rest,
     Control,
+    /// The terminal UI.
+    Ui,
+    /// A verb of the command line.
+    Cli,
 }
 
 impl FrontName {
@@ -171,6 +175,8 @@ impl FrontName {
             Self::Mcp => "mcp",
             Self::Rest => "rest",
             Self::Control => "control",
+            Self::Ui => "ui",
+            Self::Cli => "cli",
         }
     }
 }

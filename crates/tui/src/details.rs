@@ -2,9 +2,9 @@
 //! `/mcp` in the assistants people know.
 
 use serde_json::Value;
-use toolyard_hub::Raw;
+use toolyard_hub::parameters::kind;
+use toolyard_hub::{Parameter, Raw};
 
-use crate::shape;
 use crate::text::{clean, clean_lines, short, size};
 use crate::thing::Thing;
 
@@ -125,37 +125,34 @@ fn about_resource(told: &mut Vec<Told>, definition: &Value) {
 
 /// The members of a schema, one line each, those of objects within it below them.
 fn parameters(schema: &Raw) -> Vec<Told> {
-    let root: Value = serde_json::from_str(schema.get()).unwrap_or_default();
-    let mut told = Vec::new();
-    if shape::members(&root, &root).is_empty() {
-        let word = shape::word(&root, &root);
-        let text = if word == "object" || word == "any" { "No parameters".to_owned() } else { word };
+    let fields = toolyard_hub::parameters(schema);
+    if fields.is_empty() {
+        let root: Value = serde_json::from_str(schema.get()).unwrap_or_default();
+        let word = kind(&root, &root);
+        let text = if word == "object" || word == "any" {
+            "No parameters".to_owned()
+        } else {
+            clean(&word).into_owned()
+        };
         return vec![Told::text(&text)];
     }
-    tell_members(&mut told, &root, &root, 0);
+    let mut told = Vec::new();
+    tell_fields(&mut told, &fields, 0);
     if told.len() >= MOST {
         told.push(Told::text("… and more than can be listed; the schema has it all"));
     }
     told
 }
 
-fn tell_members(told: &mut Vec<Told>, root: &Value, schema: &Value, depth: usize) {
-    for member in shape::members(root, schema) {
+fn tell_fields(told: &mut Vec<Told>, fields: &[Parameter], depth: usize) {
+    for field in fields {
         if told.len() >= MOST {
             return;
         }
-        let resolved = shape::resolve(root, member.schema);
-        // What is said beside a reference counts more than what is said where it leads.
-        let about = member.schema.get("description").or_else(|| resolved.get("description"));
-        let word = shape::word(root, member.schema);
-        let remarks = shape::remarks(root, resolved);
-        let about = about.and_then(Value::as_str);
-        told.push(bullet(depth, member.name, member.required, &word, about, &remarks));
+        let about = field.description.as_deref();
+        told.push(bullet(depth, &field.name, field.required, &field.kind, about, &field.remarks()));
         if depth + 1 < DEEPEST {
-            tell_members(told, root, resolved, depth + 1);
-            if let Some(items) = resolved.get("items") {
-                tell_members(told, root, items, depth + 1);
-            }
+            tell_fields(told, &field.fields, depth + 1);
         }
     }
 }

@@ -60,6 +60,20 @@ fn enter() -> io::Result<()> {
     execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste).inspect_err(|_| restore())
 }
 
+/// From now on a panic of this thread, which ends the UI, is told only when the terminal is back as it was and `also` is
+/// done, so that it can be read. One of another thread is told as before.
+pub fn restore_before_panics(also: impl Fn() + Send + Sync + 'static) {
+    let own = std::thread::current().id();
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().id() == own {
+            restore();
+            also();
+        }
+        usual(info);
+    }));
+}
+
 /// Gives the terminal back. Harmless where it was not taken; for whoever must print at once, such as a panic.
 pub fn restore() {
     // There is nobody to tell if this fails.

@@ -90,6 +90,18 @@ impl Refused {
         let cause = Box::new(Cause::Other);
         Self { reason: reason.into(), stderr: Vec::new(), challenge: None, needs_person: false, cause }
     }
+
+    /// The server had as much time to start as it may have.
+    pub(crate) fn slow(settings: &ServerSettings) -> Self {
+        let seconds = settings.start_time.as_secs_f64();
+        let slow = format!("it did not answer within {seconds} s");
+        Self::new(match settings.transport.downloader() {
+            Some(program) => format!(
+                "{slow}; {program} may still be downloading it: try again, or allow it more time with start_timeout"
+            ),
+            None => slow,
+        })
+    }
 }
 
 impl From<Failure> for Refused {
@@ -218,10 +230,7 @@ pub(crate) struct Alone<'a> {
 /// connection says when its lists change.
 pub(crate) async fn connect_alone(alone: Alone<'_>) -> Result<(Live, Arc<Notify>), Refused> {
     let Alone { common, settings, authoriser, abilities, era, tape, credentials } = alone;
-    let slow = || {
-        let seconds = settings.start_time.as_secs_f64();
-        Refused::new(format!("it did not answer within {seconds} s"))
-    };
+    let slow = || Refused::slow(settings);
     let mut tries = 0;
     let (mut live, heard) = loop {
         let seen = authoriser.seen();

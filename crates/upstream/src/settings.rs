@@ -66,6 +66,15 @@ pub enum TransportSettings {
 
 impl TransportSettings {
     /// The transport as it is called before there is a connection.
+    /// The program that downloads the server before it starts it, if it is started by such a one.
+    pub(crate) fn downloader(&self) -> Option<&str> {
+        const DOWNLOADERS: [&str; 10] =
+            ["npx", "uvx", "bunx", "pnpx", "pnpm", "yarn", "npm", "uv", "docker", "podman"];
+        let Self::Command(command) = self else { return None };
+        let name = command.program.rsplit('/').next().unwrap_or_default();
+        DOWNLOADERS.contains(&name).then_some(name)
+    }
+
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Command(_) => "stdio",

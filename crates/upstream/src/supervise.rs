@@ -141,7 +141,7 @@ fn jittered(wait: Duration) -> Duration {
 
 async fn start(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), Refused> {
     let time = inner.settings.start_time;
-    let slow = || Refused::new(format!("it did not answer within {} s", time.as_secs_f64()));
+    let slow = || Refused::slow(&inner.settings);
     let mut tries = 0;
     loop {
         let seen = inner.authoriser.seen();

@@ -16,6 +16,11 @@ pub(crate) struct WhichArgs {
     #[arg(long, value_name = "NAME", help_heading = "Which servers", add = known::servers())]
     pub(crate) server: Option<String>,
 
+    /// How long a server may take to start, such as 2m: its command may have to be downloaded first [default: what the
+    /// configuration says, else 30s].
+    #[arg(long, value_name = "TIME", help_heading = "Which servers", value_parser = crate::config::read_time)]
+    pub(crate) start_timeout: Option<std::time::Duration>,
+
     #[command(flatten)]
     pub(crate) other: OtherArgs,
 }

@@ -4,7 +4,6 @@
 use std::io::{BufRead, BufReader, IsTerminal, PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::thread::ThreadId;
 use std::time::SystemTime;
 
 use anyhow::Context;
@@ -27,7 +26,9 @@ impl Aside {
             true => Some(Arc::new(redirect(ui).context("cannot put standard error aside")?)),
             false => None,
         };
-        tell_panics(std::thread::current().id(), before.clone());
+        // One of another thread goes into the log, like everything that is written to standard error.
+        let as_it_was = before.clone();
+        toolyard_tui::restore_before_panics(move || put_back(as_it_was.as_deref()));
         Ok(Self { before })
     }
 }
@@ -62,17 +63,4 @@ fn put_back(before: Option<&OwnedFd>) {
     if let Some(before) = before {
         let _ = rustix::stdio::dup2_stderr(before);
     }
-}
-
-/// A panic of the UI's own thread ends everything, so it must be readable. One of another thread goes into the log, like
-/// everything that is written to standard error.
-fn tell_panics(own: ThreadId, before: Option<Arc<OwnedFd>>) {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        if std::thread::current().id() == own {
-            toolyard_tui::restore();
-            put_back(before.as_deref());
-        }
-        usual(info);
-    }));
 }

@@ -88,23 +88,12 @@ fn add_fields(page: &mut String, fields: &[Parameter], depth: usize) {
             page.push_str(" - ");
             page.push_str(&lines.join(&format!("\n{indent}  ")));
         }
-        if let Some(default) = &field.default {
-            page.push_str(&format!(" [default: {}]", shown(default)));
-        }
-        if !field.choices.is_empty() {
-            let choices: Vec<String> = field.choices.iter().map(shown).collect();
-            page.push_str(&format!(" [one of: {}]", choices.join(", ")));
-        }
-        for limit in &field.limits {
-            page.push_str(&format!(" [{}]", clean_line(limit)));
+        for remark in field.remarks() {
+            page.push_str(&format!(" {}", clean_line(&remark)));
         }
         page.push('\n');
         add_fields(page, &field.fields, depth + 1);
     }
-}
-
-fn shown(value: &Value) -> String {
-    clean_line(&value.to_string())
 }
 
 /// What the server says of the tool's habits. Nobody has checked it.

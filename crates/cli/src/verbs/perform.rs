@@ -6,7 +6,9 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{Client, Deadline, Error, LogLine, Outcome, Progress, Request, Update, What};
+use toolyard_hub::{
+    CallContext, Client, Deadline, Error, FrontName, LogLine, Outcome, Progress, Request, Update, What,
+};
 
 use crate::clean::clean_line;
 use crate::question;
@@ -52,6 +54,7 @@ pub(super) async fn perform(
         client,
         deadline: Deadline::after(time),
         cancel: stop.clone(),
+        context: CallContext { front: Some(FrontName::Cli), ..CallContext::default() },
         ..Request::new(order.what, visit.principal.clone())
     };
     let mut heard = Heard { telling: order.telling, bar: None, chunks: Vec::new(), asking: JoinSet::new() };

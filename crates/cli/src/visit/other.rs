@@ -41,7 +41,7 @@ fn name_of_address(url: &str) -> String {
 }
 
 /// Programs that start other programs; the name is that of what they start.
-const LAUNCHERS: [&str; 14] = [
+pub(crate) const LAUNCHERS: [&str; 14] = [
     "npx", "uvx", "bunx", "pnpx", "node", "bun", "deno", "python", "python3", "uv", "env", "docker", "sh",
     "run",
 ];

@@ -6,6 +6,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::clean::clean_line;
+
 /// More calls than this are not remembered while they run.
 const MOST_CALLS: usize = 10_000;
 
@@ -68,7 +70,7 @@ pub(super) fn as_json(text: &str) -> String {
 
 /// The event as a line for people.
 pub(super) fn in_words(event: &Value, look: Look) -> String {
-    let text = |value: &Value| without_control(value.as_str().unwrap_or_default());
+    let text = |value: &Value| clean_line(value.as_str().unwrap_or_default());
     let name = text(&event["event"]);
     let (colour, told) = match name.as_str() {
         "server" => {
@@ -82,7 +84,7 @@ pub(super) fn in_words(event: &Value, look: Look) -> String {
                     "starting" | "disabled" => YELLOW,
                     _ => RED,
                 };
-                let reason = server["reason"].as_str().map(|why| format!(": {}", without_control(why)));
+                let reason = server["reason"].as_str().map(|why| format!(": {}", clean_line(why)));
                 (colour, format!("{} is {state}{}", text(&server["name"]), reason.unwrap_or_default()))
             }
         }
@@ -96,14 +98,14 @@ pub(super) fn in_words(event: &Value, look: Look) -> String {
         "call_started" => (BLUE, call(&event["call"])),
         "call_progress" => {
             let total = event["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
-            let message = event["message"].as_str().map(|said| format!(": {}", without_control(said)));
+            let message = event["message"].as_str().map(|said| format!(": {}", clean_line(said)));
             let id = text(&event["id"]);
             (BLUE, format!("{} {}{total}{}", short(&id), event["progress"], message.unwrap_or_default()))
         }
         "call_ended" => {
             let status = text(&event["call"]["status"]);
             let colour = if status == "completed" { GREEN } else { RED };
-            let error = event["call"]["error"].as_str().map(|why| format!(": {}", without_control(why)));
+            let error = event["call"]["error"].as_str().map(|why| format!(": {}", clean_line(why)));
             let millis = &event["call"]["durationMs"];
             (
                 colour,
@@ -117,7 +119,7 @@ pub(super) fn in_words(event: &Value, look: Look) -> String {
         }
         "stderr" => (GREY, format!("{}: {}", text(&event["serverName"]), text(&event["line"]))),
         "lagged" => (RED, format!("{} events were not told: they came too fast", event["missed"])),
-        _ => (GREY, without_control(&event.to_string())),
+        _ => (GREY, clean_line(&event.to_string())),
     };
     let at = text(&event["at"]);
     // The time of the day is enough for who watches.
@@ -136,8 +138,8 @@ const GREY: &str = "\x1b[90m";
 const RESET: &str = "\x1b[0m";
 
 fn call(call: &Value) -> String {
-    let text = |key: &str| call[key].as_str().map(without_control).unwrap_or_default();
-    let front = call["front"].as_str().map(|front| format!(" over {}", without_control(front)));
+    let text = |key: &str| call[key].as_str().map(clean_line).unwrap_or_default();
+    let front = call["front"].as_str().map(|front| format!(" over {}", clean_line(front)));
     format!(
         "{} {} by {}{}",
         short(&text("id")),
@@ -151,11 +153,6 @@ fn call(call: &Value) -> String {
 fn short(id: &str) -> &str {
     let bare = id.strip_prefix("exec-").unwrap_or(id);
     bare.char_indices().nth(8).map_or(bare, |(end, _)| &bare[..end])
-}
-
-/// The text without anything that a terminal would obey.
-pub(super) fn without_control(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 #[cfg(test)]

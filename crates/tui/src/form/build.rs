@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolyard_hub::Raw;
+use toolyard_hub::parameters::{Member, follow, members, parameter};
 
 use super::node::{Node, NodeKind};
 use crate::edit::Editor;
-use crate::shape::{self, Member, members, resolve};
 
 /// How deep objects are laid out as fields, how many fields there are, and how many choices one has. More than that is
 /// written as JSON.
@@ -19,7 +19,7 @@ const MOST_CHOICES: usize = 2_000;
 pub(super) fn root(schema: &Raw) -> Result<Node, String> {
     let root: Value =
         serde_json::from_str(schema.get()).map_err(|_| "the schema cannot be read".to_owned())?;
-    let resolved = resolve(&root, &root);
+    let resolved = follow(&root, &root);
     match resolved.get("type") {
         None => {}
         Some(Value::String(word)) if word == "object" => {}
@@ -28,7 +28,8 @@ pub(super) fn root(schema: &Raw) -> Result<Node, String> {
     if resolved.get("properties").is_some_and(|properties| !properties.is_object()) {
         return Err("the properties of the schema are no object".to_owned());
     }
-    if !resolved.is_object() {
+    // What still refers to something leads nowhere, or to itself.
+    if !resolved.is_object() || resolved.get("$ref").is_some() {
         return Err("the schema says nothing".to_owned());
     }
     for key in ["anyOf", "oneOf", "allOf"] {
@@ -68,7 +69,8 @@ fn fields(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -
 }
 
 fn field(root: &Arc<Value>, member: Member<'_>, depth: usize, budget: &mut usize) -> Node {
-    let resolved = resolve(root, member.schema);
+    let resolved = follow(root, member.schema);
+    let words = parameter(root, member);
     let said = |key: &str| member.schema.get(key).or_else(|| resolved.get(key));
     let kind = kind(root, resolved, depth, budget);
     let whole = member.required && matches!(kind, NodeKind::Members(_));
@@ -76,9 +78,9 @@ fn field(root: &Arc<Value>, member: Member<'_>, depth: usize, budget: &mut usize
         name: member.name.to_owned(),
         required: member.required,
         given: whole,
-        word: shape::word(root, member.schema),
+        remarks: words.remarks().join(" "),
+        word: words.kind,
         about: said("description").or_else(|| said("title")).and_then(Value::as_str).map(str::to_owned),
-        remarks: shape::remarks(root, resolved).join(" "),
         kind,
     };
     if let Some(default) = said("default") {
@@ -106,10 +108,10 @@ fn kind(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> 
     let schema = match schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
         Some(list) => {
             let is_null =
-                |one: &&Value| resolve(root, one).get("type").and_then(Value::as_str) == Some("null");
+                |one: &&Value| follow(root, one).get("type").and_then(Value::as_str) == Some("null");
             let others: Vec<&Value> = list.iter().filter(|one| !is_null(one)).collect();
             match others.as_slice() {
-                [only] => resolve(root, only),
+                [only] => follow(root, only),
                 _ => return json(),
             }
         }
@@ -165,7 +167,7 @@ fn choices(root: &Value, schema: &Value) -> Option<(Vec<Value>, Vec<String>)> {
     }
     let titled = schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array)?;
     let constant = |one: &Value| {
-        let one = resolve(root, one);
+        let one = follow(root, one);
         let value = one.get("const")?.clone();
         let title = one.get("title").and_then(Value::as_str);
         let label = title.map_or_else(|| label(&value), |title| format!("{title} ({})", label(&value)));

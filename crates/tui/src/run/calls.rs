@@ -8,7 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolyard_hub::{
-    Abilities, Answers, Ask, CallContext, Client, Error, Kind, Level, Principal, Request, Update, What, Yard,
+    Abilities, Answers, Ask, CallContext, Client, Error, FrontName, Kind, Level, Principal, Request, Update,
+    What, Yard,
 };
 
 use crate::message::{AskId, CallId, Message, News};
@@ -72,6 +73,7 @@ impl Running {
         let context = CallContext {
             session_id: Some("terminal-ui".into()),
             session_ended: Some(self.session.clone()),
+            front: Some(FrontName::Ui),
             ..CallContext::default()
         };
         let request = Request { client, context, cancel, ..Request::new(what, self.principal.clone()) };

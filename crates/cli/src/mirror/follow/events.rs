@@ -84,7 +84,7 @@ impl Follower {
             }
         }
         if !ours {
-            self.tell_of_call(call, "is called".to_owned(), call["startedAt"].as_str());
+            self.tell_of_call(call, "is called", call["startedAt"].as_str());
         }
     }
 
@@ -96,10 +96,10 @@ impl Follower {
         let took = call["durationMs"].as_u64().unwrap_or_default();
         let why = call["error"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
         let status = call["status"].as_str().unwrap_or("over");
-        self.tell_of_call(call, format!("{status} after {took} ms{why}"), None);
+        self.tell_of_call(call, &format!("{status} after {took} ms{why}"), None);
     }
 
-    fn tell_of_call(&self, call: &Value, what: String, at: Option<&str>) {
+    fn tell_of_call(&self, call: &Value, what: &str, at: Option<&str>) {
         let text = |key: &str| call[key].as_str().unwrap_or_default();
         let front = call["front"].as_str().map(|front| format!(" over {front}")).unwrap_or_default();
         let line = format!("{} {} by {}{front} {what}", text("thing"), text("subject"), text("principal"));

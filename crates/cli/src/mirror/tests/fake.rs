@@ -39,7 +39,6 @@ impl Fake {
     /// The next connection, once everything has been read over it.
     pub(super) async fn meet(&self) -> Talk {
         let (stream, _) = soon("a connection", self.listener.accept()).await.unwrap();
-        #[expect(clippy::result_large_err, reason = "the library wants it so")]
         let choose = |_: &Request, mut response: Response| -> Result<Response, ErrorResponse> {
             let protocol = HeaderValue::from_static("toolyard.control.v1");
             response.headers_mut().insert("sec-websocket-protocol", protocol);

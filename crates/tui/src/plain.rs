@@ -1,21 +1,26 @@
 //! Text of strangers on its way to a terminal: what the terminal would obey is taken out or made visible. Nothing else
-//! is changed, and what goes into a file or a pipe as data does not come through here.
+//! is changed, and what goes into a file or a pipe as data does not come through here. The one place for it: the command
+//! line has no other.
 
 use std::borrow::Cow;
 
 /// The text with every control sequence taken out. Other control characters, and those that turn the direction of
 /// text or hide in it, become visible: `\u{202e}`. Lines stay lines.
-pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+pub fn clean(text: &str) -> Cow<'_, str> {
     if text.chars().all(|letter| letter == '\n' || letter == '\t' || is_harmless(letter)) {
         return Cow::Borrowed(text);
     }
     let mut cleaned = String::with_capacity(text.len());
     let mut rest = text.chars();
+    // Looked for once: a text full of beginnings without an end would be read to its end for each of them.
+    let last_end =
+        text.rfind(is_end).map_or(0, |at| at + 1).max(text.rfind("\u{1b}\\").map_or(0, |at| at + 2));
     while let Some(letter) = rest.next() {
+        let left = text.len() - rest.as_str().len();
         match letter {
             '\n' | '\t' => cleaned.push(letter),
             '\r' if rest.as_str().starts_with('\n') => {}
-            '\u{1b}' => match after_escape(rest.as_str()) {
+            '\u{1b}' => match after_escape(rest.as_str(), last_end.saturating_sub(left)) {
                 Some(length) => rest = rest.as_str()[length..].chars(),
                 None => push_visible(&mut cleaned, letter),
             },
@@ -31,14 +36,14 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
 }
 
 /// The same on one line: for names, titles, and what stands in a table.
-pub(crate) fn clean_line(text: &str) -> String {
+pub fn clean_line(text: &str) -> String {
     let cleaned = clean(text);
     let words: Vec<&str> = cleaned.split_whitespace().collect();
     words.join(" ")
 }
 
 /// A name with everything visible that could hide in it: two names that differ must not look the same.
-pub(crate) fn clean_name(text: &str) -> String {
+pub fn clean_name(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -75,22 +80,27 @@ fn deceives(letter: char) -> bool {
     )
 }
 
-/// How long the sequence is that this begins with, the escape before it not counted.
-fn after_escape(rest: &str) -> Option<usize> {
+/// What ends a string for the terminal, beside `ESC \`.
+fn is_end(letter: char) -> bool {
+    matches!(letter, '\u{7}' | '\u{9c}')
+}
+
+/// How long the sequence is that this begins with, the escape before it not counted. Strings end within `last_end`, if at
+/// all.
+fn after_escape(rest: &str, last_end: usize) -> Option<usize> {
     let first = rest.chars().next()?;
     match first {
         '[' => parameters_end(&rest[1..]).map(|length| length + 1),
         // Titles, links and other strings, up to a bell or a string terminator.
-        ']' | 'P' | 'X' | '^' | '_' => {
-            let end = rest
-                .find(['\u{7}', '\u{9c}'])
-                .map(|at| at + rest[at..].chars().next().map_or(1, char::len_utf8));
+        ']' | 'P' | 'X' | '^' | '_' if last_end > 0 => {
+            let end = rest.find(is_end).map(|at| at + rest[at..].chars().next().map_or(1, char::len_utf8));
             let other = rest.find("\u{1b}\\").map(|at| at + 2);
             match (end, other) {
                 (Some(one), Some(other)) => Some(one.min(other)),
                 (one, other) => one.or(other),
             }
         }
+        ']' | 'P' | 'X' | '^' | '_' => None,
         ' '..='/' => rest.chars().nth(1).filter(char::is_ascii).map(|_| 2),
         '0'..='~' => Some(1),
         _ => None,
@@ -134,6 +144,13 @@ mod tests {
         ] {
             assert_eq!(clean(dirty), cleaned, "{dirty:?}");
         }
+    }
+
+    #[test]
+    fn a_text_full_of_beginnings_takes_no_longer_than_another() {
+        let dirty = "\u{1b}]0;".repeat(300_000);
+        assert_eq!(clean(&dirty).len(), 300_000 * "\\u{1b}]0;".len());
+        assert_eq!(clean(&format!("{dirty}\u{7}after")), "after");
     }
 
     #[test]
