@@ -43,6 +43,9 @@ pub(super) struct Journal {
     guests: watch::Sender<usize>,
     /// Whether everything that happened is written down.
     current: watch::Sender<bool>,
+    /// How often it was asked to be up to date, and how many of these it was.
+    asked: watch::Sender<u64>,
+    answered: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -148,6 +151,8 @@ impl Default for Journal {
             latest: watch::channel(seq).0,
             guests: watch::channel(0).0,
             current: watch::channel(false).0,
+            asked: watch::channel(0).0,
+            answered: watch::channel(0).0,
         }
     }
 }

@@ -55,6 +55,7 @@ impl Control {
         let after = wanted.cursor.as_deref().map(str::parse::<Mark>).transpose();
         let after = after.map_err(|error| Trouble::invalid_at("cursor", &error.to_string()))?;
         let history = self.yard.history();
+        self.journal.settle().await;
         let seen = self.journal.calls();
         let seen = seen.iter().filter(|call| {
             // What is over and kept is told by who keeps it.

@@ -13,6 +13,9 @@ use super::{Happened, Journal, LogEntry};
 /// How long events are gathered before they are written down, so that each of very many does not wake anybody.
 const GATHER: Duration = Duration::from_millis(5);
 
+/// How long anybody waits for the journal to be up to date.
+const LONGEST_SETTLE: Duration = Duration::from_secs(2);
+
 /// Somebody who is attached; the journal is up to date for as long as there is one.
 #[derive(Debug)]
 pub(in crate::control) struct Guest(Arc<Journal>);
@@ -47,6 +50,18 @@ impl Journal {
         guest
     }
 
+    /// Waits until everything is written down that has happened before this was called; somebody must be attached.
+    pub(in crate::control) async fn settle(&self) {
+        let mut turn = 0;
+        self.asked.send_modify(|asked| {
+            *asked += 1;
+            turn = *asked;
+        });
+        let mut answered = self.answered.subscribe();
+        // What is not written down by then is told later.
+        let _ = tokio::time::timeout(LONGEST_SETTLE, answered.wait_for(|answered| *answered >= turn)).await;
+    }
+
     /// Writes down whatever happens from now on, for ever.
     pub(in crate::control) fn follow(
         self: Arc<Self>,
@@ -60,7 +75,7 @@ impl Journal {
             log: log.map(broadcast::Sender::subscribe),
         };
         async move {
-            let mut guests = self.guests.subscribe();
+            let (mut guests, mut asked) = (self.guests.subscribe(), self.asked.subscribe());
             loop {
                 // Nobody is woken by a call until somebody wants to know of it.
                 if guests.wait_for(|guests| *guests > 0).await.is_err() {
@@ -69,6 +84,14 @@ impl Journal {
                 self.catch_up(&mut ears, &yard);
                 self.current.send_replace(true);
                 while *guests.borrow_and_update() > 0 {
+                    let turn = *asked.borrow_and_update();
+                    self.read(&mut ears.events, &yard, Loss::Overrun);
+                    self.latest.send_replace(self.seq());
+                    self.answered.send_replace(turn);
+                    tokio::select! {
+                        () = tokio::time::sleep(GATHER) => {}
+                        Ok(()) = asked.changed() => continue,
+                    }
                     tokio::select! {
                         event = ears.events.recv() => match event {
                             Ok(event) => self.note(&yard, &event),
@@ -77,11 +100,9 @@ impl Journal {
                         },
                         Ok(line) = ears.stderr.recv() => self.line(Happened::Stderr(line)),
                         Ok(line) = heard(&mut ears.log) => self.line(Happened::Log(line)),
-                        Ok(()) = guests.changed() => continue,
+                        Ok(()) = guests.changed() => {}
+                        Ok(()) = asked.changed() => {}
                     }
-                    self.read(&mut ears.events, &yard, Loss::Overrun);
-                    self.latest.send_replace(self.seq());
-                    tokio::time::sleep(GATHER).await;
                 }
                 self.current.send_replace(false);
             }
@@ -174,6 +195,17 @@ mod tests {
         latest.wait_for(|seq| *seq == before + 12).await.unwrap();
         assert_eq!(journal.calls().len(), 6, "the second is still there");
         drop(second);
+    }
+
+    #[tokio::test]
+    async fn what_has_just_ended_is_known_to_who_asks() {
+        let (yard, journal, _following) = followed();
+        let _guest = journal.attach().await;
+        for round in 1..=20 {
+            call(&yard, 1).await;
+            journal.settle().await;
+            assert_eq!(journal.calls().iter().filter(|call| call.end.is_some()).count(), round);
+        }
     }
 
     #[tokio::test]
