@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use anyhow::Context;
 use futures_util::future::join_all;
 use toolyard_hub::{Source, SourceName, State, Yard};
 use toolyard_openapi::{Http, OpenApi};
@@ -17,8 +18,8 @@ pub(crate) struct Fleet {
     common: Common,
     config: Config,
     given: Given,
-    /// For documents; made when there is one, because reading what the system trusts takes longer than all the rest of a start.
-    http: Option<Http>,
+    /// For documents.
+    http: Http,
     running: HashMap<SourceName, Running>,
     manned: Manned,
     /// Every server by name, for whoever connects to one by itself.
@@ -75,7 +76,7 @@ impl Fleet {
         let running = HashMap::new();
         directory.store(Arc::new(directory_of(&config)));
         let reloaded = Box::new(reloaded);
-        let http = None;
+        let http = Http::new(&common.tls).context("cannot set up HTTP")?;
         let mut fleet =
             Self { yard, common, config, given, http, running, manned, directory, watch, reloaded };
         let entries: Vec<ServerEntry> = fleet.config.servers().to_vec();
@@ -133,14 +134,6 @@ impl Fleet {
         join_all(self.running.values().map(Running::stop)).await;
     }
 
-    fn http(&mut self) -> Result<Http, String> {
-        if let Some(http) = &self.http {
-            return Ok(http.clone());
-        }
-        let http = Http::new().map_err(|error| format!("cannot set up HTTP: {error}"))?;
-        Ok(self.http.insert(http).clone())
-    }
-
     fn add(&mut self, entry: &ServerEntry) {
         if self.manned == Manned::Not {
             return;
@@ -151,14 +144,11 @@ impl Fleet {
                 self.running.insert(settings.name.clone(), Running::Upstream(Arc::clone(&upstream)));
                 upstream
             }
-            ServerEntry::Document(settings) => match self.http() {
-                Ok(http) => {
-                    let document = OpenApi::start((**settings).clone(), http);
-                    self.running.insert(settings.name.clone(), Running::Document(Arc::clone(&document)));
-                    document
-                }
-                Err(reason) => Arc::new(Broken::new(settings.name.clone(), State::Failed, reason)),
-            },
+            ServerEntry::Document(settings) => {
+                let document = OpenApi::start((**settings).clone(), self.http.clone());
+                self.running.insert(settings.name.clone(), Running::Document(Arc::clone(&document)));
+                document
+            }
             ServerEntry::Broken(broken) => {
                 let state = if broken.enabled { State::Failed } else { State::Disabled };
                 Arc::new(Broken::new(broken.name.clone(), state, broken.reason()))

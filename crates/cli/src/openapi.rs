@@ -10,8 +10,8 @@ use toolyard_openapi::{
     Location, OutputSchemas, Severity, convert, fetching, load,
 };
 
-use crate::Exit;
 use crate::args::{Diagnostics, OpenApiArgs};
+use crate::{Exit, shared};
 
 pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
     let location = match args.document.as_str() {
@@ -95,12 +95,12 @@ fn shape(args: &OpenApiArgs) -> ConvertSettings {
     }
 }
 
-/// What brings documents from addresses, where any are needed: to set that up takes longer than to read most documents.
+/// What brings documents from addresses, where any are needed.
 fn fetch(args: &OpenApiArgs) -> anyhow::Result<Option<Arc<Fetch>>> {
     if !is_address(&args.document) && !args.network_references {
         return Ok(None);
     }
-    let http = Http::new().context("cannot set up HTTP")?;
+    let http = Http::new(&shared::common()?.tls).context("cannot set up HTTP")?;
     Ok(Some(fetching(&args.document, http, tokio::runtime::Handle::current())))
 }
 

@@ -13,10 +13,10 @@ mod hooks;
 
 pub(crate) use hooks::{ConfiguredHooks, HookSettings, Moment, OnFailure};
 
-/// What speaks to these addresses. Nobody is led elsewhere: what is sent is for the address that was named. Whoever has
-/// a `Common` has chosen the TLS provider, without which this would crash.
-pub(crate) fn client(_: &Common) -> anyhow::Result<reqwest::Client> {
-    let client = reqwest::Client::builder().redirect(Policy::none()).connect_timeout(Duration::from_secs(5));
+/// What speaks to these addresses. Nobody is led elsewhere: what is sent is for the address that was named.
+pub(crate) fn client(common: &Common) -> anyhow::Result<reqwest::Client> {
+    let client = reqwest::Client::builder().tls_backend_preconfigured(common.tls.clone());
+    let client = client.redirect(Policy::none()).connect_timeout(Duration::from_secs(5));
     client.build().context("cannot set up HTTP")
 }
 

@@ -11,9 +11,7 @@ use toolyard_hub::{
     nearest,
 };
 use toolyard_openapi::{DocumentSettings, Http, OpenApi};
-use toolyard_upstream::{
-    Common, Lists, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings, Visitor,
-};
+use toolyard_upstream::{Lists, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings, Visitor};
 
 use crate::args::{OtherArgs, WhichArgs};
 use crate::clean::clean_line;
@@ -189,17 +187,16 @@ impl Visit {
             None => Keeping::nothing(),
         };
         let hooked = plan.config.as_ref().filter(|config| !config.hooks.is_empty());
-        let common =
-            if plan.settings.is_empty() && hooked.is_none() { None } else { Some(shared::common()?) };
+        let common = shared::common()?;
         let mut settings = YardSettings { limits, ..YardSettings::default() };
-        if let (Some(config), Some(common)) = (hooked, &common) {
-            settings.hooks = vec![ConfiguredHooks::new(outside::client(common)?, &config.hooks)];
+        if let Some(config) = hooked {
+            settings.hooks = vec![ConfiguredHooks::new(outside::client(&common)?, &config.hooks)];
         }
         let yard = Yard::new(keeping.of(settings));
         if plan.demo {
             yard.add(demo::source());
         }
-        let start = |common: &Common, mut settings: ServerSettings| {
+        let start = |mut settings: ServerSettings| {
             if let Some(time) = wish.call_time {
                 settings.call_time = time.max(settings.call_time);
             }
@@ -208,13 +205,11 @@ impl Visit {
             yard.add(Arc::clone(&upstream) as Arc<dyn Source>);
             upstream
         };
-        let upstreams = match &common {
-            Some(common) => plan.settings.iter().cloned().map(|settings| start(common, settings)).collect(),
-            None => Vec::new(),
-        };
+        let upstreams = plan.settings.into_iter().map(start).collect();
         let mut documents = Vec::new();
         if !plan.documents.is_empty() {
-            let http = Http::new().map_err(|error| anyhow::anyhow!("cannot set up HTTP: {error}"))?;
+            let http =
+                Http::new(&common.tls).map_err(|error| anyhow::anyhow!("cannot set up HTTP: {error}"))?;
             documents = plan.documents.into_iter().map(|one| OpenApi::start(one, http.clone())).collect();
         }
         documents.iter().for_each(|document| yard.add(Arc::clone(document) as Arc<dyn Source>));

@@ -43,6 +43,11 @@ pub fn read_text(text: &str) -> Option<Raw> {
     serde_json::from_str::<Raw>(text).ok()
 }
 
+/// Whether these words are anywhere in it: a cheap look at what is seldom there, before it is read.
+pub fn mentions(raw: &RawValue, words: &str) -> bool {
+    memchr::memmem::find(raw.get().as_bytes(), words.as_bytes()).is_some()
+}
+
 /// How deep it is nested, counted without looking at what it means.
 fn depth(text: &str) -> usize {
     let (mut now, mut most, mut quoted, mut escaped) = (0_usize, 0, false, false);

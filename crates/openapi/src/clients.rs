@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::Client;
 use reqwest::dns::Resolve;
 use reqwest::redirect::Policy;
+use rustls::ClientConfig;
 
 use crate::address::{OnlyPrivate, PublicOnly, Reach, System};
 
@@ -17,16 +18,19 @@ pub struct Http {
 }
 
 impl Http {
-    /// The TLS provider of the process is chosen here, unless somebody has chosen one already.
-    pub fn new() -> Result<Self, reqwest::Error> {
-        Self::looking_up_by(System)
+    /// Connections are encrypted as this says.
+    pub fn new(tls: &ClientConfig) -> Result<Self, reqwest::Error> {
+        Self::looking_up_by(System, tls)
     }
 
     /// `names` says where those lead that only documents name.
-    pub(crate) fn looking_up_by(names: impl Resolve + 'static) -> Result<Self, reqwest::Error> {
-        let _ = rustls::crypto::ring::default_provider().install_default();
+    pub(crate) fn looking_up_by(
+        names: impl Resolve + 'static,
+        tls: &ClientConfig,
+    ) -> Result<Self, reqwest::Error> {
         let client = || {
             Client::builder()
+                .tls_backend_preconfigured(tls.clone())
                 .redirect(Policy::none())
                 .connect_timeout(Duration::from_secs(10))
                 .pool_max_idle_per_host(64)

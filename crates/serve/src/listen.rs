@@ -110,9 +110,9 @@ impl Bound {
             let _ = stream.set_nodelay(true);
             let connection =
                 http.serve_connection(TokioIo::new(Connection::new(stream)), service.clone()).with_upgrades();
-            let connection = cut.clone().run_until_cancelled_owned(until_idle(connection, stop.clone()));
+            let connection = until_idle(connection, stop.clone(), cut.clone());
             connections.spawn(async move {
-                if let Some(Err(error)) = connection.await {
+                if let Err(error) = connection.await {
                     tracing::debug!(%error, "a connection ended badly");
                 }
                 drop(place);
@@ -135,10 +135,12 @@ impl Bound {
     }
 }
 
-/// Serves one connection. Once we are told to stop, it ends when it has answered what it was asked.
+/// Serves one connection. Once we are told to stop, it ends when it has answered what it was asked, or is cut off. Only
+/// then is anybody cut off, so that until then there is one thing less to look at whenever something moves.
 async fn until_idle<S>(
     connection: UpgradeableConnection<TokioIo<Connection>, S>,
     stop: CancellationToken,
+    cut: CancellationToken,
 ) -> hyper::Result<()>
 where
     S: HttpService<Incoming, ResBody = Body> + Send,
@@ -147,10 +149,13 @@ where
 {
     tokio::pin!(connection);
     tokio::select! {
-        done = &mut connection => done,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
+        biased;
+        done = &mut connection => return done,
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    tokio::select! {
+        biased;
+        () = cut.cancelled() => Ok(()),
+        done = connection => done,
     }
 }

@@ -9,6 +9,7 @@ mod listen;
 mod park;
 mod run;
 mod shape;
+mod work;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +78,7 @@ pub(crate) struct Front {
     /// `{name, title, version}`, made once.
     info: Raw,
     parking: Parking,
-    /// Calls under way, each in a task of its own.
+    /// Calls under way.
     calls: TaskTracker,
 }
 

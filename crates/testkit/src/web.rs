@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -32,6 +34,40 @@ pub enum What {
     Server(String),
     /// A certificate that nobody trusts.
     Stranger,
+    /// The server at this address, behind this certificate.
+    Encrypted(String, Shown),
+}
+
+/// A certificate for this machine that was made a moment ago, by nobody.
+#[derive(Clone)]
+pub struct Shown {
+    acceptor: TlsAcceptor,
+    /// What must be trusted to trust it.
+    pub pem: String,
+}
+
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shown").finish_non_exhaustive()
+    }
+}
+
+impl Shown {
+    pub fn fresh() -> Self {
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        let text = STANDARD.encode(made.cert.der());
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
+        Self { acceptor: TlsAcceptor::from(Arc::new(config)), pem }
+    }
 }
 
 impl Web {
@@ -85,25 +121,17 @@ async fn meet(mut stream: TcpStream, mut turned: watch::Receiver<What>) {
                 let mut server = TcpStream::connect(address).await.unwrap();
                 let _ = copy_bidirectional(&mut stream, &mut server).await;
             }
-            What::Stranger => drop(strange().accept(stream).await),
+            What::Stranger => drop(Shown::fresh().acceptor.accept(stream).await),
+            What::Encrypted(address, shown) => {
+                if let Ok(mut stream) = shown.acceptor.accept(stream).await {
+                    let mut server = TcpStream::connect(address).await.unwrap();
+                    let _ = copy_bidirectional(&mut stream, &mut server).await;
+                }
+            }
         }
     };
     tokio::select! {
         () = met => {}
         _ = turned.changed() => {}
     }
-}
-
-/// Shows a certificate that was made a moment ago, by nobody.
-fn strange() -> TlsAcceptor {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
-        .unwrap();
-    TlsAcceptor::from(Arc::new(config))
 }

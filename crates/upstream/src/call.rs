@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::json::{Object, mentions, to_raw};
 use toolyard_hub::{Call, Error, Kind, Origin, Outcome, Raw, Target};
 use toolyard_wire::{Failure, code};
 
@@ -203,7 +203,7 @@ fn says_failed(result: &RawValue) -> bool {
         is_error: Option<bool>,
     }
     // A cheap look first: most results do not have the key at all.
-    result.get().contains("\"isError\"")
+    mentions(result, "\"isError\"")
         && serde_json::from_str::<Says>(result.get()).is_ok_and(|says| says.is_error == Some(true))
 }
 

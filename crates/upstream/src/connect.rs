@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
 use reqwest::redirect::Policy;
+use rustls::ClientConfig;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use toolyard_hub::{Abilities, Raw};
@@ -22,6 +23,7 @@ use crate::question::{Whom, answer_all, capabilities};
 use crate::settings::{
     AuthSettings, CommandSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
 };
+use crate::trust;
 
 /// How often a server may want to know who we are before it is taken to go round in circles.
 const MOST_TRIES: usize = 3;
@@ -36,6 +38,8 @@ const MOST_REDIRECTS: usize = 5;
 #[derive(Debug, Clone)]
 pub struct Common {
     pub http: reqwest::Client,
+    /// How connections are encrypted, for whoever opens some of their own.
+    pub tls: ClientConfig,
     /// How a server's process is started so that nothing of it outlives us.
     pub keeper: Keeper,
     /// Who we say we are, as JSON.
@@ -47,9 +51,9 @@ pub struct Common {
 impl Common {
     /// With a fresh pool of connections. The TLS provider is chosen here, once for the process.
     pub fn new(keeper: Keeper, me: Raw) -> Result<Self, reqwest::Error> {
-        // Somebody may have chosen it already, which is just as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        let tls = trust::tls();
         let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls.clone())
             .connect_timeout(Duration::from_secs(10))
             .pool_max_idle_per_host(256)
             // The others would turn a POST into a GET, which no MCP server means.
@@ -59,7 +63,7 @@ impl Common {
             }))
             .tcp_nodelay(true)
             .build()?;
-        Ok(Self { http, keeper, me, auth: AuthShared::default() })
+        Ok(Self { http, tls, keeper, me, auth: AuthShared::default() })
     }
 }
 

@@ -18,6 +18,7 @@ mod question;
 mod settings;
 mod supervise;
 mod tree;
+mod trust;
 mod upstream;
 
 pub use auth::{AuthError, AuthShared, CredentialStore, Person, Visit, auth_status, login, logout};

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
-use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::json::{Object, mentions, to_raw};
 use toolyard_hub::{Abilities, Error, Question, QuestionKind, Raw};
 use toolyard_wire::{Client, Request, RpcError, code};
 
@@ -126,7 +126,7 @@ pub(crate) fn required(result: &RawValue) -> Result<Option<Required>, String> {
         params: Option<Raw>,
     }
     // A cheap look first: finished answers are the rule, and may be large.
-    if !result.get().contains("input_required") {
+    if !mentions(result, "input_required") {
         return Ok(None);
     }
     let Ok(answer) = serde_json::from_str::<Answer>(result.get()) else { return Ok(None) };

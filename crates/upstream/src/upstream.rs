@@ -236,7 +236,7 @@ impl Inner {
                 }
                 Err(Ended::Challenged(_)) if challenged => return Err(self.unauthorised(&AuthError::InVain)),
                 Err(Ended::Challenged(challenge)) => {
-                    self.meet(&challenge, seen).await?;
+                    Box::pin(self.meet(&challenge, seen)).await?;
                     challenged = true;
                 }
                 Err(Ended::Unsent) if gone => {

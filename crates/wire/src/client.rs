@@ -95,7 +95,8 @@ impl Client {
         match self {
             Self::Lines(lines) => lines.request(request).await,
             Self::Post(post) => post.request(request).await,
-            Self::Pair(pair) => pair.request(request).await,
+            // Seldom met, and large: what it needs is not carried by every request.
+            Self::Pair(pair) => Box::pin(pair.request(request)).await,
         }
     }
 

@@ -6,11 +6,10 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::meta::Meta;
+use crate::meta::{Heading, Meta};
 use crate::rpc_error::RpcError;
 
 pub(crate) const VERSION: &str = "mcp-protocol-version";
@@ -37,24 +36,12 @@ pub(crate) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), RpcE
 }
 
 /// `Mcp-Name` against the name or URI, for the methods that have one.
-pub(crate) fn check_name(
-    headers: &HeaderMap,
-    method: &str,
-    params: Option<&RawValue>,
-) -> Result<(), RpcError> {
-    #[derive(Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        name: Option<&'a RawValue>,
-        #[serde(borrow)]
-        uri: Option<&'a RawValue>,
-    }
-    let named: Option<Named<'_>> = params.and_then(|params| serde_json::from_str(params.get()).ok());
-    let named = named.and_then(|named| match method {
-        "tools/call" | "prompts/get" => named.name,
-        "resources/read" => named.uri,
+pub(crate) fn check_name(headers: &HeaderMap, method: &str, heading: &Heading<'_>) -> Result<(), RpcError> {
+    let named = match method {
+        "tools/call" | "prompts/get" => heading.name,
+        "resources/read" => heading.uri,
         _ => None,
-    });
+    };
     let body = named.and_then(|name| serde_json::from_str::<Cow<'_, str>>(name.get()).ok());
     // A request without a name has nothing to mirror; the service says what is wrong with it.
     let Some(body) = body else { return Ok(()) };
@@ -254,6 +241,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::{check_name, check_params, mirror_name, mirror_params};
+    use crate::meta::Heading;
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()
@@ -289,7 +277,7 @@ mod tests {
         let name = |header: &'static str, method: &str, params: &str| {
             let mut headers = HeaderMap::new();
             headers.insert("mcp-name", HeaderValue::from_static(header));
-            check_name(&headers, method, Some(&raw(params))).is_ok()
+            check_name(&headers, method, &Heading::read(Some(&raw(params))).unwrap()).is_ok()
         };
         assert!(name("  echo ", "tools/call", r#"{"name":"echo"}"#));
         assert!(name("=?base64?w6k=?=", "prompts/get", r#"{"name":"é"}"#));
@@ -310,7 +298,8 @@ mod tests {
             assert!(check_params(&headers, &schema, Some(&arguments)).is_ok(), "{text:?} {headers:?}");
             mirror_name(&mut headers, text);
             let params = raw(&serde_json::json!({"name": text}).to_string());
-            assert!(check_name(&headers, "tools/call", Some(&params)).is_ok(), "{text:?}");
+            let heading = Heading::read(Some(&params)).unwrap();
+            assert!(check_name(&headers, "tools/call", &heading).is_ok(), "{text:?}");
         }
         let bad = raw(r#"{"properties":{"s":{"type":"string","x-mcp-header":"a b"}}}"#);
         assert!(mirror_params(&mut HeaderMap::new(), &bad, &raw("{}")).is_err());

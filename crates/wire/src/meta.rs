@@ -31,10 +31,48 @@ pub struct ClientSide {
     pub roots: bool,
 }
 
+/// What the params of a request say to whoever carries it: `_meta`, and what the request is about. Read in one go.
+#[derive(Debug, Default)]
+pub(crate) struct Heading<'a> {
+    pub(crate) meta: Meta,
+    pub(crate) name: Option<&'a RawValue>,
+    pub(crate) uri: Option<&'a RawValue>,
+}
+
 #[derive(Deserialize)]
 struct Params<'a> {
     #[serde(rename = "_meta", borrow)]
     meta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    uri: Option<&'a RawValue>,
+}
+
+/// The same where the rest makes no sense, which is for the service to say.
+#[derive(Deserialize)]
+struct OnlyMeta<'a> {
+    #[serde(rename = "_meta", borrow)]
+    meta: Option<&'a RawValue>,
+}
+
+impl<'a> Heading<'a> {
+    pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
+        let Some(params) = params else { return Ok(Self::default()) };
+        let params = match serde_json::from_str::<Params<'a>>(params.get()) {
+            Ok(params) => params,
+            Err(_) => {
+                let OnlyMeta { meta } = serde_json::from_str(params.get()).map_err(|error| wrong(&error))?;
+                Params { meta, name: None, uri: None }
+            }
+        };
+        let meta = params.meta.map(Meta::of).transpose()?.unwrap_or_default();
+        Ok(Self { meta, name: params.name, uri: params.uri })
+    }
+}
+
+fn wrong(error: &serde_json::Error) -> RpcError {
+    RpcError::invalid_params(format!("_meta cannot be read: {error}")).with_status(400)
 }
 
 #[derive(Deserialize)]
@@ -53,15 +91,13 @@ struct Keys<'a> {
 
 impl Meta {
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
-        let wrong =
-            |error| RpcError::invalid_params(format!("_meta cannot be read: {error}")).with_status(400);
-        let Some(params) = params else { return Ok(Self::default()) };
-        let Some(meta) = serde_json::from_str::<Params<'_>>(params.get()).map_err(wrong)?.meta else {
-            return Ok(Self::default());
-        };
-        let keys: Keys<'_> = serde_json::from_str(meta.get()).map_err(wrong)?;
+        Heading::read(params).map(|heading| heading.meta)
+    }
+
+    fn of(meta: &RawValue) -> Result<Self, RpcError> {
+        let keys: Keys<'_> = serde_json::from_str(meta.get()).map_err(|error| wrong(&error))?;
         let text = |raw: Option<&RawValue>| {
-            raw.map(|raw| serde_json::from_str(raw.get())).transpose().map_err(wrong)
+            raw.map(|raw| serde_json::from_str(raw.get())).transpose().map_err(|error| wrong(&error))
         };
         let token = keys.progress_token.map(ToOwned::to_owned);
         if token.as_ref().is_some_and(|token| crate::message::Id::from_json(token).is_none()) {
@@ -141,7 +177,7 @@ impl ClientSide {
 mod tests {
     use serde_json::value::RawValue;
 
-    use super::{ClientSide, Meta};
+    use super::{ClientSide, Heading, Meta};
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()
@@ -169,6 +205,10 @@ mod tests {
         assert_eq!(meta.progress_token.unwrap().get(), "\"t\"");
         assert_eq!(meta.all.unwrap().get(), r#"{"progressToken":"t","z":9007199254740993}"#);
         assert!(Meta::read(Some(&raw(r#"{"_meta":7}"#))).is_err());
+        let twice = raw(r#"{"name":"a","name":"b","_meta":{"progressToken":7}}"#);
+        let heading = Heading::read(Some(&twice)).unwrap();
+        assert_eq!(heading.meta.progress_token.unwrap().get(), "7");
+        assert!(heading.name.is_none());
         assert!(Meta::read(Some(&raw(r#"{"_meta":{"progressToken":{}}}"#))).is_err());
     }
 }

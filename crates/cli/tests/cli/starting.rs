@@ -1,7 +1,9 @@
 //! Starting: what is printed, what is refused, and with which exit code.
 
 use serde_json::json;
+use tokio::io::AsyncReadExt;
 use toolyard_testkit::harness::{Client, Line, Process, Scratch, Server, Version};
+use toolyard_testkit::web::{Shown, Web, What};
 
 use super::{SERVE, TOOLYARD};
 
@@ -123,4 +125,43 @@ async fn the_sandbox_of_programs_cannot_be_weakened() {
     let (code, said) = run(&["sandbox", "--without", "seccomp"]).await;
     assert_eq!(code, Some(2));
     assert!(said.contains("unexpected argument '--without' found"), "{said}");
+}
+
+/// What `add` of one and two prints.
+const SUM: &str = "{\"sum\":3.0}\n";
+
+/// Runs a verb where the system trusts these certificates and no others: exit code, what it said, what it complained of.
+async fn trusting(certificates: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let (file, folder) = (format!("SSL_CERT_FILE={certificates}"), "SSL_CERT_DIR=/nowhere");
+    let words: Vec<&str> =
+        [file.as_str(), folder, TOOLYARD].into_iter().chain(arguments.iter().copied()).collect();
+    let (mut process, stdin, mut stdout) = Process::start("env", &words);
+    drop(stdin);
+    let mut said = String::new();
+    stdout.read_to_string(&mut said).await.unwrap();
+    (process.exit().await, said, process.stderr())
+}
+
+#[tokio::test]
+async fn whoever_the_system_trusts_is_trusted_and_nobody_else() {
+    let open: Vec<&str> = SERVE.into_iter().chain(["--auth", "none"]).collect();
+    let server = Server::start(TOOLYARD, &open).await;
+    let (shown, other, scratch) = (Shown::fresh(), Shown::fresh(), Scratch::new());
+    let (trusted, another) = (scratch.file("shown.pem", &shown.pem), scratch.file("other.pem", &other.pem));
+    let front = Web::start(What::Encrypted(server.address.clone(), shown)).await;
+    let call = ["call", "add", "a=1", "b=2", "--url", &format!("https://{}/mcp", front.address)];
+    let (code, said, complaint) = trusting(&trusted, &call).await;
+    assert_eq!((code, said.as_str()), (Some(0), SUM), "{complaint}");
+    let cases = [(another.as_str(), "invalid peer certificate"), ("/nowhere", "No CA certificates")];
+    for (certificates, reason) in cases {
+        let (code, said, complaint) = trusting(certificates, &call).await;
+        assert_eq!((code, said.as_str()), (Some(4), ""), "{complaint}");
+        assert!(complaint.contains(reason), "{complaint}");
+    }
+}
+
+#[tokio::test]
+async fn a_system_that_trusts_nobody_is_no_reason_not_to_start() {
+    let (code, said, complaint) = trusting("/nowhere", &["call", "add", "a=1", "b=2"]).await;
+    assert_eq!((code, said.as_str()), (Some(0), SUM), "{complaint}");
 }

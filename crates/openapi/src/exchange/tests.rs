@@ -20,7 +20,7 @@ use crate::address::Named;
 use crate::auth::Tokens;
 use crate::clients::Http;
 use crate::document::Location;
-use crate::fake::Fake;
+use crate::fake::{self, Fake};
 use crate::operation::{Method, Operation, Scheme, ServerUrl};
 use crate::request::made::operation;
 use crate::settings::DocumentSettings;
@@ -41,14 +41,7 @@ impl Stage {
         let mut settings = DocumentSettings::new(SourceName::new("made"), Location::File("made.yaml".into()));
         settings.base_url = Some(url.to_owned());
         let named = Named::new([&Url::parse(url).unwrap()], &[]);
-        Self {
-            http: Http::new().unwrap(),
-            settings,
-            named,
-            tokens: Arc::default(),
-            schemes: Vec::new(),
-            operation,
-        }
+        Self { http: fake::http(), settings, named, tokens: Arc::default(), schemes: Vec::new(), operation }
     }
 
     fn of(fake: &Fake, method: Method) -> Self {

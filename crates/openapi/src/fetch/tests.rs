@@ -9,17 +9,13 @@ use super::{fetching, waiting};
 use crate::address::Named;
 use crate::clients::Http;
 use crate::document::{Fetch, LoadSettings, Location, load};
-use crate::fake::{Fake, Leading, answer, json};
+use crate::fake::{Fake, Leading, answer, http, json, tls};
 
 /// What a thread that may wait gets.
 async fn fetched(fetch: Arc<Fetch>, address: &str) -> Result<String, String> {
     let address = address.to_owned();
     let brought = tokio::task::spawn_blocking(move || fetch(&address)).await.unwrap();
     brought.map(|bytes| String::from_utf8(bytes).unwrap())
-}
-
-fn http() -> Http {
-    Http::new().unwrap()
 }
 
 const INSIDE: &str = "which is this machine, a private network or the like";
@@ -88,7 +84,8 @@ async fn a_redirect_to_an_inside_address_is_not_followed() {
 #[tokio::test]
 async fn a_name_that_leads_inside_is_not_fetched_from() {
     let fake = Fake::start(|_, _| json("{}")).await;
-    let leading = Http::looking_up_by(Leading(vec![[127, 0, 0, 1].into(), [169, 254, 169, 254].into()]));
+    let names = Leading(vec![[127, 0, 0, 1].into(), [169, 254, 169, 254].into()]);
+    let leading = Http::looking_up_by(names, &tls());
     let fetch = fetching("document.json", leading.unwrap(), Handle::current());
     let error = fetched(fetch, &format!("http://schemas.example.com:{}/s", fake.port)).await.unwrap_err();
     assert!(error.ends_with("its name leads to this machine, a private network or the like"), "{error}");

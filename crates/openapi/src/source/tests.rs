@@ -11,9 +11,8 @@ use toolyard_hub::{
 };
 
 use super::OpenApi;
-use crate::clients::Http;
 use crate::document::Location;
-use crate::fake::{Fake, Reply, answer, json};
+use crate::fake::{self, Fake, Reply, answer, json};
 use crate::settings::DocumentSettings;
 
 /// A folder that is gone when the test is.
@@ -63,7 +62,7 @@ struct Stage {
 impl Stage {
     async fn of(settings: DocumentSettings) -> Self {
         let yard = Yard::new(YardSettings::default());
-        let source = OpenApi::start(settings, Http::new().unwrap());
+        let source = OpenApi::start(settings, fake::http());
         yard.add(Arc::clone(&source) as Arc<dyn Source>);
         yard.settle(Duration::from_secs(10)).await;
         Self { yard, source }

@@ -15,6 +15,7 @@ use super::errors::{Asked, answer};
 use super::park::digest;
 use super::run::{Pace, Run};
 use super::shape::{Cache, cacheable, complete, plain, with_chunks};
+use super::work::Work;
 use super::{Front, params};
 
 /// What an outcome is of; it decides how the outcome is dressed.
@@ -161,9 +162,8 @@ impl Front {
             ..Request::new(what, request.caller.clone())
         };
         let yard = Arc::clone(&self.yard);
-        // A task of its own: its deadline holds even while the client does not read.
-        let task = self.calls.spawn(async move { yard.call(call).await });
-        Ok(Run::new(task, updates, cancel))
+        let work = Work::new(self.calls.track_future(async move { yard.call(call).await }));
+        Ok(Run::new(work, updates, cancel))
     }
 
     /// The caller's headers that some source is to be handed; none unless the configuration names them.

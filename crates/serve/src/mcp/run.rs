@@ -8,12 +8,15 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{Ask, Error, Kind, LogLine, Outcome, Progress, Question, QuestionKind, Update};
 use toolyard_wire::{Outlet, Raw};
 
+use super::work::Work;
+
+/// How long a call may be silent before it gets a task of its own.
+const SOON: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long questions that follow a first one are waited for, so that the client is asked once for all of them.
 const BREATH: std::time::Duration = std::time::Duration::from_millis(10);
 
@@ -26,27 +29,24 @@ pub(super) enum Pace {
     Modern,
 }
 
-/// A call that runs in a task of its own. Dropping this cancels the call.
+/// A call under way. Dropping this cancels the call.
 #[derive(Debug)]
 pub(super) struct Run {
-    task: JoinHandle<Result<Outcome, Error>>,
+    /// Before the work, which learns of it when it is dropped.
+    _cancel: DropGuard,
+    work: Work,
     updates: mpsc::Receiver<Update>,
     /// What was streamed so far.
     pub(super) chunks: Vec<Value>,
     /// Questions that a modern client has been asked, or is about to be.
     open: Vec<Ask>,
     answers: HashMap<String, Raw>,
-    _cancel: DropGuard,
 }
 
 impl Run {
-    pub(super) fn new(
-        task: JoinHandle<Result<Outcome, Error>>,
-        updates: mpsc::Receiver<Update>,
-        cancel: CancellationToken,
-    ) -> Self {
+    pub(super) fn new(work: Work, updates: mpsc::Receiver<Update>, cancel: CancellationToken) -> Self {
         let (chunks, open, answers) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { task, updates, chunks, open, answers, _cancel: cancel.drop_guard() }
+        Self { _cancel: cancel.drop_guard(), work, updates, chunks, open, answers }
     }
 
     /// Takes what a modern client answered; open questions that are answered now go on.
@@ -89,13 +89,21 @@ impl Run {
             return None;
         }
         let mut asking: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
+        let soon = tokio::time::sleep(SOON);
+        tokio::pin!(soon);
         let outcome = loop {
             let update = tokio::select! {
                 biased;
                 Some(update) = self.updates.recv() => update,
-                Some(()) = asking.next() => continue,
-                outcome = &mut self.task => break outcome,
+                Some(()) = asking.next(), if !asking.is_empty() => continue,
+                outcome = self.work.outcome() => break outcome,
+                () = &mut soon, if self.work.is_here() => {
+                    self.work.part();
+                    continue;
+                }
             };
+            // The client may read what is said as slowly as it likes.
+            self.work.part();
             match (update, pace) {
                 (Update::Ask(ask), Pace::Legacy) => asking.push(put(outlet, ask).boxed()),
                 (Update::Ask(ask), Pace::Modern) => {
@@ -119,7 +127,7 @@ impl Run {
         while let Ok(update) = self.updates.try_recv() {
             pass_on(outlet, token, &mut self.chunks, update).await;
         }
-        Some(outcome.unwrap_or_else(|_| Err(Error::new(Kind::Bug, "the call was lost"))))
+        Some(outcome)
     }
 }
 

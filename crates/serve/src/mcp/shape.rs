@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use toolyard_hub::json::{Object, from_text, to_raw};
+use toolyard_hub::json::{Object, from_text, mentions, to_raw};
 use toolyard_wire::Raw;
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
@@ -46,7 +46,7 @@ fn is_complete(result: &RawValue) -> bool {
         _info: &'a RawValue,
     }
     // A cheap look first: only a modern source names itself.
-    result.get().contains(SERVER_INFO) && serde_json::from_str::<Says<'_>>(result.get()).is_ok()
+    mentions(result, SERVER_INFO) && serde_json::from_str::<Says<'_>>(result.get()).is_ok()
 }
 
 /// A finished result that may be kept.

@@ -89,11 +89,16 @@ impl Authoriser {
 
     /// Renews the token if it is about to expire. Costs nothing otherwise.
     pub(crate) async fn fresh(&self) {
-        if now() < self.renew_at.load(Ordering::Acquire) {
-            return;
+        if now() >= self.renew_at.load(Ordering::Acquire) {
+            // Rare, and large: what it needs is not carried by every call.
+            Box::pin(self.renew()).await;
         }
+    }
+
+    async fn renew(&self) {
         let Way::OAuth { key, resource, oauth } = &self.way else { return };
         let mut state = self.state.lock().await;
+        // Somebody else may have been here first.
         if now() < self.renew_at.load(Ordering::Acquire) {
             return;
         }

@@ -30,6 +30,8 @@ pub(crate) use self::reply::{is_events, unreachable};
 const MOST_RESUMES: usize = 20;
 /// How much of an error page is told.
 const PAGE: usize = 500;
+/// How many headers a request has beside those of the configuration, so that their map is made once, and large enough.
+const ROOM: usize = 12;
 
 /// What a connection over HTTP is made with.
 #[derive(Clone)]
@@ -86,7 +88,7 @@ impl Post {
         // Closing the stream cancels a modern request; a legacy one has to be told.
         let mut guard = CancelOnDrop { post: (!modern).then_some(self), id: id.clone() };
         let answer = async {
-            let response = self.post(text, request.headers, &spoken).await?;
+            let response = self.post(text, &request.headers, &spoken).await?;
             if request.method == "initialize" {
                 let session = response.headers.get(mirrored::SESSION).cloned();
                 self.write().session = session;
@@ -100,7 +102,7 @@ impl Post {
 
     pub(crate) async fn send(&self, text: String) -> Result<(), Failure> {
         let spoken = self.read();
-        self.post(text, HeaderMap::new(), &spoken).await.map(drop)
+        self.post(text, &HeaderMap::new(), &spoken).await.map(drop)
     }
 
     /// Listens to the standing stream of a legacy session until it ends for good: the server has none, or the
@@ -137,39 +139,48 @@ impl Post {
         self.tasks.wait().await;
         let spoken = self.read();
         if spoken.session.is_some() {
-            let request = self.way.send(Method::DELETE, self.headers(&spoken), "");
+            let request = self.way.send(Method::DELETE, || self.headers(&spoken), "");
             let _ = tokio::time::timeout(Duration::from_secs(2), request).await;
         }
     }
 
-    async fn post(&self, text: String, more: HeaderMap, spoken: &Spoken) -> Result<Reply, Failure> {
+    async fn post(&self, text: String, more: &HeaderMap, spoken: &Spoken) -> Result<Reply, Failure> {
         self.ids.tape.write(Direction::ToServer, &text);
-        let mut headers = self.headers_of_post(spoken);
-        headers.extend(more);
-        let response = self.way.send(Method::POST, headers, text).await?;
-        refused(response, spoken, self.settings.longest).await
+        let response = self.way.send(Method::POST, || self.headers_of_post(spoken, more), text).await?;
+        accepted(response, spoken, self.settings.longest).await
     }
 
     async fn get(&self, last: Option<&str>) -> Result<Reply, Failure> {
         let spoken = self.read();
-        let mut headers = self.headers(&spoken);
-        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
-        if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {
-            headers.insert(HeaderName::from_static("last-event-id"), last);
-        }
+        let headers = || {
+            let mut headers = self.headers(&spoken);
+            headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+            if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {
+                headers.insert(HeaderName::from_static("last-event-id"), last);
+            }
+            headers
+        };
         let response = self.way.send(Method::GET, headers, "").await?;
-        refused(response, &spoken, self.settings.longest).await
+        accepted(response, &spoken, self.settings.longest).await
     }
 
-    fn headers_of_post(&self, spoken: &Spoken) -> HeaderMap {
+    /// `more` has the last word.
+    fn headers_of_post(&self, spoken: &Spoken, more: &HeaderMap) -> HeaderMap {
         let mut headers = self.headers(spoken);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        for name in more.keys() {
+            headers.remove(name);
+        }
+        for (name, value) in more {
+            headers.append(name, value.clone());
+        }
         headers
     }
 
     fn headers(&self, spoken: &Spoken) -> HeaderMap {
-        let mut headers = self.settings.headers.clone();
+        let mut headers = HeaderMap::with_capacity(self.settings.headers.len() + ROOM);
+        headers.extend(self.settings.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
         if let Some(version) = spoken.version {
             headers.insert(
                 HeaderName::from_static(mirrored::VERSION),
@@ -185,7 +196,8 @@ impl Post {
 
     async fn answer(&self, response: Reply, asked: Asked<'_>) -> Result<Raw, Failure> {
         if is_events(&response.headers) {
-            return self.stream(response, asked).await;
+            // Large, and not for plain answers: what it needs is not carried by every request.
+            return Box::pin(self.stream(response, asked)).await;
         }
         let text = response.whole(self.settings.longest).await?;
         self.ids.tape.write(Direction::FromServer, &text);
@@ -279,30 +291,36 @@ struct CancelOnDrop<'a> {
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         let Some(post) = self.post else { return };
-        let (way, headers, text) =
-            (Arc::clone(&post.way), post.headers_of_post(&post.read()), cancelled(&self.id));
+        let headers = post.headers_of_post(&post.read(), &HeaderMap::new());
+        let (way, text) = (Arc::clone(&post.way), cancelled(&self.id));
         post.tasks.spawn(async move {
-            let _ = tokio::time::timeout(Duration::from_secs(5), way.send(Method::POST, headers, text)).await;
+            let sent = way.send(Method::POST, || headers.clone(), text);
+            let _ = tokio::time::timeout(Duration::from_secs(5), sent).await;
         });
     }
 }
 
 /// Turns what is no success into the reason.
-async fn refused(response: Reply, spoken: &Spoken, longest: usize) -> Result<Reply, Failure> {
-    let status = response.status.as_u16();
-    if response.status.is_success() {
-        return Ok(response);
+async fn accepted(response: Reply, spoken: &Spoken, longest: usize) -> Result<Reply, Failure> {
+    match response.status.is_success() {
+        true => Ok(response),
+        // Large, and not for the rule: what it needs is not carried by every request.
+        false => Err(Box::pin(refused(response, spoken, longest)).await),
     }
+}
+
+async fn refused(response: Reply, spoken: &Spoken, longest: usize) -> Failure {
+    let status = response.status.as_u16();
     let challenge = challenge(&response.headers);
     if status == 401 || (status == 403 && challenge.is_some()) {
-        return Err(Failure::Unauthorized { challenge, status });
+        return Failure::Unauthorized { challenge, status };
     }
     if status == 404 && spoken.session.is_some() {
-        return Err(Failure::SessionGone);
+        return Failure::SessionGone;
     }
     if let Some(place) = response.headers.get(header::LOCATION).filter(|_| response.status.is_redirection()) {
         let body = format!("it is at {} now", String::from_utf8_lossy(place.as_bytes()));
-        return Err(Failure::Status { status, body });
+        return Failure::Status { status, body };
     }
     let text = response.whole(longest).await.unwrap_or_default();
     #[derive(serde::Deserialize)]
@@ -313,8 +331,8 @@ async fn refused(response: Reply, spoken: &Spoken, longest: usize) -> Result<Rep
     if let Ok(Errors { error }) = serde_json::from_slice(&text)
         && error.get().contains("\"code\"")
     {
-        return Err(Failure::Rpc(read_error(&error).with_status(status)));
+        return Failure::Rpc(read_error(&error).with_status(status));
     }
     let body: String = String::from_utf8_lossy(&text).chars().take(PAGE).collect();
-    Err(Failure::Status { status, body: body.trim().to_owned() })
+    Failure::Status { status, body: body.trim().to_owned() }
 }

@@ -8,7 +8,7 @@ use toolyard_hub::{Kind, Secret};
 use super::{Stage, text};
 use crate::address::Named;
 use crate::clients::Http;
-use crate::fake::{Fake, Leading, answer, json};
+use crate::fake::{self, Fake, Leading, answer, json};
 use crate::operation::{Argument, Encoding, Method, Place};
 use crate::request::made::{argument, body};
 
@@ -33,7 +33,9 @@ async fn what_only_a_document_names_is_not_called_where_it_is_private() {
 async fn a_name_that_leads_inside_is_found_out_when_it_is_looked_up() {
     let fake = Fake::start(|_, _| json("{}")).await;
     let mut stage = Stage::as_documented(&format!("http://api.example.com:{}", fake.port));
-    stage.http = Http::looking_up_by(Leading(vec![[127, 0, 0, 1].into(), [10, 0, 0, 1].into()])).unwrap();
+    stage.http =
+        Http::looking_up_by(Leading(vec![[127, 0, 0, 1].into(), [10, 0, 0, 1].into()]), &fake::tls())
+            .unwrap();
     let error = stage.call("{}").await.unwrap_err();
     assert_eq!(error.kind(), Kind::CannotConnect);
     let host = format!("http://api.example.com:{}", fake.port);

@@ -64,22 +64,23 @@ impl Way {
         Self { http, plain: Plain::new(&url), url, redirected: AtomicBool::new(false) }
     }
 
+    /// The headers are made anew for every place that the request is sent to; mostly that is one.
     pub(super) async fn send(
         &self,
         method: Method,
-        headers: HeaderMap,
+        headers: impl Fn() -> HeaderMap,
         body: impl Into<Bytes>,
     ) -> Result<Reply, Failure> {
         let body = body.into();
         if let Some(plain) = self.plain.as_ref().filter(|_| !self.redirected.load(Ordering::Relaxed)) {
-            let reply = plain.send(method.clone(), headers.clone(), body.clone()).await?;
+            let reply = plain.send(method.clone(), headers(), body.clone()).await?;
             if !reply.status.is_redirection() || !reply.headers.contains_key(header::LOCATION) {
                 return Ok(reply);
             }
             self.redirected.store(true, Ordering::Relaxed);
         }
         // Large, and not for the plain way: what it needs is not carried by every request.
-        Box::pin(self.send_otherwise(method, headers, body)).await
+        Box::pin(self.send_otherwise(method, headers(), body)).await
     }
 
     async fn send_otherwise(

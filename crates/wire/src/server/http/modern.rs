@@ -15,10 +15,10 @@ use super::stream::{COMMENT, KEEP_ALIVE};
 use super::{Accepts, Endpoint, bare, events, json, refuse};
 use crate::header as mirrored;
 use crate::message::{Id, Message, Request, write_outcome};
-use crate::meta::{Meta, modern_version};
+use crate::meta::{Heading, modern_version};
 use crate::rpc_error::RpcError;
 use crate::server::outlet::Outgoing;
-use crate::server::{Answer, Handling, Service, Transport, modern};
+use crate::server::{Answer, Inbound, Service, Transport};
 
 impl<S: Service> Endpoint<S> {
     pub(super) async fn modern(
@@ -52,24 +52,30 @@ impl<S: Service> Endpoint<S> {
 
     /// Checks what the protocol asks of every modern request, in the order in which it wants it reported.
     fn begin(&self, caller: S::Caller, headers: HeaderMap, request: Request) -> Result<Running, RpcError> {
-        let meta = Meta::read(request.params.as_deref())?;
-        let (version, _) = meta.modern()?;
-        mirrored::check_version(&headers, &meta)?;
-        modern_version(version)?;
+        let heading = Heading::read(request.params.as_deref())?;
+        let (version, client) = heading.meta.modern()?;
+        mirrored::check_version(&headers, &heading.meta)?;
+        let version = modern_version(version)?;
         mirrored::check_method(&headers, &request.method)?;
-        mirrored::check_name(&headers, &request.method, request.params.as_deref())?;
-        let (service, closing) = (Arc::clone(&self.service), self.closing.clone());
-        let transport = Transport::Http(Arc::new(headers));
-        let mut wrong = None;
-        let running =
-            Running::start(None, |outlet| match modern(request, meta, caller, outlet, transport, closing) {
-                Ok(inbound) => Box::pin(service.handle(inbound)) as Handling,
-                Err(error) => {
-                    wrong = Some(error.clone());
-                    Box::pin(async move { Err(error) })
-                }
-            });
-        wrong.map_or(Ok(running), Err)
+        mirrored::check_name(&headers, &request.method, &heading)?;
+        let (service, closing, meta) = (Arc::clone(&self.service), self.closing.clone(), heading.meta);
+        let Request { id, method, params } = request;
+        let (session, transport) = (None, Transport::Http(Arc::new(headers)));
+        Ok(Running::start(None, |outlet| {
+            Box::pin(service.handle(Inbound {
+                id,
+                method,
+                params,
+                meta,
+                version,
+                client,
+                caller,
+                session,
+                outlet,
+                transport,
+                closing,
+            }))
+        }))
     }
 
     async fn answer(&self, mut running: Running, id: Id, accepts: Accepts) -> HttpResponse<Body> {

@@ -62,7 +62,7 @@ fn way(url: &Url) -> Way {
 }
 
 async fn post(way: &Way, text: &'static str) -> Result<String, Failure> {
-    let reply = way.send(Method::POST, HeaderMap::new(), text).await?;
+    let reply = way.send(Method::POST, HeaderMap::new, text).await?;
     let body = reply.whole(100).await?;
     Ok(String::from_utf8(body.to_vec()).unwrap())
 }
@@ -101,7 +101,7 @@ async fn a_request_that_is_given_up_closes_its_connection() {
     let partial = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
     let (url, mut seen) = server(vec![vec![partial.to_owned(), OK.to_owned()]]).await;
     let way = way(&url);
-    let reply = way.send(Method::POST, HeaderMap::new(), "a").await.unwrap();
+    let reply = way.send(Method::POST, HeaderMap::new, "a").await.unwrap();
     assert_eq!(seen.recv().await.unwrap(), (0, "POST /mcp?x=1 HTTP/1.1 a".to_owned()));
     drop(reply);
     // The server waits for a second request and finds that there is nobody.

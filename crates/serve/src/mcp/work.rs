@@ -1,0 +1,140 @@
+//! The work on one call. Whoever waits for a call begins by doing it: most are over soon and say nothing on the way, and a
+//! task of its own for each of those costs more than the call. One that speaks, takes its time or is given up goes on in a
+//! task, so that its deadline holds even while its client does not read.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::task::Poll;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use toolyard_hub::{Error, Kind, Outcome};
+
+type Ended = Result<Outcome, Error>;
+
+#[derive(Debug)]
+pub(super) struct Work(State);
+
+enum State {
+    /// Done by whoever asks for the outcome.
+    Here(BoxFuture<'static, Ended>),
+    /// Done in a task, whether anybody asks or not.
+    Apart(JoinHandle<Ended>),
+    Over,
+}
+
+impl Work {
+    pub(super) fn new(call: impl Future<Output = Ended> + Send + 'static) -> Self {
+        let call = AssertUnwindSafe(call).catch_unwind();
+        Self(State::Here(Box::pin(async move { call.await.unwrap_or_else(|_| lost()) })))
+    }
+
+    pub(super) fn is_here(&self) -> bool {
+        matches!(self.0, State::Here(_))
+    }
+
+    /// From now on it is done in a task.
+    pub(super) fn part(&mut self) {
+        self.0 = match std::mem::replace(&mut self.0, State::Over) {
+            State::Here(call) => State::Apart(tokio::spawn(call)),
+            other => other,
+        };
+    }
+
+    /// Completes once, when the call has ended.
+    pub(super) async fn outcome(&mut self) -> Ended {
+        let ended = poll_fn(|cx| match &mut self.0 {
+            State::Here(call) => call.as_mut().poll(cx),
+            State::Apart(task) => Pin::new(task).poll(cx).map(|joined| joined.unwrap_or_else(|_| lost())),
+            State::Over => Poll::Pending,
+        })
+        .await;
+        self.0 = State::Over;
+        ended
+    }
+}
+
+fn lost() -> Ended {
+    Err(Error::new(Kind::Bug, "the call was lost"))
+}
+
+/// Whoever gives a call up has cancelled it; what runs in it must learn that, and put things away.
+impl Drop for Work {
+    fn drop(&mut self) {
+        let state = std::mem::replace(&mut self.0, State::Over);
+        if let (State::Here(call), Ok(runtime)) = (state, Handle::try_current()) {
+            runtime.spawn(call);
+        }
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Here(_) => "Here",
+            Self::Apart(_) => "Apart",
+            Self::Over => "Over",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+    use toolyard_hub::json::empty_object;
+    use toolyard_hub::{Error, Kind, Outcome};
+
+    use super::{Ended, Work};
+
+    fn fine() -> Ended {
+        Ok(Outcome { failed: false, body: empty_object(), modern: true })
+    }
+
+    #[tokio::test]
+    async fn a_call_that_crashes_is_lost_and_nothing_else_is() {
+        for apart in [false, true] {
+            let mut work = Work::new(async { std::panic::resume_unwind(Box::new("a bug")) });
+            if apart {
+                work.part();
+            }
+            let ended = work.outcome().await.unwrap_err();
+            assert_eq!((ended.kind(), ended.message()), (Kind::Bug, "the call was lost"));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_apart_goes_on_though_nobody_asks() {
+        let (done, is_done) = oneshot::channel();
+        let mut work = Work::new(async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let _ = done.send(());
+            fine()
+        });
+        work.part();
+        assert!(!work.is_here());
+        is_done.await.unwrap();
+        assert!(work.outcome().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_is_given_up_half_way_is_still_carried_to_its_end() {
+        let (go, going) = oneshot::channel::<()>();
+        let (done, is_done) = oneshot::channel();
+        let mut work = Work::new(async {
+            let _ = going.await;
+            let _ = done.send(());
+            Err(Error::new(Kind::Cancelled, "given up"))
+        });
+        assert!(tokio::time::timeout(Duration::from_millis(1), work.outcome()).await.is_err());
+        assert!(work.is_here());
+        drop(work);
+        go.send(()).unwrap();
+        is_done.await.unwrap();
+    }
+}
