@@ -1,6 +1,7 @@
 //! The terminal itself: taken over, and always given back as it was.
 
 use std::io::{self, Stdout, stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::clipboard::CopyToClipboard;
 use crossterm::cursor::Show;
@@ -14,6 +15,9 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
 use crate::app::App;
+
+/// Whether the terminal is ours now. Giving it back twice would move the cursor into what was printed in between.
+static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A terminal that is taken over until this is dropped.
 pub(crate) struct Screen {
@@ -57,6 +61,7 @@ impl Drop for Screen {
 
 fn enter() -> io::Result<()> {
     enable_raw_mode()?;
+    TAKEN.store(true, Ordering::Relaxed);
     execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste).inspect_err(|_| restore())
 }
 
@@ -76,6 +81,9 @@ pub fn restore_before_panics(also: impl Fn() + Send + Sync + 'static) {
 
 /// Gives the terminal back. Harmless where it was not taken; for whoever must print at once, such as a panic.
 pub fn restore() {
+    if !TAKEN.swap(false, Ordering::Relaxed) {
+        return;
+    }
     // There is nobody to tell if this fails.
     let _ = disable_raw_mode();
     let _ = execute!(stdout(), EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, Show);

@@ -29,7 +29,11 @@ impl Source for Locked {
     }
 
     fn status(&self) -> Status {
-        Status { authorization: AuthStatus::NotLoggedIn, ..Status::new(State::NeedsAuthorization, true) }
+        Status {
+            authorization: AuthStatus::NotLoggedIn,
+            transport: Some("openapi"),
+            ..Status::new(State::NeedsAuthorization, true)
+        }
     }
 
     fn log_in(&self) -> BoxFuture<'_, Result<String, LoginError>> {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use toolyard_program::{Asked, AttackOutcome, Ending, Engine, EngineSettings, How, Printed};
 
@@ -28,6 +28,13 @@ fn lives(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
+/// The time that a process has worked itself, in the system's hundredths of a second.
+fn ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+    after_name.split(' ').nth(11).map_or(0, |ticks| ticks.parse().unwrap())
+}
+
 /// Waits until something is so, for as long as a busy machine may take.
 async fn until(what: &str, is_so: impl Fn() -> bool) {
     let began = Instant::now();
@@ -37,10 +44,19 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// A program that waits for an answer that never comes.
-fn waiting(engine: &Arc<Engine>) -> tokio::task::JoinHandle<Ending> {
+/// The Python process of an engine that is ready, once the programs that attacked it are gone too.
+async fn quiet(engine: &Engine) -> u32 {
+    engine.ready().await.unwrap();
+    let zygote = engine.process().unwrap();
+    until("the attackers to go", || children(zygote).is_empty()).await;
+    zygote
+}
+
+/// A program that has asked and waits for an answer that never comes.
+async fn waiting(engine: &Arc<Engine>) -> tokio::task::JoinHandle<Ending> {
     let engine = Arc::clone(engine);
-    tokio::spawn(async move {
+    let (has_asked, heard) = oneshot::channel();
+    let flying = tokio::spawn(async move {
         let (asked, mut questions) = mpsc::channel::<Asked>(1);
         let run =
             engine.run(program("print('asking')\nawait call_tool('x')"), asked, CancellationToken::new());
@@ -48,11 +64,14 @@ fn waiting(engine: &Arc<Engine>) -> tokio::task::JoinHandle<Ending> {
             let asked = questions.recv().await;
             // Until the program is gone.
             if let Some(mut asked) = asked {
+                has_asked.send(()).unwrap();
                 asked.reply.closed().await;
             }
         };
         tokio::join!(run, kept).0.unwrap()
-    })
+    });
+    heard.await.unwrap();
+    flying
 }
 
 fn died(why: &str) -> Ending {
@@ -63,19 +82,16 @@ fn died(why: &str) -> Ending {
 #[tokio::test]
 async fn a_worker_that_is_killed_hurts_nobody_else() {
     let engine = engine();
-    engine.ready().await.unwrap();
-    let zygote = engine.process().unwrap();
-    let (first, second) = (waiting(&engine), waiting(&engine));
-    until("two workers", || children(zygote).len() == 2).await;
-    // Each has asked by then.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let zygote = quiet(&engine).await;
+    let (first, second) = (waiting(&engine).await, waiting(&engine).await);
+    assert_eq!(children(zygote).len(), 2);
     kill(*children(zygote).first().unwrap());
     let ending = tokio::select! {
         ending = first => ending.unwrap(),
         ending = second => ending.unwrap(),
     };
     assert_eq!(ending, died("its process was killed"));
-    assert_eq!(children(zygote).len(), 1);
+    until("only the other to be there", || children(zygote).len() == 1).await;
     assert_eq!(run(&engine, "print(2)").await.unwrap().printed.text, "2\n");
     assert_eq!(engine.process(), Some(zygote));
     engine.stop().await;
@@ -121,8 +137,7 @@ print(found)
 #[tokio::test]
 async fn two_programs_at_once_cannot_see_each_other() {
     let engine = engine();
-    engine.ready().await.unwrap();
-    let zygote = engine.process().unwrap();
+    let zygote = quiet(&engine).await;
     let (asked, mut questions) = mpsc::channel::<Asked>(1);
     let keeper = {
         let engine = Arc::clone(&engine);
@@ -142,11 +157,8 @@ async fn two_programs_at_once_cannot_see_each_other() {
 #[tokio::test]
 async fn after_the_zygote_was_killed_the_next_program_has_another_one() {
     let engine = engine();
-    engine.ready().await.unwrap();
-    let zygote = engine.process().unwrap();
-    let flying = waiting(&engine);
-    until("a worker", || !children(zygote).is_empty()).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let zygote = quiet(&engine).await;
+    let flying = waiting(&engine).await;
     let worker = *children(zygote).first().unwrap();
     kill(zygote);
     assert_eq!(flying.await.unwrap(), died("the Python process of all programs is gone"));
@@ -159,8 +171,7 @@ async fn after_the_zygote_was_killed_the_next_program_has_another_one() {
 #[tokio::test]
 async fn dropping_a_run_kills_its_program() {
     let engine = engine();
-    engine.ready().await.unwrap();
-    let zygote = engine.process().unwrap();
+    let zygote = quiet(&engine).await;
     let (asked, _nobody) = mpsc::channel(1);
     let run = engine.run(program("while True: pass"), asked.clone(), CancellationToken::new());
     assert!(tokio::time::timeout(Duration::from_millis(300), run).await.is_err());
@@ -188,8 +199,10 @@ async fn when_the_yard_is_killed_nothing_of_it_lives_on() {
         BufReader::new(host.stdout.take().unwrap()).read_line(&mut line).unwrap();
         line.trim().parse::<u32>().unwrap()
     };
-    until("a worker", || !children(zygote).is_empty()).await;
-    let worker = *children(zygote).first().unwrap();
+    // Programs that attacked it may still be there; the one that never ends is alone in the end, and busy.
+    let alone = || children(zygote).first().copied().filter(|_| children(zygote).len() == 1);
+    until("the program to run", || alone().is_some_and(|worker| ticks(worker) > 10)).await;
+    let worker = alone().unwrap();
     let launcher = *children(host.id()).first().unwrap();
     assert!(lives(worker) && lives(zygote) && lives(launcher));
     host.kill().unwrap();
