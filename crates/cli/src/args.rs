@@ -177,6 +177,19 @@ pub(crate) struct StdioArgs {
 }
 
 #[derive(Debug, Parser)]
+#[command(
+    after_help = "In the script every tool is an async function, by its full name and, where only one server has it, by
+its own name. What is no Python name is found in `tools`; calls are awaited:
+  print(await add(a=2, b=3))
+  print(await tools[\"get-sum\"](a=2, b=3))
+  print(await search_tools(\"weather\"))                what there is
+  print(await inspect_tool(\"get-sum\"))                what it takes
+Python's standard library is there; network, files and other processes are not.
+
+Examples:
+  toolyard run report.py
+  echo 'print(await add(a=2, b=3))' | toolyard run -"
+)]
 pub(crate) struct RunArgs {
     /// The script; `-` is standard input.
     #[arg(value_name = "SCRIPT")]

@@ -88,7 +88,13 @@ impl From<Kind> for Exit {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        let suggestion = error.suggestion().map(ToOwned::to_owned);
+        let elsewhere = match error.kind() {
+            Kind::UnknownTool => Some("toolyard list shows what there is"),
+            Kind::UnknownResource => Some("toolyard list resources shows what there is"),
+            Kind::UnknownPrompt => Some("toolyard list prompts shows what there is"),
+            _ => None,
+        };
+        let suggestion = error.suggestion().or(elsewhere).map(ToOwned::to_owned);
         Self::Refused { exit: error.kind().into(), message: error.message().to_owned(), suggestion }
     }
 }

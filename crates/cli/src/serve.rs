@@ -168,6 +168,7 @@ fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &Entrance, 
         }
         Entrance::Open => eprintln!("  MCP   {url}/mcp   open to everybody on this machine"),
     }
+    eprintln!("  REST  {url}/mcp/tools   the same tools for curl; all of it is in {url}/openapi.json");
     eprintln!("Ctrl-C stops it.");
 }
 

@@ -19,15 +19,30 @@ pub(crate) fn parse() -> Args {
 }
 
 fn explained(mut error: clap::Error, words: &[String]) -> clap::Error {
-    if error.kind() == ErrorKind::UnknownArgument
-        && let Some(line) = with_dashes(words)
-    {
-        // What the library suggests would put the dashes into the middle of the command.
-        let hint = format!("the command of a server goes after `--`: {line}");
-        error.remove(ContextKind::Suggested);
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
-    }
+    let listed = match (error.kind(), error.get(ContextKind::InvalidValue)) {
+        (ErrorKind::UnknownArgument, _) => None,
+        (ErrorKind::InvalidValue, Some(ContextValue::String(value))) if is_listed(words, value) => {
+            Some(value)
+        }
+        _ => return error,
+    };
+    let hint = match (with_dashes(words), listed) {
+        (Some(line), _) => format!("the command of a server goes after `--`: {line}"),
+        // A word that is nearly right is told by the library.
+        (None, Some(_)) if error.get(ContextKind::SuggestedValue).is_some() => return error,
+        (None, Some(server)) => format!("the tools of the server {server}: toolyard list tools {server}"),
+        (None, None) => return error,
+    };
+    // What the library suggests would put the dashes into the middle of the command.
+    error.remove(ContextKind::Suggested);
+    error.remove(ContextKind::SuggestedValue);
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
     error
+}
+
+/// Whether this is what `list` was to list.
+fn is_listed(words: &[String], value: &str) -> bool {
+    words.get(1).is_some_and(|verb| verb == "list") && words.get(2).is_some_and(|word| word == value)
 }
 
 /// The same line with dashes before what looks like the command of a server.
@@ -78,12 +93,22 @@ mod tests {
                 "toolyard call echo message=hi /usr/bin/uvx --from a b",
                 "toolyard call echo message=hi -- /usr/bin/uvx --from a b",
             ),
+            ("toolyard list npx server", "toolyard list -- npx server"),
             ("toolyard ui node server.js", "toolyard ui -- node server.js"),
         ] {
             let told = told(line);
             assert!(told.contains(&format!("the command of a server goes after `--`: {hint}\n")), "{told}");
             assert!(!told.contains("as a value"), "{told}");
         }
+    }
+
+    #[test]
+    fn a_server_that_is_listed_without_saying_what_of_it_is_told_how() {
+        let told = told("toolyard list everything");
+        assert!(
+            told.contains("the tools of the server everything: toolyard list tools everything\n"),
+            "{told}"
+        );
     }
 
     #[test]

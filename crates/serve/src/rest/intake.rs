@@ -164,26 +164,29 @@ fn header_key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
     Ok(Some(key.to_owned()))
 }
 
+/// What is wrong with a member that nobody asked for.
+const UNKNOWN: &str = "is not known here";
+
 /// Everything in the body, or everything that is wrong with it.
 fn read_members(text: &str, header_key: Option<String>) -> Result<(Option<String>, Raw, Context), Failure> {
     let no_object = |_| Failure::invalid_at("", "the body must be an object", Value::Null);
     let mut members: Object = serde_json::from_str(text).map_err(no_object)?;
     let mut wrong = Vec::new();
     let tool = member(&mut members, "", "tool", "a text", &mut wrong);
-    let params = match members.remove("params") {
-        Some(params) if params.get().starts_with('{') => params,
+    let (params, unknown) = match members.remove("params") {
+        Some(params) if params.get().starts_with('{') => (params, UNKNOWN),
         Some(params) => {
             wrong.push(Violation::new("/params", "must be an object", provided(&params)));
-            params
+            (params, UNKNOWN)
         }
-        None => empty_object(),
+        None => (empty_object(), "is not known here; what the tool is to get goes into `params`"),
     };
     let context = match members.remove("context") {
         Some(context) if context.get() == "null" => Context::default(),
         Some(context) => read_context(&context, &mut wrong),
         None => Context::default(),
     };
-    refuse_others(&members, "", &mut wrong);
+    refuse_others(&members, "", unknown, &mut wrong);
     if !wrong.is_empty() {
         return Err(Failure::invalid(&wrong));
     }
@@ -229,7 +232,7 @@ fn read_context(raw: &RawValue, wrong: &mut Vec<Violation>) -> Context {
         // More than any duration can say is as good as no wish at all.
         Duration::try_from_secs_f64(millis / 1_000.0).ok()
     });
-    refuse_others(&members, "/context", wrong);
+    refuse_others(&members, "/context", UNKNOWN, wrong);
     let priority = priority.map(Word::priority).unwrap_or_default();
     Context { session_id, user_id, timeout, priority, key, version }
 }
@@ -271,12 +274,12 @@ fn member<T: for<'de> Deserialize<'de>>(
     }
 }
 
-fn refuse_others(members: &Object, place: &str, wrong: &mut Vec<Violation>) {
+fn refuse_others(members: &Object, place: &str, why: &str, wrong: &mut Vec<Violation>) {
     /// More are not worth telling.
     const TOLD: usize = 20;
     for (name, value) in members.members().take(TOLD) {
         let name: String = name.chars().take(200).collect::<String>().replace('~', "~0").replace('/', "~1");
-        wrong.push(Violation::new(format!("{place}/{name}"), "is not known here", provided(value)));
+        wrong.push(Violation::new(format!("{place}/{name}"), why, provided(value)));
     }
 }
 

@@ -78,6 +78,10 @@ fn everything_that_is_wrong_is_told_at_once() {
             told("/paramz", "is not known here", json!({})),
         ]
     );
+    assert_eq!(
+        wrong(r#"{"a":2}"#),
+        [told("/a", "is not known here; what the tool is to get goes into `params`", json!(2))]
+    );
     assert_eq!(wrong("[]"), [told("", "the body must be an object", Value::Null)]);
     let long = json!({"context": {"userId": "x".repeat(256)}}).to_string();
     assert_eq!(wrong(&long), [told("/context/userId", "must have 0 to 255 characters", Value::Null)]);
