@@ -126,12 +126,22 @@ pub(crate) struct ServeArgs {
 pub(crate) struct DocumentArgs {
     /// An OpenAPI document whose operations are served as tools: a file, or an address; may be given several times. No
     /// configuration is read then unless one is named too.
-    #[arg(long, value_name = "DOCUMENT")]
+    #[arg(long, value_name = "DOCUMENT", value_parser = document)]
     pub(crate) openapi: Vec<String>,
 
     /// Where the operations of these documents are, whatever the documents say.
     #[arg(long, value_name = "URL", requires = "openapi", value_parser = web_address)]
     pub(crate) base_url: Option<reqwest::Url>,
+}
+
+/// A file that is not there now was meant to be another one: one that comes and goes belongs into a configuration.
+fn document(text: &str) -> Result<String, String> {
+    if !crate::config::is_address(text)
+        && let Err(error) = std::fs::metadata(text)
+    {
+        return Err(format!("cannot read it: {error}"));
+    }
+    Ok(text.to_owned())
 }
 
 fn web_address(text: &str) -> Result<reqwest::Url, String> {
