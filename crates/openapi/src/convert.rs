@@ -17,6 +17,7 @@ mod pattern;
 mod schema;
 mod servers;
 mod shapes;
+mod split;
 mod spot;
 mod tool;
 

@@ -1,6 +1,7 @@
 //! The schemas that others refer to. Each is converted once for requests and once for answers, kept as text, and put
 //! into the `definitions` of every tool that needs it.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -9,6 +10,7 @@ use serde_json::Value;
 use super::keywords::cut;
 use super::names::short_hash;
 use super::schema::{Direction, Schemas};
+use super::split::Split;
 use super::spot::At;
 use crate::document::{Document, Target};
 
@@ -39,6 +41,13 @@ pub(super) struct Piece {
     pub(super) value: Value,
     pub(super) text: String,
     pub(super) needs: Vec<Key>,
+    split: OnceCell<Rc<Split>>,
+}
+
+impl Piece {
+    pub(super) fn split(&self) -> Rc<Split> {
+        self.split.get_or_init(|| Rc::new(Split::of(&self.value))).clone()
+    }
 }
 
 /// Why a reference is not one.
@@ -134,7 +143,7 @@ impl Schemas<'_> {
         };
         let needs = std::mem::replace(&mut self.needs, before);
         let text = value.to_string();
-        let piece = Rc::new(Piece { value, text, needs });
+        let piece = Rc::new(Piece { value, text, needs, split: OnceCell::new() });
         self.bank.keep(key, direction, piece.clone());
         piece
     }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::bank::{Key, Piece};
 use super::schema::{Direction, Schemas};
+use super::split::{Part, Slot, Split};
 
 type Members = Map<String, Value>;
 
@@ -20,10 +21,6 @@ pub(super) struct Packed {
 }
 
 const COMMENT: &str = "Parts of this schema were left out to keep it small; they allow anything.";
-const ONE: [&str; 5] = ["additionalItems", "contains", "additionalProperties", "propertyNames", "items"];
-const LISTS: [&str; 3] = ["allOf", "anyOf", "items"];
-const MAPS: [&str; 3] = ["properties", "patternProperties", "dependencies"];
-
 impl Schemas<'_> {
     /// `root` has no definitions yet; `needs` is what it refers to.
     pub(super) fn pack(
@@ -46,13 +43,13 @@ impl Schemas<'_> {
             let piece = self.piece(key, direction);
             size += piece.text.len() + self.bank.name(key).len() + 4;
             if size > budget {
-                return self.cut_down(root, direction, budget);
+                return self.cut_down(&root, direction, budget);
             }
             waiting.extend(piece.needs.iter().copied());
             order.push((key, piece));
         }
         if size > budget {
-            return self.cut_down(root, direction, budget);
+            return self.cut_down(&root, direction, budget);
         }
         if !order.is_empty() {
             text.pop();
@@ -71,18 +68,20 @@ impl Schemas<'_> {
     }
 
     /// Takes in schema after schema, nearest first, until the budget is used up.
-    fn cut_down(&mut self, root: Value, direction: Direction, budget: usize) -> Packed {
+    fn cut_down(&mut self, root: &Value, direction: Direction, budget: usize) -> Packed {
         let mut tree = Tree::default();
-        let mut waiting = VecDeque::from([Waiting { value: root, under: Under::Root, label: String::new() }]);
+        let root = Rc::new(Split::of(root));
+        let mut waiting =
+            VecDeque::from([Waiting { split: root, number: 0, under: Under::Root, label: String::new() }]);
         let mut left = budget.saturating_sub(COMMENT.len() + 60);
-        while let Some(Waiting { value, under, label }) = waiting.pop_front() {
-            let apart = take_apart(value, &label);
+        while let Some(Waiting { split, number, under, label }) = waiting.pop_front() {
+            let Some(part) = split.part(number) else { continue };
             let root = matches!(under, Under::Root);
-            if !root && apart.cost > left {
-                tree.elide(label);
+            if !root && part.cost > left {
+                tree.elided.push(label);
                 continue;
             }
-            left = left.saturating_sub(apart.cost);
+            left = left.saturating_sub(part.cost);
             let node = tree.nodes.len();
             match under {
                 Under::Root => {}
@@ -90,33 +89,38 @@ impl Schemas<'_> {
                     if let Some(slot) =
                         tree.nodes.get_mut(parent).and_then(|parent| parent.below.get_mut(place))
                     {
-                        slot.1 = Some(node);
+                        *slot = Some(node);
                     }
                 }
                 Under::Definition(name) => drop(tree.definitions.insert(name, node)),
             }
-            if let Some(name) = apart.refers_to
-                && tree.met.insert(name.clone())
-                && let Some(key) = self.bank.by_name(&name)
+            if let Some(name) = &part.refers_to
+                && !tree.met.contains(name)
             {
-                let value = self.piece(key, direction).value.clone();
-                let room = name.len() + 4;
-                left = left.saturating_sub(room);
-                waiting.push_back(Waiting { value, label: name.clone(), under: Under::Definition(name) });
+                tree.met.insert(name.clone());
+                if let Some(key) = self.bank.by_name(name) {
+                    let split = self.piece(key, direction).split();
+                    left = left.saturating_sub(name.len() + 4);
+                    let under = Under::Definition(name.clone());
+                    waiting.push_back(Waiting { split, number: 0, label: name.clone(), under });
+                }
             }
-            let mut below = Vec::with_capacity(apart.children.len());
-            for (place, (slot, value, label)) in apart.children.into_iter().enumerate() {
-                below.push((slot, None));
-                waiting.push_back(Waiting { value, under: Under::Node(node, place), label });
+            for (place, (slot, number)) in part.below.iter().enumerate() {
+                let step = slot.step();
+                let label = if label.is_empty() { step.to_owned() } else { format!("{label}.{step}") };
+                let under = Under::Node(node, place);
+                waiting.push_back(Waiting { split: split.clone(), number: *number, under, label });
             }
-            tree.nodes.push(Node { own: apart.own, below });
+            let below = vec![None; part.below.len()];
+            tree.nodes.push(Node { split, number, below });
         }
         tree.finish()
     }
 }
 
 struct Waiting {
-    value: Value,
+    split: Rc<Split>,
+    number: usize,
     under: Under,
     label: String,
 }
@@ -137,22 +141,19 @@ struct Tree {
 }
 
 struct Node {
-    own: Members,
-    below: Vec<(Slot, Option<usize>)>,
+    split: Rc<Split>,
+    number: usize,
+    /// Those of the part's places that were taken in.
+    below: Vec<Option<usize>>,
 }
 
-/// The place of a schema in the one around it.
-enum Slot {
-    One(&'static str),
-    List(&'static str),
-    Map(&'static str, String),
+impl Node {
+    fn part(&self) -> Option<&Part> {
+        self.split.part(self.number)
+    }
 }
 
 impl Tree {
-    fn elide(&mut self, label: String) {
-        self.elided.push(label);
-    }
-
     fn finish(self) -> Packed {
         let Value::Object(mut root) = self.render(0) else {
             return Packed { text: "{\"type\":\"object\"}".to_owned(), elided: self.elided };
@@ -168,15 +169,16 @@ impl Tree {
 
     /// The schema as far as it was taken in; what was not allows anything.
     fn render(&self, node: usize) -> Value {
-        let Some(node) = self.nodes.get(node) else { return Value::Object(Members::new()) };
-        if let Some(name) = referred(&node.own)
-            && !self.definitions.contains_key(name)
-        {
-            return Value::Object(Members::new());
+        let nothing = || Value::Object(Members::new());
+        let Some((node, part)) = self.nodes.get(node).and_then(|node| Some((node, node.part()?))) else {
+            return nothing();
+        };
+        if part.refers_to.as_ref().is_some_and(|name| !self.definitions.contains_key(name)) {
+            return nothing();
         }
-        let mut out = node.own.clone();
-        for (slot, below) in &node.below {
-            let value = below.map_or_else(|| Value::Object(Members::new()), |below| self.render(below));
+        let mut out = part.own.clone();
+        for ((slot, _), below) in part.below.iter().zip(&node.below) {
+            let value = below.map_or_else(nothing, |below| self.render(below));
             match slot {
                 Slot::One(key) => drop(out.insert((*key).to_owned(), value)),
                 Slot::List(key) => {
@@ -195,70 +197,4 @@ impl Tree {
         }
         Value::Object(out)
     }
-}
-
-/// A schema without those inside it.
-struct Apart {
-    own: Members,
-    children: Vec<(Slot, Value, String)>,
-    cost: usize,
-    refers_to: Option<String>,
-}
-
-fn take_apart(value: Value, label: &str) -> Apart {
-    let mut own = Members::new();
-    let mut children = Vec::new();
-    let mut cost = 2;
-    let Value::Object(members) = value else {
-        return Apart { own, children, cost, refers_to: None };
-    };
-    let named = |step: &str| if label.is_empty() { step.to_owned() } else { format!("{label}.{step}") };
-    for (key, value) in members {
-        // Examples go first. What forbids must go too: once a part of it allows more, the whole would allow less.
-        if ["examples", "not", "if", "then", "else"].contains(&key.as_str()) {
-            continue;
-        }
-        let key = if key == "oneOf" { "anyOf".to_owned() } else { key };
-        let one = ONE.iter().copied().find(|known| *known == key);
-        let list = LISTS.iter().copied().find(|known| *known == key);
-        let map = MAPS.iter().copied().find(|known| *known == key);
-        match (value, one, list, map) {
-            (value @ Value::Object(_), Some(key), _, _) => {
-                cost += key.len() + 6;
-                children.push((Slot::One(key), value, named(key)));
-            }
-            (Value::Array(values), _, Some(key), _) => {
-                cost += key.len() + 6;
-                for value in values {
-                    cost += 3;
-                    children.push((Slot::List(key), value, named(key)));
-                }
-            }
-            (Value::Object(values), _, _, Some(key)) => {
-                cost += key.len() + 6;
-                let mut lists = Members::new();
-                for (name, value) in values {
-                    cost += name.len() + 8;
-                    if value.is_object() {
-                        let label = named(&name);
-                        children.push((Slot::Map(key, name), value, label));
-                    } else {
-                        cost += value.to_string().len();
-                        lists.insert(name, value);
-                    }
-                }
-                own.insert(key.to_owned(), Value::Object(lists));
-            }
-            (value, ..) => {
-                cost += key.len() + 4 + value.to_string().len();
-                own.insert(key, value);
-            }
-        }
-    }
-    let refers_to = referred(&own).map(str::to_owned);
-    Apart { own, children, cost, refers_to }
-}
-
-fn referred(own: &Members) -> Option<&str> {
-    own.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix("#/definitions/"))
 }

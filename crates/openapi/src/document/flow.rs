@@ -1,5 +1,6 @@
-//! YAML's lists and maps in brackets, where they are nested deeper than its parser goes. JSON that was pasted into a YAML
-//! file looks like that. What is so deep is left out anyway, so it may as well be gone before the text is parsed.
+//! YAML that the parser refuses and others read, put so that it takes it. Lists and maps in brackets, nested deeper than it
+//! goes: what is so deep is left out anyway, so it may as well be gone before. Texts in quotes, whose further lines are
+//! not indented more than their key.
 
 /// How many brackets the parser lets stand inside one another.
 const DEEPEST: usize = 255;
@@ -7,7 +8,10 @@ const DEEPEST: usize = 255;
 /// The text with `null` for whatever is nested deeper than the parser goes, from this bracket to the end of the
 /// outermost one around it. Nothing if there is no bracket here, or they do not close.
 pub(super) fn without_the_deepest(text: &str, line: usize, column: usize) -> Option<String> {
-    let start = offset(text, line, column)?;
+    let (start, found) = place(text, line, column)?;
+    if !matches!(found, '[' | '{') {
+        return None;
+    }
     let mut scanner = Scanner { text: text.as_bytes(), at: start };
     let mut out = String::with_capacity(text.len());
     out.push_str(text.get(..start)?);
@@ -35,11 +39,34 @@ pub(super) fn without_the_deepest(text: &str, line: usize, column: usize) -> Opt
     Some(out)
 }
 
-/// Where an opening bracket stands, by its line, from 1, and its column in characters, from 0.
-fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
+/// The text with all further lines of the quoted one that begins here put to the right of what its own line begins with:
+/// how far does not count in it. Nothing if that takes more than `most` bytes.
+pub(super) fn with_quoted_lines_indented(
+    text: &str,
+    line: usize,
+    column: usize,
+    most: usize,
+) -> Option<String> {
+    let (start, quote) = place(text, line, column)?;
+    let quote = u8::try_from(quote).ok().filter(|quote| matches!(quote, b'"' | b'\''))?;
+    let mut scanner = Scanner { text: text.as_bytes(), at: start + 1 };
+    scanner.skip_quoted(quote)?;
+    let (before, quoted, after) = (text.get(..start)?, text.get(start..scanner.at)?, text.get(scanner.at..)?);
+    let its_line = before.rsplit('\n').next()?;
+    let indentation = 1 + its_line.bytes().take_while(|byte| b" -?".contains(byte)).count();
+    let further = quoted.bytes().filter(|byte| *byte == b'\n').count();
+    if further.saturating_mul(indentation) > most {
+        return None;
+    }
+    let indented = quoted.replace('\n', &format!("\n{}", " ".repeat(indentation)));
+    Some(format!("{before}{indented}{after}"))
+}
+
+/// Where a place is that is told by its line, from 1, and its column in characters, from 0, and what stands there.
+fn place(text: &str, line: usize, column: usize) -> Option<(usize, char)> {
     let before: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
     let (within, found) = text.get(before..)?.char_indices().nth(column)?;
-    matches!(found, '[' | '{').then_some(before + within)
+    Some((before + within, found))
 }
 
 enum Token {

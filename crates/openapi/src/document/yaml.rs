@@ -10,15 +10,17 @@ use super::locate::push_segment;
 use super::text::{Reading, Refusal};
 use super::{flow, scalar};
 
-/// Outermost collections in brackets that may be too deep before the text is given up: each costs one more reading.
-const MOST_CUTS: usize = 8;
+/// Bytes that may be read again because of what others read and the parser refuses: each such place costs one reading.
+const MOST_AGAIN: usize = 16 << 20;
+/// What a reading counts at the least, so that there are at most 1,024 of them.
+const LEAST_AGAIN: usize = 16 << 10;
 
 /// The first document of a stream; more of them are reported. A closing bracket that is not indented more than its key is
 /// against the rules of YAML, but many write it so, and most readers take it.
 pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Value, Refusal> {
     let (left, found) = (reading.left, reading.diagnostics.len());
     let mut text = Cow::Borrowed(text);
-    let (mut cuts, mut shifted) = (0, None);
+    let (mut again, mut shifted) = (MOST_AGAIN.max(text.len().saturating_mul(8)), None);
     loop {
         reading.left = left;
         reading.diagnostics.truncate(found);
@@ -33,16 +35,18 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Value, Refusal> 
             Err(stop) => stop,
         };
         let other = match &stop {
-            Stop::TooDeep { line, column } if cuts < MOST_CUTS => {
-                cuts += 1;
-                flow::without_the_deepest(&text, *line, *column)
+            Stop::TooDeep { .. } | Stop::Quoted { .. } if again < text.len().max(LEAST_AGAIN) => None,
+            Stop::TooDeep { line, column } => flow::without_the_deepest(&text, *line, *column),
+            Stop::Quoted { line, column } => {
+                flow::with_quoted_lines_indented(&text, *line, *column, MOST_AGAIN)
             }
             Stop::At(reason) if shifted.is_none() && reason.starts_with("invalid indentation") => {
                 shifted = Some(stop.refusal());
                 Some(with_brackets_indented(&text))
             }
-            Stop::TooDeep { .. } | Stop::At(_) | Stop::TooManyValues => None,
+            Stop::At(_) | Stop::TooManyValues => None,
         };
+        again = again.saturating_sub(text.len().max(LEAST_AGAIN));
         match other {
             Some(other) => text = Cow::Owned(other),
             // What was wrong with the text as it came is what its author can mend.
@@ -53,7 +57,15 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Value, Refusal> 
 
 /// Where and why the reader stopped.
 enum Stop {
-    TooDeep { line: usize, column: usize },
+    TooDeep {
+        line: usize,
+        column: usize,
+    },
+    /// The further lines of a quoted text are not indented enough.
+    Quoted {
+        line: usize,
+        column: usize,
+    },
     At(String),
     TooManyValues,
 }
@@ -64,6 +76,12 @@ impl Stop {
             Self::TooDeep { line, column } => {
                 let column = column + 1;
                 Refusal::Syntax(format!("brackets are nested too deeply at line {line} column {column}"))
+            }
+            Self::Quoted { line, column } => {
+                let column = column + 1;
+                Refusal::Syntax(format!(
+                    "invalid indentation in quoted scalar at line {line} column {column}"
+                ))
             }
             Self::At(reason) => Refusal::Syntax(reason.clone()),
             Self::TooManyValues => Refusal::TooManyValues,
@@ -102,6 +120,7 @@ fn read_strictly(text: &str, reading: &mut Reading) -> Result<Value, Stop> {
             let (line, column) = (error.marker().line(), error.marker().col());
             match error.info() {
                 "recursion limit exceeded" => Stop::TooDeep { line, column },
+                "invalid indentation in quoted scalar" => Stop::Quoted { line, column },
                 reason => Stop::At(format!("{reason} at line {line} column {}", column + 1)),
             }
         })?;
