@@ -7,9 +7,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use futures_util::{SinkExt, StreamExt};
 use reqwest::Url;
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls_platform_verifier::ConfigVerifierExt;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -176,11 +174,8 @@ async fn open(url: &Url, token: Option<&str>) -> anyhow::Result<Result<Socket, L
     let _ = tcp.set_nodelay(true);
     let stream: Box<dyn Stream> = match secure {
         true => {
-            // Somebody may have chosen the provider already, which is just as well.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-            let config = ClientConfig::with_platform_verifier().context("cannot tell whom to trust")?;
             let name = ServerName::try_from(host.to_owned()).context("the address names no host")?;
-            Box::new(TlsConnector::from(Arc::new(config)).connect(name, tcp).await?)
+            Box::new(TlsConnector::from(Arc::new(toolyard_upstream::tls())).connect(name, tcp).await?)
         }
         false => Box::new(tcp),
     };

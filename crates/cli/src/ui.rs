@@ -88,7 +88,7 @@ async fn of_configuration(args: UiArgs, settings: Settings) -> anyhow::Result<Ex
     let done = until_stopped(stop.clone(), work).await;
     keeping.close().await;
     drop(aside);
-    Ok(if done?.transpose()?.is_some() { Exit::Fine } else { Exit::Interrupted })
+    ended(done)
 }
 
 /// A yard that runs elsewhere.
@@ -109,7 +109,7 @@ async fn of_yard(url: Url, token: Option<String>, settings: Settings) -> anyhow:
     });
     let done = until_stopped(stop.clone(), work).await;
     drop(aside);
-    Ok(if done?.transpose()?.is_some() { Exit::Fine } else { Exit::Interrupted })
+    ended(done)
 }
 
 async fn of_one(server: ServerSettings, settings: Settings) -> anyhow::Result<Exit> {
@@ -125,6 +125,11 @@ async fn of_one(server: ServerSettings, settings: Settings) -> anyhow::Result<Ex
     });
     let done = until_stopped(stop.clone(), work).await;
     drop(aside);
+    ended(done)
+}
+
+/// Nothing is there to be done any more where a signal came first.
+fn ended(done: anyhow::Result<Option<anyhow::Result<()>>>) -> anyhow::Result<Exit> {
     Ok(if done?.transpose()?.is_some() { Exit::Fine } else { Exit::Interrupted })
 }
 

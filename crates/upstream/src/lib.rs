@@ -32,4 +32,5 @@ pub use settings::{
     AuthSettings, CommandSettings, OAuthSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
 };
 pub use toolyard_wire::{Era, Version};
+pub use trust::tls;
 pub use upstream::{Upstream, Visitor};

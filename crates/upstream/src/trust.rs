@@ -11,7 +11,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_platform_verifier::Verifier;
 
 /// TLS for connections that we open. The provider of cryptography is chosen here, once for the process.
-pub(crate) fn tls() -> ClientConfig {
+pub fn tls() -> ClientConfig {
     // Somebody may have chosen it already, which is just as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = ClientConfig::builder();

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Raw;
 use crate::message::{Id, Request};
-use crate::meta::{ClientSide, Meta, modern_version};
+use crate::meta::{ClientSide, Meta};
 use crate::rpc_error::RpcError;
 use crate::version::Version;
 use outlet::Outlet;
@@ -68,29 +68,17 @@ pub enum Transport {
     Http(Arc<::http::HeaderMap>),
 }
 
-/// Reads what a modern request says about itself and makes it ready for the service.
+/// Makes a modern request ready for the service; it says itself in which version it speaks, and who the client is.
 pub(crate) fn modern<C>(
     request: Request,
     meta: Meta,
+    (version, client): (Version, ClientSide),
     caller: C,
     outlet: Outlet,
     transport: Transport,
     closing: CancellationToken,
-) -> Result<Inbound<C>, RpcError> {
-    let (version, client) = meta.modern()?;
-    let version = modern_version(version)?;
+) -> Inbound<C> {
     let Request { id, method, params } = request;
-    Ok(Inbound {
-        id,
-        method,
-        params,
-        meta,
-        version,
-        client,
-        caller,
-        session: None,
-        outlet,
-        transport,
-        closing,
-    })
+    let session = None;
+    Inbound { id, method, params, meta, version, client, caller, session, outlet, transport, closing }
 }

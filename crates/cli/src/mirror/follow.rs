@@ -3,6 +3,7 @@
 
 mod events;
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -49,7 +50,8 @@ struct State {
     stale: Stale,
     clock: Clock,
     seq: Option<u64>,
-    calls: events::Calls,
+    /// The ids of our calls that run.
+    own_calls: HashSet<String>,
 }
 
 /// Which lists are to be read again.
@@ -301,11 +303,8 @@ impl Follower {
     }
 }
 
-fn group<T>(
-    things: impl IntoIterator<Item = T>,
-    by: impl Fn(&T) -> String,
-) -> std::collections::HashMap<String, Vec<T>> {
-    let mut groups = std::collections::HashMap::<String, Vec<T>>::new();
+fn group<T>(things: impl IntoIterator<Item = T>, by: impl Fn(&T) -> String) -> HashMap<String, Vec<T>> {
+    let mut groups = HashMap::<String, Vec<T>>::new();
     for thing in things {
         groups.entry(by(&thing)).or_default().push(thing);
     }

@@ -15,7 +15,7 @@ use super::outlet::{Outgoing, Outlet};
 use super::session::{Roster, Session, Standing};
 use super::{Answer, Service, Transport, modern};
 use crate::message::{Id, Message, Packet, Refusal, Request, parse, write_error, write_outcome};
-use crate::meta::Meta;
+use crate::meta::{Meta, modern_version};
 use crate::rpc_error::RpcError;
 
 /// What a stdio connection obeys.
@@ -226,7 +226,9 @@ impl<S: Service> Connection<S> {
         if meta.names_a_version() || request.method == "server/discover" {
             let outlet = Outlet::new(self.out.clone(), None);
             let closing = self.closing.clone();
-            let inbound = modern(request, meta, self.caller.clone(), outlet, Transport::Stdio, closing)?;
+            let (version, client) = meta.modern()?;
+            let said = (modern_version(version)?, client);
+            let inbound = modern(request, meta, said, self.caller.clone(), outlet, Transport::Stdio, closing);
             return Arc::clone(&self.service).handle(inbound).await;
         }
         let Some(session) = session else {

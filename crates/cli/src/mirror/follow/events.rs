@@ -1,7 +1,6 @@
 //! What happens in the yard that is mirrored: taken over where it is about its servers, told for the log where it is not.
 //! Our own calls are told by the hub already.
 
-use std::collections::HashMap;
 use std::time::SystemTime;
 
 use serde_json::Value;
@@ -12,16 +11,6 @@ use super::{Follower, Shown, Stale};
 
 /// More calls than this are not remembered while they run.
 const MOST_CALLS: usize = 10_000;
-
-/// Calls that run, by id: whether they are ours, else what they are.
-#[derive(Debug, Default)]
-pub(super) struct Calls(HashMap<String, Known>);
-
-#[derive(Debug)]
-enum Known {
-    Ours,
-    Theirs,
-}
 
 impl Follower {
     /// Takes an event in. Nothing is waited for.
@@ -77,20 +66,18 @@ impl Follower {
     fn hear_of_start(&self, call: &Value) {
         let (Some(id), Some(subject)) = (call["id"].as_str(), call["subject"].as_str()) else { return };
         let ours = call["front"] == "control" && self.way.was_announced(subject);
-        {
-            let calls = &mut self.mirrored.lock().calls.0;
-            if calls.len() < MOST_CALLS {
-                calls.insert(id.to_owned(), if ours { Known::Ours } else { Known::Theirs });
-            }
-        }
         if !ours {
-            self.tell_of_call(call, "is called", call["startedAt"].as_str());
+            return self.tell_of_call(call, "is called", call["startedAt"].as_str());
+        }
+        let own = &mut self.mirrored.lock().own_calls;
+        if own.len() < MOST_CALLS {
+            own.insert(id.to_owned());
         }
     }
 
     fn hear_of_end(&self, call: &Value) {
         let Some(id) = call["id"].as_str() else { return };
-        if let Some(Known::Ours) = self.mirrored.lock().calls.0.remove(id) {
+        if self.mirrored.lock().own_calls.remove(id) {
             return;
         }
         let took = call["durationMs"].as_u64().unwrap_or_default();

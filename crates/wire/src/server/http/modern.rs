@@ -18,7 +18,7 @@ use crate::message::{Id, Message, Request, write_outcome};
 use crate::meta::{Heading, modern_version};
 use crate::rpc_error::RpcError;
 use crate::server::outlet::Outgoing;
-use crate::server::{Answer, Inbound, Service, Transport};
+use crate::server::{Answer, Service, Transport, modern};
 
 impl<S: Service> Endpoint<S> {
     pub(super) async fn modern(
@@ -55,26 +55,13 @@ impl<S: Service> Endpoint<S> {
         let heading = Heading::read(request.params.as_deref())?;
         let (version, client) = heading.meta.modern()?;
         mirrored::check_version(&headers, &heading.meta)?;
-        let version = modern_version(version)?;
+        let said = (modern_version(version)?, client);
         mirrored::check_method(&headers, &request.method)?;
         mirrored::check_name(&headers, &request.method, &heading)?;
         let (service, closing, meta) = (Arc::clone(&self.service), self.closing.clone(), heading.meta);
-        let Request { id, method, params } = request;
-        let (session, transport) = (None, Transport::Http(Arc::new(headers)));
+        let transport = Transport::Http(Arc::new(headers));
         Ok(Running::start(None, |outlet| {
-            Box::pin(service.handle(Inbound {
-                id,
-                method,
-                params,
-                meta,
-                version,
-                client,
-                caller,
-                session,
-                outlet,
-                transport,
-                closing,
-            }))
+            Box::pin(service.handle(modern(request, meta, said, caller, outlet, transport, closing)))
         }))
     }
 
