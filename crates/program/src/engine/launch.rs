@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, setsid};
 use serde_json::json;
 
 use super::layer::Layer;
@@ -33,6 +33,8 @@ pub fn launch(launch: &Launch) -> ExitCode {
 
 /// As [`launch`], but without some layers. Only the kit for tests calls this; the product has no way to.
 pub fn launch_without(launch: &Launch, without: &[Layer]) -> ExitCode {
+    // What is typed at the yard's terminal is not for programs. It fails only where this leads a session already.
+    let _ = setsid();
     let stdin = rustix::stdio::stdin();
     match build(launch, without, stdin) {
         Ok(()) => ExitCode::SUCCESS,

@@ -81,18 +81,20 @@ impl Journal {
                 if guests.wait_for(|guests| *guests > 0).await.is_err() {
                     return;
                 }
-                self.catch_up(&mut ears, &yard);
+                self.catch_up(&mut ears, &yard, Loss::Unattended);
                 self.current.send_replace(true);
                 while *guests.borrow_and_update() > 0 {
                     let turn = *asked.borrow_and_update();
-                    self.read(&mut ears.events, &yard, Loss::Overrun);
-                    self.latest.send_replace(self.seq());
+                    self.catch_up(&mut ears, &yard, Loss::Overrun);
                     self.answered.send_replace(turn);
                     tokio::select! {
                         () = tokio::time::sleep(GATHER) => {}
                         Ok(()) = asked.changed() => continue,
                     }
                     tokio::select! {
+                        // When nobody is there any more, what happened since is left for the next one.
+                        biased;
+                        Ok(()) = guests.changed() => {}
                         event = ears.events.recv() => match event {
                             Ok(event) => self.note(&yard, &event),
                             Err(RecvError::Lagged(missed)) => self.lose(missed, &yard, Loss::Overrun),
@@ -100,7 +102,6 @@ impl Journal {
                         },
                         Ok(line) = ears.stderr.recv() => self.line(Happened::Stderr(line)),
                         Ok(line) = heard(&mut ears.log) => self.line(Happened::Log(line)),
-                        Ok(()) = guests.changed() => {}
                         Ok(()) = asked.changed() => {}
                     }
                 }
@@ -109,9 +110,9 @@ impl Journal {
         }
     }
 
-    /// Writes down what waited while nobody was there.
-    fn catch_up(&self, ears: &mut Ears, yard: &Yard) {
-        self.read(&mut ears.events, yard, Loss::Unattended);
+    /// Writes down whatever waits to be.
+    fn catch_up(&self, ears: &mut Ears, yard: &Yard, loss: Loss) {
+        self.read(&mut ears.events, yard, loss);
         for line in waiting(&mut ears.stderr) {
             self.line(Happened::Stderr(line));
         }
