@@ -146,6 +146,19 @@ impl Catalog {
         self.sources.get(name)
     }
 
+    /// The source whose things have full names that begin like this one.
+    pub(crate) fn source_of_prefix(&self, name: &str) -> Option<&Arc<dyn Source>> {
+        let sources = self.sources.values().map(|source| (source.name().prefix(), source));
+        // One may be called `a`, and another `a__b`.
+        let fitting = sources.filter(|(prefix, _)| name.starts_with(prefix));
+        fitting.max_by_key(|(prefix, _)| prefix.len()).map(|(_, source)| source)
+    }
+
+    /// Whether this source offers anything at all.
+    pub(crate) fn has_anything_of(&self, source: &SourceName) -> bool {
+        self.parts.get(source).is_some_and(|part| !part.is_empty())
+    }
+
     /// What somebody who knows `before` must be told.
     pub(crate) fn change_since(&self, before: &Self) -> Change {
         let resources = unchanged(&self.resources, &before.resources)

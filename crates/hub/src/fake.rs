@@ -17,6 +17,7 @@ use crate::request::{CallContext, Request, What};
 use crate::source::{
     Call, Feed, Listing, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,
 };
+use crate::status::Status;
 use crate::yard::{Yard, YardSettings};
 use crate::{BoxFuture, Limits};
 
@@ -27,6 +28,7 @@ pub(crate) struct Fake {
     prefix: Prefix,
     offer: Mutex<Arc<Offer>>,
     feed: OnceLock<Feed>,
+    status: Mutex<Status>,
     work: Work,
 }
 
@@ -60,6 +62,7 @@ impl Fake {
             prefix: Prefix::Source,
             offer: Mutex::new(Arc::new(offer)),
             feed: OnceLock::new(),
+            status: Mutex::new(Status::ready()),
             work: Box::new(work),
         })
     }
@@ -71,8 +74,14 @@ impl Fake {
             prefix: Prefix::Plain,
             offer: Mutex::new(Arc::new(offer)),
             feed: OnceLock::new(),
+            status: Mutex::new(Status::ready()),
             work,
         })
+    }
+
+    /// Is in another state from now on.
+    pub(crate) fn now_is(&self, status: Status) {
+        *self.status.lock().unwrap() = status;
     }
 
     /// Offers something else from now on, and says so.
@@ -97,6 +106,10 @@ impl Source for Fake {
 
     fn offer(&self) -> Arc<Offer> {
         Arc::clone(&self.offer.lock().unwrap())
+    }
+
+    fn status(&self) -> Status {
+        self.status.lock().unwrap().clone()
     }
 
     fn attach(&self, feed: Feed) {

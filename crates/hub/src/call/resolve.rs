@@ -12,6 +12,7 @@ use crate::principal::Principal;
 use crate::reach::Reach;
 use crate::request::{CallContext, Reference, What};
 use crate::source::{Source, Target};
+use crate::status::State;
 use crate::yard::Yard;
 
 pub(super) struct Resolved {
@@ -152,6 +153,27 @@ impl Looking<'_> {
         self.reach.covers(source) && thing.listed_for(self.principal)
     }
 
+    /// Why nobody can know whether there is such a thing: by its name it is of a source that has not told what it offers.
+    fn not_there_yet(&self, name: &str) -> Option<Error> {
+        let source = match self.reach.alone() {
+            Some(only) => self.catalog.source(only)?,
+            None => self.catalog.source_of_prefix(name)?,
+        };
+        let (source, status) = (source.name(), source.status());
+        let told = status.state == State::Ready || self.catalog.has_anything_of(source);
+        if told || !self.reach.covers(source) || !self.principal.knows_source(source) {
+            return None;
+        }
+        let reason = status.reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        let error = Error::new(Kind::CannotConnect, format!("{source} is {}{reason}", status.state.as_str()));
+        Some(match status.state {
+            State::Disabled => error.suggest("enable it in the configuration"),
+            State::Starting | State::BackingOff => error.suggest("try again in a while"),
+            // The reason says what to do.
+            State::Ready | State::NeedsAuthorization | State::Failed => error,
+        })
+    }
+
     fn found_or<T: Bare + Offered>(
         &self,
         found: &Lookup<T>,
@@ -164,6 +186,9 @@ impl Looking<'_> {
             && self.knows(thing.source(), &**thing)
         {
             return Ok(Arc::clone(thing));
+        }
+        if let Some(error) = self.not_there_yet(name) {
+            return Err(error);
         }
         if self.reach.alone().is_some() {
             return Err(did_you_mean(unknown(kind, name), name, seen.map(|thing| thing.raw_name())));

@@ -34,6 +34,13 @@ pub(super) struct Names {
 }
 
 impl Part {
+    pub(super) fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+            && self.prompts.is_empty()
+            && self.resources.is_empty()
+            && self.templates.is_empty()
+    }
+
     /// Reads what the source offers now. What it offered `before` is not read again where it is the same.
     pub(super) fn of(source: &Arc<dyn Source>, before: Option<&Self>, names: &mut Names) -> Self {
         let Ok((offer, prefix)) = catch_unwind(AssertUnwindSafe(|| (source.offer(), source.prefix()))) else {

@@ -83,6 +83,10 @@ impl Front {
     pub(super) async fn call_tool(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
         let Named { name, arguments, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
+        if self.tool(&name).is_none() {
+            // It may be of a source that is still starting.
+            self.yard.settle(self.settings.start_wait).await;
+        }
         if let (Transport::Http(headers), Era::Modern) = (&request.transport, request.version.era())
             && let Some(tool) = self.tool(&name).filter(|tool| tool.is_listed_for(&request.caller))
         {
@@ -107,6 +111,10 @@ impl Front {
     pub(super) async fn read_resource(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
         let Located { uri, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
+        let catalog = self.yard.catalog();
+        if catalog.resource(&uri).is_none() && catalog.template_for(&uri).is_none() {
+            self.yard.settle(self.settings.start_wait).await;
+        }
         let repeated = Repeated::read(&request, input_responses, request_state)?;
         self.carry_out(request, What::Resource { uri }, Subject::Resource, repeated).await
     }
@@ -114,6 +122,9 @@ impl Front {
     pub(super) async fn get_prompt(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
         let Named { name, arguments, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
+        if let Lookup::Unknown = self.yard.catalog().prompt(&name) {
+            self.yard.settle(self.settings.start_wait).await;
+        }
         let repeated = Repeated::read(&request, input_responses, request_state)?;
         self.carry_out(request, What::Prompt { name, arguments }, Subject::Prompt, repeated).await
     }

@@ -11,9 +11,11 @@ use crate::fake::{
     yard,
 };
 use crate::name::SourceName;
+use crate::principal::{AllowList, Permissions, Principal};
 use crate::reach::Reach;
 use crate::request::{CallContext, Reference, What};
 use crate::source::Offer;
+use crate::status::{State, Status};
 
 #[tokio::test]
 async fn an_unknown_tool_is_refused_with_the_nearest_name() {
@@ -59,6 +61,37 @@ async fn nobody_is_told_a_name_that_they_may_not_see() {
     assert_eq!(told(&as_ada("lanuch").await.unwrap_err()), (Kind::UnknownTool, "unknown tool lanuch", None));
     // To Ada, `query` is unique.
     as_ada("query").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_source_that_has_not_told_what_it_offers_is_named_with_its_state() {
+    let down = Fake::offering("git", Offer::default());
+    let reason = Some("no such command".to_owned());
+    down.now_is(Status { reason, ..Status::new(State::Failed, true) });
+    let yard = yard(&[&down, &Fake::offering("git__hub", tools(&["query"]))]);
+    let failed = (Kind::CannotConnect, "git is failed: no such command", None);
+    assert_eq!(told(&yard.call(calling("mcp__git__commit")).await.unwrap_err()), failed);
+    let mut alone = calling("commit");
+    alone.context = only("git");
+    assert_eq!(told(&yard.call(alone).await.unwrap_err()), failed);
+    let error = yard.call(calling("mcp__git__hub__quiry")).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::UnknownTool, "the longer prefix counts");
+    let mut stranger = calling("mcp__git__commit");
+    let allowed = AllowList { sources: Some(["git__hub".to_owned()].into()), tools: None };
+    stranger.principal = Principal::new("ada", Permissions::All).allowed(allowed);
+    assert_eq!(yard.call(stranger).await.unwrap_err().kind(), Kind::UnknownTool);
+    for (state, suggestion) in [
+        (State::Starting, "try again in a while"),
+        (State::BackingOff, "try again in a while"),
+        (State::Disabled, "enable it in the configuration"),
+    ] {
+        down.now_is(Status::new(state, false));
+        let message = format!("git is {}", state.as_str());
+        let error = yard.call(calling("mcp__git__commit")).await.unwrap_err();
+        assert_eq!(told(&error), (Kind::CannotConnect, message.as_str(), Some(suggestion)));
+    }
+    down.now_offers(tools(&["commit"]));
+    assert_eq!(yard.call(calling("mcp__git__comit")).await.unwrap_err().kind(), Kind::UnknownTool);
 }
 
 #[tokio::test]
@@ -174,7 +207,7 @@ async fn a_front_that_shows_a_part_of_the_yard_leads_nowhere_else() {
     assert_eq!(told(&part, "raed").await, Err("unknown tool raed".to_owned()));
     assert_eq!(told(&rest, "raed").await, Err("unknown tool raed; did you mean read?".to_owned()));
     let listed = |reach: Reach| {
-        let view = yard.view(&crate::principal::Principal::owner()).of(reach);
+        let view = yard.view(&Principal::owner()).of(reach);
         view.tools().map(|tool| tool.full_name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(listed(rest), ["mcp__docs__search", "mcp__docs__read"]);
