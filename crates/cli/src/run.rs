@@ -1,5 +1,6 @@
 //! `toolyard run`: a script over the tools of the yard, from the command line.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use anyhow::Context;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{CallContext, Error, FrontName, Outcome, Request, Source, State, What, Yard};
@@ -38,16 +40,14 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         }
     };
     let stop = CancellationToken::new();
-    let work = Box::pin(execute(config, given, code, args.timeout, stop.clone()));
+    let show = if args.json { Show::AtTheEnd } else { Show::AsItComes };
+    let work = Box::pin(execute(config, given, code, args.timeout, show, stop.clone()));
     let Some(ended) = until_stopped(stop, work).await? else { return Ok(Exit::Interrupted) };
     let ended = ended?;
     if args.json {
         terminal::print(&format!("{}\n", ended.json()))?;
-    } else {
-        terminal::print(&ended.printed)?;
-        if !ended.trouble.is_empty() {
-            eprintln!("{}", ended.trouble);
-        }
+    } else if !ended.trouble.is_empty() {
+        eprintln!("{}", ended.trouble);
     }
     Ok(ended.exit)
 }
@@ -61,11 +61,33 @@ async fn read(script: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(script).with_context(|| format!("cannot read {}", script.display()))
 }
 
+/// When what the script prints is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Show {
+    AsItComes,
+    AtTheEnd,
+}
+
+/// Shows what is printed until nothing more can come.
+async fn show(mut printed: watch::Receiver<Vec<u8>>) -> io::Result<()> {
+    let mut shown = 0;
+    while printed.changed().await.is_ok() {
+        let more = printed.borrow_and_update()[shown..].to_vec();
+        shown += more.len();
+        // Whoever reads it may be slow, which is not to hold up anything else.
+        tokio::task::spawn_blocking(move || terminal::print_bytes(&more))
+            .await
+            .map_err(io::Error::other)??;
+    }
+    Ok(())
+}
+
 async fn execute(
     config: Config,
     given: Given,
     code: String,
     timeout: Option<Duration>,
+    when: Show,
     stop: CancellationToken,
 ) -> anyhow::Result<Ended> {
     let common = shared::common()?;
@@ -89,7 +111,18 @@ async fn execute(
     }
     let what = What::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
     let context = CallContext { front: Some(FrontName::Cli), ..CallContext::default() };
-    let outcome = yard.call(Request { cancel: stop, context, ..Request::new(what, owner) }).await;
+    let call = yard.call(Request { cancel: stop, context, ..Request::new(what, owner) });
+    let outcome = match when {
+        Show::AtTheEnd => call.await,
+        Show::AsItComes => {
+            let showing = tokio::spawn(show(programs.follow_next()));
+            let outcome = call.await;
+            // Nobody follows a program that was not run.
+            drop(programs.follow_next());
+            showing.await.map_err(io::Error::other)??;
+            outcome
+        }
+    };
     programs.stop().await;
     fleet.stop().await;
     keeping.close().await;

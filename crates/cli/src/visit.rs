@@ -248,6 +248,12 @@ impl Visit {
     /// What an error is to somebody who cannot know which servers were not there: a name that is unknown may be known
     /// to one of those.
     pub(crate) fn explain(&self, error: Error) -> Fault {
+        let named = error.details().and_then(|details| details.get("server"));
+        let of_it = |trouble: &&Trouble| named.is_some_and(|server| *server == trouble.server.as_str());
+        if let Some(trouble) = self.troubles.iter().find(of_it) {
+            trouble.tell();
+            return Fault::Told(trouble.exit());
+        }
         let unknown = matches!(error.kind(), Kind::UnknownTool | Kind::UnknownResource | Kind::UnknownPrompt);
         match self.troubles.first() {
             Some(first) if unknown => {

@@ -1,6 +1,6 @@
 //! `execute_program`: one script from its text to the answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -58,7 +58,12 @@ impl Programs {
             memory: self.settings.memory,
             output: self.settings.output,
         };
-        let program = Program { faces: broker.faces(&order.code), code: order.code, limits: limits.clone() };
+        let program = Program {
+            faces: broker.faces(&order.code),
+            code: order.code,
+            limits: limits.clone(),
+            printed: self.followed.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default(),
+        };
         let (asked, asking) = mpsc::channel(QUEUE);
         let cancel = broker.caller.cancel.clone();
         let broker = Arc::new(broker);

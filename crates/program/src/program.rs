@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use toolyard_hub::Raw;
 
 /// One program, ready to run.
@@ -14,6 +14,8 @@ pub struct Program {
     /// The tools whose names the code mentions. Others are asked for when the program looks them up.
     pub faces: Vec<Face>,
     pub limits: Limits,
+    /// What it has printed so far, for whoever wants to see it before the end; no more than the limits allow.
+    pub printed: watch::Sender<Vec<u8>>,
 }
 
 /// What a program sees of a tool.

@@ -1,10 +1,10 @@
 //! Programs as a source of a yard: three tools about all the others.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
@@ -31,6 +31,8 @@ pub struct Programs {
     pub(crate) settings: ProgramSettings,
     pub(crate) places: Semaphore,
     indexes: Arc<Indexes>,
+    /// Where the next program prints to, if somebody wants to follow it.
+    pub(crate) followed: Mutex<Option<watch::Sender<Vec<u8>>>>,
 }
 
 impl Programs {
@@ -46,7 +48,15 @@ impl Programs {
             places: Semaphore::new(settings.programs.max(1)),
             settings,
             indexes: Arc::default(),
+            followed: Mutex::default(),
         })
+    }
+
+    /// What the next program prints, all of it so far, as it prints it.
+    pub fn follow_next(&self) -> watch::Receiver<Vec<u8>> {
+        let (printing, printed) = watch::channel(Vec::new());
+        *self.followed.lock().unwrap_or_else(PoisonError::into_inner) = Some(printing);
+        printed
     }
 
     /// Ends every program that is running.

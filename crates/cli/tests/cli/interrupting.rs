@@ -108,7 +108,7 @@ async fn a_second_ctrl_c_ends_at_once() {
     let began = std::time::Instant::now();
     process.signal(Signal::Interrupt);
     assert_eq!(process.exit().await, Some(130));
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
     has_ended(&script).await;
 }
 

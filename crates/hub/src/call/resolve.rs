@@ -165,7 +165,10 @@ impl Looking<'_> {
             return None;
         }
         let reason = status.reason.map_or_else(String::new, |reason| format!(": {reason}"));
-        let error = Error::new(Kind::CannotConnect, format!("{source} is {}{reason}", status.state.as_str()));
+        let is = if status.state == State::NeedsAuthorization { "" } else { "is " };
+        let message = format!("{source} {is}{}{reason}", status.state.as_str());
+        let error = Error::new(Kind::CannotConnect, message)
+            .with_details(serde_json::json!({ "server": source.as_str() }));
         Some(match status.state {
             State::Disabled => error.suggest("enable it in the configuration"),
             State::Starting | State::BackingOff => error.suggest("try again in a while"),

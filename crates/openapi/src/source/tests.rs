@@ -216,7 +216,8 @@ async fn an_address_that_fails_is_tried_again_and_says_why() {
     assert_eq!((status.state, status.retry_at.is_some()), (State::BackingOff, true));
     assert_eq!(status.reason, Some(format!("{} answered 500", fake.url())));
     let refused = stage.call("mcp__made__one").await.unwrap_err();
-    assert_eq!(refused.kind(), Kind::UnknownTool);
+    let why = format!("made is backing off: {} answered 500", fake.url());
+    assert_eq!((refused.kind(), refused.message()), (Kind::CannotConnect, why.as_str()));
     good.store(1, Ordering::Relaxed);
     stage.until("being served", |stage| stage.tools() == ["one"]).await;
     good.store(2, Ordering::Relaxed);

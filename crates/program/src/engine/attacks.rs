@@ -38,7 +38,7 @@
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt, stream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::session::{self, Stops};
@@ -385,12 +385,13 @@ fn found_out(ending: Option<Ending>) -> AttackOutcome {
 async fn run(zygote: &Zygote, clock: Clock, before: &str, code: &str, time: Duration) -> Option<Ending> {
     let limits = Limits { time, memory: 96 << 20, output: OUTPUT };
     let code = format!("{PRELUDE}{before}{code}");
-    let program = Program { code, faces: Vec::new(), limits };
+    let program = Program { code, faces: Vec::new(), limits, printed: watch::Sender::default() };
     // Whoever asks is not answered.
     let (asked, _nobody) = mpsc::channel(1024);
     let time = match clock {
         Clock::Wall => Some(time),
         Clock::None => None,
     };
-    session::run(zygote, program, asked, Stops { time, cancel: CancellationToken::new() }).await.ok()
+    let begun = session::begin(zygote, &program.limits).await.ok()?;
+    session::run(zygote, begun, program, asked, Stops { time, cancel: CancellationToken::new() }).await.ok()
 }

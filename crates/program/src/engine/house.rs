@@ -1,6 +1,7 @@
 //! Keeps one sandbox running: starts it at first use, attacks it before it is trusted, and starts another one when it is
 //! gone.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
@@ -58,9 +59,21 @@ impl House {
         asked: mpsc::Sender<Asked>,
         cancel: CancellationToken,
     ) -> Result<Ending, Unavailable> {
-        let zygote = self.trusted().await?;
+        let mut zygote = self.trusted().await?;
+        let begun = match session::begin(&zygote, &program.limits).await {
+            // It is gone, and this is the first to notice.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
+            {
+                zygote.gone.cancel();
+                zygote = self.trusted().await?;
+                session::begin(&zygote, &program.limits).await
+            }
+            begun => begun,
+        };
+        let begun = begun.map_err(|error| session::unavailable(&error))?;
         let stops = Stops { time: Some(program.limits.time), cancel };
-        session::run(&zygote, program, asked, stops).await
+        session::run(&zygote, begun, program, asked, stops).await
     }
 
     pub(super) async fn attacks(&self) -> Result<Vec<Attacked>, Unavailable> {

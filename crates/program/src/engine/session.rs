@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::frame::{self, Ended, Said};
@@ -38,21 +38,34 @@ pub(super) struct Stops {
     pub(super) cancel: CancellationToken,
 }
 
+/// A process that waits for its program.
+#[derive(Debug)]
+pub(super) struct Begun {
+    stream: UnixStream,
+    handed: Handed,
+}
+
+/// Has a process started for a program with these limits.
+pub(super) async fn begin(zygote: &Zygote, limits: &Limits) -> io::Result<Begun> {
+    let (ours, theirs) = StdUnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let stream = UnixStream::from_std(ours)?;
+    let handed = zygote.hand_over(OwnedFd::from(theirs), limits).await?;
+    Ok(Begun { stream, handed })
+}
+
 pub(super) async fn run(
     zygote: &Zygote,
+    begun: Begun,
     program: Program,
     asked: mpsc::Sender<Asked>,
     stops: Stops,
 ) -> Result<Ending, Unavailable> {
-    let Program { code, faces, limits } = program;
+    let Begun { stream, handed } = begun;
+    let Program { code, faces, limits, printed } = program;
     let first = frame::program(&code, &faces, limits.output).map_err(|error| unavailable(&error.into()))?;
-    let (ours, theirs) = StdUnixStream::pair().map_err(|error| unavailable(&error))?;
-    let stream = ours.set_nonblocking(true).and_then(|()| UnixStream::from_std(ours));
-    let stream = stream.map_err(|error| unavailable(&error))?;
-    let handed =
-        zygote.hand_over(OwnedFd::from(theirs), &limits).await.map_err(|error| unavailable(&error))?;
     let mut talk = Talk {
-        printed: Vec::new(),
+        printed,
         left_out: 0,
         limits,
         last: 0,
@@ -65,7 +78,7 @@ pub(super) async fn run(
     Ok(talk.ending(how))
 }
 
-fn unavailable(error: &io::Error) -> Unavailable {
+pub(super) fn unavailable(error: &io::Error) -> Unavailable {
     Unavailable { reason: format!("the program cannot be started: {error}"), suggestion: None }
 }
 
@@ -82,7 +95,7 @@ impl Drop for Process {
 }
 
 struct Talk {
-    printed: Vec<u8>,
+    printed: watch::Sender<Vec<u8>>,
     left_out: u64,
     limits: Limits,
     /// The highest number that a question has had.
@@ -240,9 +253,9 @@ impl Talk {
     }
 
     fn print(&mut self, text: &[u8]) {
-        let room = self.limits.output.saturating_sub(self.printed.len() as u64);
+        let room = self.limits.output.saturating_sub(self.printed.borrow().len() as u64);
         let fits = usize::try_from(room).map_or(text.len(), |room| room.min(text.len()));
-        self.printed.extend(&text[..fits]);
+        self.printed.send_modify(|printed| printed.extend(&text[..fits]));
         self.left_out += (text.len() - fits) as u64;
     }
 
@@ -253,7 +266,7 @@ impl Talk {
     }
 
     fn ending(self, how: How) -> Ending {
-        let mut printed = self.printed;
+        let mut printed = self.printed.borrow().clone();
         let mut left_out = self.left_out;
         if left_out > 0 {
             // A letter that was cut in two is left out whole.

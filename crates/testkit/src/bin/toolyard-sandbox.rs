@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use toolyard_program::{Engine, EngineSettings, Launch, Layer, Limits, Program, launch_without};
 
@@ -49,7 +49,12 @@ async fn host() -> ExitCode {
     }
     println!("{}", engine.process().unwrap_or_default());
     let limits = Limits { time: Duration::from_secs(600), memory: 64 << 20, output: 1024 };
-    let program = Program { code: "while True: pass".into(), faces: Vec::new(), limits };
+    let program = Program {
+        code: "while True: pass".into(),
+        faces: Vec::new(),
+        limits,
+        printed: watch::Sender::default(),
+    };
     let (asked, _nobody) = mpsc::channel(1);
     let ending = engine.run(program, asked, CancellationToken::new()).await;
     eprintln!("toolyard-sandbox: {ending:?}");

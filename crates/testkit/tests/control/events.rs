@@ -105,10 +105,10 @@ async fn five_thousand_events_a_second_are_told_or_accounted_for() {
     println!("{told} told, {left_out} left out; made in {flooded:?}, read in {:?}", start.elapsed());
     assert!(last - before <= 300 * 52);
     // How many are told depends on how fast this reads; nothing is left waiting.
-    assert!(told > 300 && start.elapsed() < flooded + Duration::from_secs(10), "{told}");
+    assert!(told > 300 && start.elapsed() < flooded + Duration::from_secs(30), "{told}");
     let asked = Instant::now();
     socket.ask("mcp_servers", json!({})).await.unwrap();
-    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use toolyard_program::{Asked, Ending, Engine, EngineSettings, Layer, Limits, Program, Unavailable};
 
@@ -35,7 +35,7 @@ pub(crate) fn limits() -> Limits {
 }
 
 pub(crate) fn program(code: &str) -> Program {
-    Program { code: code.into(), faces: Vec::new(), limits: limits() }
+    Program { code: code.into(), faces: Vec::new(), limits: limits(), printed: watch::Sender::default() }
 }
 
 /// Runs a program where nobody answers.

@@ -144,7 +144,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     let answer = raw(&server, head.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains(r#""code":"TIMEOUT_ERROR""#), "{answer}");
-    assert!(began.elapsed() < Duration::from_secs(8));
+    assert!(began.elapsed() < Duration::from_secs(20));
 }
 
 #[tokio::test]

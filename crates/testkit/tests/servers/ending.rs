@@ -30,7 +30,7 @@ async fn a_server_that_does_not_care_for_its_input_is_asked_to_end() {
     until_up(&mark, 2).await;
     assert_eq!(child.end(Duration::from_millis(100)).await.words, "exited with code 3");
     assert_eq!(child.stderr_tail(), ["asked"]);
-    assert!(began.elapsed() < NOW);
+    assert!(began.elapsed() < NOW * 10);
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn a_tree_that_does_not_listen_is_killed() {
     let child = stubborn(&mark).await;
     let began = Instant::now();
     assert_eq!(child.end(Duration::from_millis(100)).await.words, "was killed by signal 9");
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < NOW * 10, "{:?}", began.elapsed());
     nothing_left(&mark);
 }
 

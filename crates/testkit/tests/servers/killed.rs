@@ -32,7 +32,7 @@ async fn when_we_are_killed_nothing_of_a_stubborn_tree_is_left() {
     process.kill().await;
     let began = Instant::now();
     until_gone(&mark).await;
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn when_we_are_killed_a_well_behaved_tree_ends_at_once() {
     let began = Instant::now();
     process.kill().await;
     until_gone(&mark).await;
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use toolyard_testkit::harness::{Client, Scratch, Version};
+use tokio::io::AsyncReadExt;
+use toolyard_testkit::harness::{Client, Process, Scratch, Signal, Version};
 
 use super::{TOOLYARD, Upstreams};
 
@@ -46,6 +47,20 @@ async fn a_script_runs_from_the_command_line() {
     );
     assert_eq!(run(&["/nowhere/script.py"], "").0, Some(2));
     assert_eq!(from_stdin("print(1)", &["--timeout", "soon"]).0, Some(2));
+}
+
+#[tokio::test]
+async fn what_a_script_prints_is_seen_while_it_runs() {
+    let scratch = Scratch::new();
+    let config = scratch.file("toolyard.toml", "");
+    let code = "import time\nprint('first ü')\nprint('and', end='', flush=True)\ntime.sleep(1_000)\n";
+    let script = scratch.file("slow.py", code);
+    let (mut process, _stdin, mut stdout) = Process::start(TOOLYARD, &["run", &script, "--config", &config]);
+    let mut seen = vec![0; "first ü\nand".len()];
+    stdout.read_exact(&mut seen).await.unwrap();
+    assert_eq!(String::from_utf8(seen).unwrap(), "first ü\nand");
+    process.signal(Signal::Interrupt);
+    assert_eq!(process.exit().await, Some(130), "{}", process.stderr());
 }
 
 #[test]

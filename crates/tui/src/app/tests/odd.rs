@@ -167,7 +167,7 @@ fn a_flood_of_log_lines_is_bounded() {
     let began = Instant::now();
     let screen = stage.screen(80, 24);
     assert!(screen.contains("again and again"));
-    assert!(began.elapsed() < Duration::from_secs(1));
+    assert!(began.elapsed() < Duration::from_secs(10));
 }
 
 #[test]
