@@ -35,6 +35,7 @@ mod secret;
 mod slot;
 mod source;
 mod status;
+mod tally;
 mod timestamp;
 mod uri_template;
 mod version;
@@ -69,6 +70,7 @@ pub use source::{
     Call, Feed, Listing, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,
 };
 pub use status::{AuthStatus, State, Status};
+pub use tally::{Counted, Histogram, Tally};
 pub use timestamp::{NoTimestamp, Timestamp};
 pub use uri_template::UriTemplate;
 pub use view::View;

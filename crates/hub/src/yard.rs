@@ -21,6 +21,7 @@ use crate::rate::RateCounters;
 use crate::record::Recorder;
 use crate::source::{Feed, Source};
 use crate::status::Status;
+use crate::tally::Tally;
 use crate::view::{Callers, View};
 
 /// The running set of sources.
@@ -34,6 +35,7 @@ pub struct Yard {
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
     history: Option<Arc<dyn History>>,
     events: Arc<Events>,
+    tally: Tally,
     restricted: AtomicBool,
     /// How many refreshes were asked for, and up to which of them the catalog is current.
     wanted: AtomicU64,
@@ -76,6 +78,7 @@ impl Yard {
             recorder: settings.recorder,
             history: settings.history,
             events: Arc::default(),
+            tally: Tally::default(),
             restricted: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
             served: AtomicU64::new(0),
@@ -241,6 +244,11 @@ impl Yard {
     /// Obeys these limits from now on; calls that are under way go on under those that they began with.
     pub fn set_limits(&self, limits: Limits) {
         self.limits.store(Arc::new(limits));
+    }
+
+    /// How many calls there were, and how they ended.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     pub fn events(&self) -> &Events {

@@ -34,7 +34,7 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use tokio_util::task::TaskTracker;
 use toolyard_hub::{Kind, Principal, Yard};
 use toolyard_wire::EndpointSettings;
 
@@ -43,7 +43,6 @@ use self::answer::{VERSION, VERSION_HEADER};
 pub(crate) use self::errors::Failure;
 use self::executions::{Executions, Keeping};
 use self::keys::{KeyRules, Keys};
-use self::metrics::Metrics;
 pub(crate) use self::servers::word;
 use self::shelf::Shelf;
 pub(crate) use self::shelf::metadata;
@@ -86,8 +85,6 @@ pub(crate) struct Rest {
     executions: Executions,
     keys: Keys,
     shelf: Shelf,
-    metrics: Arc<Metrics>,
-    _counting: AbortOnDropHandle<()>,
     calls: TaskTracker,
     stopping: CancellationToken,
 }
@@ -96,16 +93,11 @@ pub(crate) struct Rest {
 const SETTLE: Duration = Duration::from_secs(5);
 
 impl Rest {
-    /// Must be called inside a runtime: the counters follow what happens in the yard.
     pub(crate) fn new(yard: Arc<Yard>, settings: RestSettings) -> Arc<Self> {
-        let metrics = Arc::new(Metrics::default());
-        let counting = tokio::spawn(Arc::clone(&metrics).follow(Arc::clone(&yard)));
         Arc::new(Self {
             executions: Executions::new(settings.keeping.clone()),
             keys: Keys::new(settings.keys.clone()),
             shelf: Shelf::default(),
-            metrics,
-            _counting: AbortOnDropHandle::new(counting),
             calls: TaskTracker::new(),
             stopping: CancellationToken::new(),
             yard,

@@ -28,7 +28,6 @@ async fn counted(server: &Server, token: Option<&str>, tool: &str) -> Counts<Str
     let headers: Vec<(&str, &str)> = header.iter().map(|header| ("authorization", header.as_str())).collect();
     for _ in 0..200 {
         let text = server.request("GET", "/metrics", &headers, b"").await.whole().await.text;
-        assert!(text.contains("\ntoolyard_events_missed_total 0\n"), "{text}");
         let flying = text.lines().filter(|line| line.starts_with("toolyard_calls_in_flight{"));
         if flying.clone().all(|line| line.ends_with(" 0")) {
             let labelled = format!("tool=\"{tool}\"");

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::resolve::Resolved;
 use crate::BoxFuture;
+use crate::catalog::Tool;
 use crate::error::Error;
 use crate::events::{Ended, Event};
 use crate::execution::ExecutionId;
@@ -28,6 +29,7 @@ pub(super) struct Watch<'a> {
     /// What the caller said, until it is known what that stands for.
     subject: String,
     source: Option<SourceName>,
+    tool: Option<Arc<Tool>>,
     principal: Principal,
     session_id: Option<Arc<str>>,
     user_id: Option<Arc<str>>,
@@ -50,6 +52,7 @@ impl<'a> Watch<'a> {
             thing: request.what.thing(),
             subject: json::short(request.what.subject()).into_owned(),
             source: None,
+            tool: None,
             principal: request.principal.clone(),
             session_id: request.context.session_id.clone(),
             user_id: request.context.user_id.clone(),
@@ -68,7 +71,9 @@ impl<'a> Watch<'a> {
         if let Some(resolved) = resolved {
             self.subject.clone_from(&resolved.subject);
             self.source = Some(resolved.source.name().clone());
+            self.tool.clone_from(&resolved.tool);
         }
+        self.yard.tally().started(self.source_name());
         self.yard.events().tell_call(|| Event::CallStarted {
             id: self.id,
             thing: self.thing,
@@ -80,6 +85,11 @@ impl<'a> Watch<'a> {
             front: self.front,
             at: self.at,
         });
+    }
+
+    /// The name of the source; nothing where the name led nowhere.
+    fn source_name(&self) -> &str {
+        self.source.as_ref().map_or("", SourceName::as_str)
     }
 
     pub(super) fn id(&self) -> ExecutionId {
@@ -107,6 +117,8 @@ impl<'a> Watch<'a> {
             Some(Err(error)) => (Ended::Error(error.kind()), Some(error), None),
         };
         let duration = self.began.elapsed();
+        let tool = self.tool.as_ref().map_or("", |tool| tool.full_name.as_str());
+        self.yard.tally().ended(self.source_name(), tool, ended, duration);
         let message = || error.map(|error| error.message().to_owned());
         self.yard.events().tell_call(|| Event::CallEnded { id: self.id, ended, error: message(), duration });
         let recorder = self.yard.recorder.as_ref()?;

@@ -1,111 +1,19 @@
-//! `GET /metrics`: counters for Prometheus, in its text format. They follow the yard's events, in one task: the calls of
-//! every front are counted, and a call costs its caller nothing. Written by hand, because one task that owns plain maps
-//! needs neither atomics nor a registry of them, and the format is a dozen lines.
-//!
-//! Labels come from strangers, so there are only so many: beyond that, calls are counted under `other`.
+//! `GET /metrics`: what the yard counts, for Prometheus, in its text format. Written by hand, because the yard has the
+//! numbers already and the format is a dozen lines.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderValue, Response, header};
-use tokio::sync::broadcast::error::RecvError;
-use tokio::time::Instant;
-use toolyard_hub::{Ended, Event, ExecutionId, Kind, Lookup, SourceName, State, Yard};
+use toolyard_hub::{Counted, Ended, Histogram, Kind, State, Yard};
 
 use super::errors::Failure;
 use super::query::Query;
 use super::servers::word;
 use super::{Caller, Rest, may};
-
-/// The most tools, and sources, that have counters of their own.
-const MOST_TOOLS: usize = 1_000;
-const MOST_SOURCES: usize = 200;
-const OTHER: &str = "other";
-/// The upper ends of the buckets, in seconds.
-const BUCKETS: [f64; 14] =
-    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
-/// A call whose end was missed is forgotten after this long beyond the longest that a call may take.
-const GRACE: Duration = Duration::from_secs(60);
-
-#[derive(Debug, Default)]
-pub(super) struct Metrics {
-    counts: Mutex<Counts>,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    /// Calls that are over, by source, tool and how they ended.
-    calls: BTreeMap<(Arc<str>, Arc<str>, &'static str), u64>,
-    durations: BTreeMap<Arc<str>, Histogram>,
-    running: HashMap<ExecutionId, Running>,
-    tools: HashMap<String, Arc<str>>,
-    sources: HashMap<String, Arc<str>>,
-    missed: u64,
-}
-
-#[derive(Debug)]
-struct Running {
-    source: Arc<str>,
-    tool: Arc<str>,
-    since: Instant,
-}
-
-#[derive(Debug, Default)]
-struct Histogram {
-    buckets: [u64; BUCKETS.len()],
-    count: u64,
-    sum: f64,
-}
-
-impl Histogram {
-    fn add(&mut self, seconds: f64) {
-        let fits = BUCKETS.iter().zip(&mut self.buckets).filter(|(end, _)| seconds <= **end);
-        fits.for_each(|(_, count)| *count += 1);
-        self.count += 1;
-        self.sum += seconds;
-    }
-}
-
-impl Metrics {
-    /// Counts whatever happens in the yard from now on, for ever.
-    pub(super) fn follow(self: Arc<Self>, yard: Arc<Yard>) -> impl Future<Output = ()> {
-        // Before anything else can happen: what is not subscribed to is missed without a trace.
-        let mut events = yard.events().subscribe();
-        async move {
-            loop {
-                match events.recv().await {
-                    Ok(event) => self.lock().count(&event, &yard),
-                    Err(RecvError::Lagged(missed)) => self.lock().miss(missed, &yard),
-                    Err(RecvError::Closed) => return,
-                }
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self, yard: &Yard) -> String {
-        let mut text = String::new();
-        self.lock().write(&mut text);
-        let mut states = BTreeMap::from(STATES.map(|state| (word(state), 0_u64)));
-        for (_, status) in yard.statuses() {
-            *states.entry(word(status.state)).or_default() += 1;
-        }
-        let states = states.into_iter().map(|(state, count)| (labels(&[("state", state)]), count));
-        if let Some(lost) = yard.records_lost() {
-            let help = "Records of calls that the audit or the history could not keep.";
-            family(&mut text, "toolyard_records_lost_total", "counter", help, [(String::new(), lost)]);
-        }
-        family(&mut text, "toolyard_sources", "gauge", "Sources of the yard, by state.", states);
-        text
-    }
-}
 
 const STATES: [State; 6] = [
     State::Disabled,
@@ -116,67 +24,52 @@ const STATES: [State; 6] = [
     State::BackingOff,
 ];
 
-impl Counts {
-    fn count(&mut self, event: &Event, yard: &Yard) {
-        match event {
-            Event::CallStarted { id, subject, source, .. } => {
-                // What is called and is not there has no source, and names without number.
-                let name = source.as_ref().map_or("", SourceName::as_str);
-                let source_label = label(&mut self.sources, name, MOST_SOURCES);
-                let tool = match source.as_ref().and_then(|source| tool_name(yard, source, subject)) {
-                    Some(name) => label(&mut self.tools, &name, MOST_TOOLS),
-                    // A resource, a prompt or a completion: their names are without number.
-                    None => "".into(),
-                };
-                self.running.insert(*id, Running { source: source_label, tool, since: Instant::now() });
-            }
-            Event::CallEnded { id, ended, duration, .. } => {
-                let Some(call) = self.running.remove(id) else { return };
-                self.durations.entry(Arc::clone(&call.source)).or_default().add(duration.as_secs_f64());
-                *self.calls.entry((call.source, call.tool, end(*ended))).or_default() += 1;
-            }
-            Event::CallProgress { .. }
-            | Event::ResultOdd { .. }
-            | Event::Changed(_)
-            | Event::ResourceUpdated { .. }
-            | Event::StatusChanged { .. } => {}
+fn all(yard: &Yard) -> String {
+    let mut text = calls(&yard.tally().counted());
+    if let Some(lost) = yard.records_lost() {
+        let help = "Records of calls that the audit or the history could not keep.";
+        family(&mut text, "toolyard_records_lost_total", "counter", help, [(String::new(), lost)]);
+    }
+    let mut states = BTreeMap::from(STATES.map(|state| (word(state), 0_u64)));
+    for (_, status) in yard.statuses() {
+        *states.entry(word(status.state)).or_default() += 1;
+    }
+    let states = states.into_iter().map(|(state, count)| (labels(&[("state", state)]), count));
+    family(&mut text, "toolyard_sources", "gauge", "Sources of the yard, by state.", states);
+    text
+}
+
+fn calls(counted: &BTreeMap<Arc<str>, Counted>) -> String {
+    let mut text = String::new();
+    let over = counted.iter().flat_map(|(source, counted)| {
+        counted.over.iter().flat_map(move |(tool, ends)| {
+            let mut ends: Vec<_> = ends.iter().map(|(ended, count)| (end(*ended), *count)).collect();
+            ends.sort_unstable();
+            let line =
+                move |(end, count)| (labels(&[("source", source), ("tool", tool), ("end", end)]), count);
+            ends.into_iter().map(line)
+        })
+    });
+    let help = "Calls that are over, by source, tool (empty for resources and prompts) and how they ended.";
+    family(&mut text, "toolyard_calls_total", "counter", help, over);
+
+    let running = counted.iter().filter(|(_, counted)| counted.running > 0);
+    let running = running.map(|(source, counted)| (labels(&[("source", source)]), counted.running));
+    family(&mut text, "toolyard_calls_in_flight", "gauge", "Calls under way, by source.", running);
+
+    let name = "toolyard_call_duration_seconds";
+    head(&mut text, name, "histogram", "How long calls took, by source.");
+    for (source, Counted { durations, .. }) in
+        counted.iter().filter(|(_, counted)| counted.durations.count > 0)
+    {
+        let ends = Histogram::BOUNDS.iter().map(ToString::to_string).zip(durations.buckets);
+        for (end, count) in ends.chain([("+Inf".to_owned(), durations.count)]) {
+            line(&mut text, &format!("{name}_bucket"), &labels(&[("source", source), ("le", &end)]), count);
         }
+        line(&mut text, &format!("{name}_sum"), &labels(&[("source", source)]), durations.seconds);
+        line(&mut text, &format!("{name}_count"), &labels(&[("source", source)]), durations.count);
     }
-
-    fn miss(&mut self, missed: u64, yard: &Yard) {
-        self.missed += missed;
-        let longest = yard.limits().call_time + GRACE;
-        self.running.retain(|_, call| call.since.elapsed() < longest);
-    }
-
-    fn write(&self, text: &mut String) {
-        let calls = self.calls.iter().map(|((source, tool, end), count)| {
-            (labels(&[("source", source), ("tool", tool), ("end", end)]), *count)
-        });
-        let help =
-            "Calls that are over, by source, tool (empty for resources and prompts) and how they ended.";
-        family(text, "toolyard_calls_total", "counter", help, calls);
-
-        let mut running: BTreeMap<&str, u64> = BTreeMap::new();
-        self.running.values().for_each(|call| *running.entry(&call.source).or_default() += 1);
-        let running = running.into_iter().map(|(source, count)| (labels(&[("source", source)]), count));
-        family(text, "toolyard_calls_in_flight", "gauge", "Calls under way, by source.", running);
-
-        let name = "toolyard_call_duration_seconds";
-        head(text, name, "histogram", "How long calls took, by source.");
-        for (source, histogram) in &self.durations {
-            let ends = BUCKETS.iter().map(ToString::to_string).zip(histogram.buckets);
-            for (end, count) in ends.chain([("+Inf".to_owned(), histogram.count)]) {
-                line(text, &format!("{name}_bucket"), &labels(&[("source", source), ("le", &end)]), count);
-            }
-            line(text, &format!("{name}_sum"), &labels(&[("source", source)]), histogram.sum);
-            line(text, &format!("{name}_count"), &labels(&[("source", source)]), histogram.count);
-        }
-
-        let help =
-            "Events that came too fast to be counted: the other numbers are too low by what they were about.";
-        family(text, "toolyard_events_missed_total", "counter", help, [(String::new(), self.missed)]);
-    }
+    text
 }
 
 pub(super) async fn show(
@@ -189,33 +82,10 @@ pub(super) async fn show(
         let message = "the counters tell of others' calls, which needs the permission observe";
         return Err(Failure::of_kind(Kind::Forbidden, message));
     }
-    let mut response = Response::new(Body::from(rest.metrics.write(&rest.yard)));
+    let mut response = Response::new(Body::from(all(&rest.yard)));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)
-}
-
-/// The full name of the tool that a call is of. Where a source is served alone, calls name it by its raw name.
-fn tool_name(yard: &Yard, source: &SourceName, subject: &str) -> Option<String> {
-    let catalog = yard.catalog();
-    let found = match catalog.tool(subject) {
-        Lookup::Found(tool) if tool.source == *source => Some(tool),
-        _ => catalog.tool_of(source, subject),
-    };
-    found.map(|tool| tool.full_name.to_string())
-}
-
-/// The label itself, or `other` when there are too many.
-fn label(known: &mut HashMap<String, Arc<str>>, name: &str, most: usize) -> Arc<str> {
-    if let Some(known) = known.get(name) {
-        return Arc::clone(known);
-    }
-    if known.len() >= most {
-        return OTHER.into();
-    }
-    let fresh: Arc<str> = name.into();
-    known.insert(name.to_owned(), Arc::clone(&fresh));
-    fresh
 }
 
 fn end(ended: Ended) -> &'static str {
@@ -274,67 +144,36 @@ fn labels(pairs: &[(&str, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
 
-    use toolyard_hub::{Ended, Event, ExecutionId, Kind, SourceName, Thing, Yard};
+    use toolyard_hub::{Counted, Ended, Histogram, Kind};
 
-    use super::{Counts, MOST_SOURCES};
+    use super::calls;
 
-    fn started(id: u64, source: &str) -> Event {
-        let principal = "ada".to_owned();
-        Event::CallStarted {
-            id: call(id),
-            thing: Thing::Tool,
-            subject: "x".to_owned(),
-            source: Some(SourceName::new(source)),
-            principal,
-            session_id: None,
-            user_id: None,
-            front: None,
-            at: SystemTime::now(),
-        }
-    }
-
-    fn ended(id: u64, ended: Ended, millis: u64) -> Event {
-        Event::CallEnded { id: call(id), ended, error: None, duration: Duration::from_millis(millis) }
-    }
-
-    fn call(number: u64) -> ExecutionId {
-        ExecutionId::from_bytes(u128::from(number).to_be_bytes())
-    }
-
-    #[tokio::test]
-    async fn what_happened_is_counted_and_written() {
-        let yard = Yard::of([]);
-        let mut counts = Counts::default();
-        let odd = "a \"b\\\n";
-        for event in [
-            started(1, "demo"),
-            started(2, "demo"),
-            started(3, odd),
-            started(4, "demo"),
-            ended(1, Ended::Answered, 30),
-            ended(2, Ended::Answered, 400),
-            ended(3, Ended::Error(Kind::TimedOut), 400_000),
-            ended(99, Ended::Failed, 1),
-        ] {
-            counts.count(&event, &yard);
-        }
-        counts.miss(7, &yard);
-        let mut text = String::new();
-        counts.write(&mut text);
-        insta::assert_snapshot!(text);
-    }
-
-    #[tokio::test]
-    async fn labels_are_only_so_many() {
-        let yard = Yard::of([]);
-        let mut counts = Counts::default();
-        for id in 0..2 * MOST_SOURCES as u64 {
-            counts.count(&started(id, &format!("source {id}")), &yard);
-            counts.count(&ended(id, Ended::Answered, 1), &yard);
-        }
-        assert_eq!(counts.durations.len(), MOST_SOURCES + 1);
-        assert_eq!(counts.durations["other"].count, MOST_SOURCES as u64);
+    #[test]
+    fn what_happened_is_written() {
+        let mut buckets = [2; Histogram::BOUNDS.len()];
+        buckets[..4].fill(0);
+        buckets[4..7].fill(1);
+        let durations = Histogram { buckets, count: 2, seconds: 0.43 };
+        let busy = Counted {
+            running: 1,
+            over: BTreeMap::from([
+                (Arc::from(""), vec![(Ended::Answered, 1)]),
+                (
+                    Arc::from("mcp__demo__x"),
+                    vec![(Ended::Failed, 3), (Ended::Answered, 2), (Ended::Dropped, 1)],
+                ),
+            ]),
+            durations,
+        };
+        let odd = Counted {
+            over: BTreeMap::from([(Arc::from("x"), vec![(Ended::Error(Kind::TimedOut), 1)])]),
+            durations: Histogram { count: 1, seconds: 400.0, ..Histogram::default() },
+            ..Counted::default()
+        };
+        let counted = BTreeMap::from([(Arc::from("demo"), busy), (Arc::from("a \"b\\\n"), odd)]);
+        insta::assert_snapshot!(calls(&counted));
     }
 }
