@@ -98,7 +98,14 @@ export function connected(page) {
 export async function copied(page, button) {
   await page.evaluate(() => navigator.clipboard.writeText(""));
   await page.getByRole("button", { name: button, exact: true }).first().click();
-  return page.waitForFunction(async () => (await navigator.clipboard.readText()) || null).then((text) => text.jsonValue());
+  // What waits for a function of the page waits for its first answer only, where the answer is a promise.
+  const until = Date.now() + PATIENCE;
+  for (;;) {
+    const text = await page.evaluate(() => navigator.clipboard.readText());
+    if (text) return text;
+    holds(Date.now() < until, `${button} copied nothing`);
+    await page.waitForTimeout(50);
+  }
 }
 
 /** What axe finds that matters. It is run from outside the page, whose policy lets nobody else in. */
