@@ -4,7 +4,9 @@
 mod answer;
 mod bank;
 mod body;
+mod cut;
 mod describe;
+mod draft;
 mod filter;
 mod hidden;
 mod keywords;
@@ -20,12 +22,11 @@ mod shapes;
 mod split;
 mod spot;
 mod tool;
+mod view;
 
 use std::collections::{BTreeMap, HashSet};
 
-use serde_json::{Map, Value};
-
-use crate::document::Document;
+use crate::document::{Document, Members, Node};
 use crate::operation::{Diagnostic, Operation, Scheme};
 use filter::{Candidate, Kept};
 use names::Named;
@@ -107,8 +108,8 @@ pub struct Conversion {
 /// a thread that others wait for.
 pub fn convert(document: &Document, settings: &ConvertSettings) -> Conversion {
     let mut schemas = Schemas::new(document);
-    let empty = Map::new();
-    let root = document.value().as_object().unwrap_or(&empty);
+    let empty = Members::new();
+    let root = document.root().as_object().unwrap_or(&empty);
     let schemes = schemas.schemes();
     let sources = schemas.sources();
     let named: Vec<Named<'_>> = sources
@@ -150,8 +151,8 @@ pub fn convert(document: &Document, settings: &ConvertSettings) -> Conversion {
         schemas.report.warn(&At::new(0, "/paths"), "no-tools", "not one operation became a tool");
     }
     let info = |key: &str| match root.get("info").and_then(|info| info.get(key)) {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Number(number)) => number.to_string(),
+        Some(Node::String(text)) => text.to_string(),
+        Some(Node::Number(number)) => number.to_string(),
         _ => String::new(),
     };
     Conversion {

@@ -5,8 +5,10 @@ mod flow;
 mod gather;
 mod json;
 mod locate;
+mod node;
 mod scalar;
 mod text;
+mod usual;
 mod yaml;
 
 use std::path::PathBuf;
@@ -17,6 +19,7 @@ use thiserror::Error;
 
 use crate::operation::Diagnostic;
 pub(crate) use locate::{Index, Target, push_segment};
+pub(crate) use node::{Members, Node};
 pub(crate) use scalar::number;
 pub(crate) use text::kind;
 
@@ -97,7 +100,7 @@ pub struct Document {
 pub(crate) struct Part {
     /// As people may read it in a diagnostic; empty for the document itself.
     pub(crate) name: String,
-    pub(crate) value: Value,
+    pub(crate) value: Node,
 }
 
 impl Document {
@@ -113,14 +116,18 @@ impl Document {
     }
 
     /// The document as JSON.
-    pub fn value(&self) -> &Value {
-        static NOTHING: Value = Value::Null;
+    pub fn value(&self) -> Value {
+        Value::from(self.root())
+    }
+
+    pub(crate) fn root(&self) -> &Node {
+        static NOTHING: Node = Node::Null;
         self.parts.first().map_or(&NOTHING, |part| &part.value)
     }
 
     /// The version that it says it follows, such as `3.1.0`.
     pub fn dialect(&self) -> String {
-        text::stated_version(self.value()).unwrap_or_default()
+        text::stated_version(self.root()).unwrap_or_default()
     }
 }
 

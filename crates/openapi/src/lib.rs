@@ -13,6 +13,7 @@ mod fake;
 mod fetch;
 mod follow;
 mod operation;
+mod ordered;
 mod request;
 mod server;
 mod settings;

@@ -1,20 +1,17 @@
 //! What an operation answers: the best of its good responses, as a schema whose root is an object.
 
-use serde_json::{Map, Value, json};
-
 use super::bank::{Key, value_at};
 use super::body::rank;
+use super::draft::{Draft, Fields, fields, object};
 use super::schema::{Direction, Schemas};
 use super::spot::{At, Found, follow};
-use crate::document::Target;
+use crate::document::{Members, Node, Target};
 use crate::operation::Encoding;
-
-type Members = Map<String, Value>;
 
 /// The schema of an answer, before it is packed.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) root: Members,
+pub(super) struct Answer<'d> {
+    pub(super) root: Fields<'d>,
     pub(super) needs: Vec<Key>,
     /// Whether the answer is put into `{"result": …}`.
     pub(super) wrapped: bool,
@@ -25,16 +22,16 @@ impl<'d> Schemas<'d> {
     pub(super) fn responses(&mut self, operation: &'d Members, at: &At<'_>) -> Vec<(&'d str, Found<'d>)> {
         let here = at.key("responses");
         match operation.get("responses") {
-            Some(Value::Object(responses)) => responses
+            Some(Node::Object(responses)) => responses
                 .iter()
                 .filter(|(status, _)| !status.starts_with("x-"))
                 .filter_map(|(status, value)| {
                     let found =
                         follow(self.document, &mut self.report, value, &here.key(status), "a response")?;
-                    Some((status.as_str(), found))
+                    Some((status, found))
                 })
                 .collect(),
-            None | Some(Value::Null) => Vec::new(),
+            None | Some(Node::Null) => Vec::new(),
             Some(other) => {
                 let message = format!("`responses` is {}; they were left out", crate::document::kind(other));
                 self.report.warn(&here, "wrong-type", message);
@@ -48,7 +45,7 @@ impl<'d> Schemas<'d> {
         &mut self,
         responses: &[(&'d str, Found<'d>)],
         produces: &[String],
-    ) -> Option<Answer> {
+    ) -> Option<Answer<'d>> {
         let mut good: Vec<&(&str, Found<'_>)> =
             responses.iter().filter(|(status, _)| is_good(status)).collect();
         good.sort_by_key(|(status, _)| order(status));
@@ -64,26 +61,26 @@ impl<'d> Schemas<'d> {
             let message = "good responses differ; the output schema is that of the first of them";
             self.report.note(&At::of(best), "one-of-several", message);
         }
-        if *value == json!({}) || *value == Value::Bool(true) {
+        if value.is_blank() || *value == Node::Bool(true) {
             return None;
         }
         let before = std::mem::take(&mut self.needs);
         let answer = self.rooted(best);
         let needs = std::mem::replace(&mut self.needs, before);
         let (mut root, wrapped) = answer?;
-        let mut whole = Members::new();
-        whole.insert("$schema".to_owned(), Value::from(super::DRAFT));
-        whole.insert("type".to_owned(), Value::from("object"));
-        root.shift_remove("type");
-        whole.append(&mut root);
+        let mut whole = fields([("$schema", super::DRAFT.into()), ("type", "object".into())]);
+        root.remove("type");
+        for (key, value) in root {
+            whole.insert(key, value);
+        }
         Some(Answer { root: whole, needs, wrapped })
     }
 
     /// The schema with an object at its root: as it is, or as the one property of such an object.
-    fn rooted(&mut self, target: &Target) -> Option<(Members, bool)> {
+    fn rooted(&mut self, target: &Target) -> Option<(Fields<'d>, bool)> {
         let value = value_at(self.document, target)?;
         if self.is_object(value, target.part, 16) {
-            let converted = match value.get("$ref").and_then(Value::as_str) {
+            let converted = match value.get("$ref").and_then(Node::as_str) {
                 // A root that is a reference would not be an object at first sight.
                 Some(reference) if value.as_object().is_some_and(|members| members.len() == 1) => {
                     let key = self.bank.look_up(self.document, target.part, reference).ok()?;
@@ -93,59 +90,54 @@ impl<'d> Schemas<'d> {
                 }
                 _ => self.inner(value, &At::of(target), Direction::Output),
             };
-            if let Value::Object(mut root) = converted
-                && matches!(root.get("type").and_then(Value::as_str), None | Some("object"))
-                && !root.get("type").is_some_and(Value::is_array)
+            if let Draft::Object(mut root) = converted
+                && root.get("type").is_none_or(|kind| kind.as_str() == Some("object"))
             {
-                if let Some(reference) = root.shift_remove("$ref") {
-                    root.insert("allOf".to_owned(), json!([{"$ref": reference}]));
+                if let Some(reference) = root.remove("$ref") {
+                    root.put("allOf", vec![object([("$ref", reference)])]);
                 }
                 return Some((root, false));
             }
         }
         let converted = self.inner(value, &At::of(target), Direction::Output);
-        if converted == json!({}) {
+        if converted.is_anything() {
             return None;
         }
-        let root = json!({"properties": {"result": converted}, "required": ["result"]});
-        match root {
-            Value::Object(root) => Some((root, true)),
-            _ => None,
-        }
+        let properties = object([("result", converted)]);
+        Some((fields([("properties", properties), ("required", Draft::texts(["result"]))]), true))
     }
 
     /// Whether every value that a schema allows is an object.
-    fn is_object(&mut self, value: &Value, part: usize, hops: usize) -> bool {
+    fn is_object(&mut self, value: &Node, part: usize, hops: usize) -> bool {
         let Some(members) = value.as_object() else { return false };
         let nullable =
-            ["nullable", "x-nullable"].iter().any(|key| members.get(*key) == Some(&Value::Bool(true)));
+            ["nullable", "x-nullable"].iter().any(|key| members.get(key) == Some(&Node::Bool(true)));
         if hops == 0 || nullable {
             return false;
         }
-        if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
+        if let Some(reference) = members.get("$ref").and_then(Node::as_str) {
             let Ok(key) = self.bank.look_up(self.document, part, reference) else { return false };
-            let Some(target) = self.bank.target(key).cloned() else { return false };
-            let found = value_at(self.document, &target);
-            return found.is_some_and(|found| self.is_object(found, target.part, hops - 1));
+            let (found, part) = (self.bank.value(key), self.bank.part(key));
+            return found.is_some_and(|found| self.is_object(found, part, hops - 1));
         }
         match members.get("type") {
-            Some(Value::String(kind)) => return kind == "object",
-            Some(Value::Array(kinds)) => {
-                return matches!(kinds.as_slice(), [Value::String(kind)] if kind == "object");
+            Some(Node::String(kind)) => return &**kind == "object",
+            Some(Node::Array(kinds)) => {
+                return matches!(kinds.as_slice(), [Node::String(kind)] if &**kind == "object");
             }
             Some(_) => return false,
             None => {}
         }
-        if members.get("properties").is_some_and(Value::is_object) {
+        if members.get("properties").is_some_and(Node::is_object) {
             return true;
         }
-        if let Some(Value::Array(branches)) = members.get("allOf")
+        if let Some(Node::Array(branches)) = members.get("allOf")
             && branches.iter().any(|branch| self.is_object(branch, part, hops - 1))
         {
             return true;
         }
         ["oneOf", "anyOf"].iter().any(|keyword| {
-            let branches = members.get(*keyword).and_then(Value::as_array);
+            let branches = members.get(keyword).and_then(Node::as_array);
             branches.is_some_and(|branches| {
                 !branches.is_empty() && branches.iter().all(|branch| self.is_object(branch, part, hops - 1))
             })
@@ -167,11 +159,11 @@ fn json_schema(response: &Found<'_>, produces: &[String]) -> Option<Target> {
     let at = At::of(&response.target);
     if response.members.contains_key("schema") {
         let speaks_json = produces.is_empty() || produces.iter().any(|media_type| is_json(media_type));
-        let file = response.members.get("schema").and_then(|schema| schema.get("type"))
-            == Some(&Value::from("file"));
+        let kind = response.members.get("schema").and_then(|schema| schema.get("type"));
+        let file = kind.and_then(Node::as_str) == Some("file");
         return (speaks_json && !file).then(|| at.key("schema").target());
     }
-    let Some(Value::Object(content)) = response.members.get("content") else { return None };
+    let Some(Node::Object(content)) = response.members.get("content") else { return None };
     let json = content
         .iter()
         .filter(|(media_type, described)| is_json(media_type) && described.get("schema").is_some());
@@ -189,9 +181,9 @@ fn is_json(media_type: &str) -> bool {
 pub(super) fn accepted(responses: &[(&str, Found<'_>)], produces: &[String]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (status, response) in responses {
-        let Some(Value::Object(content)) = response.members.get("content") else { continue };
+        let Some(Node::Object(content)) = response.members.get("content") else { continue };
         if is_good(status) || *status == "default" {
-            found.extend(content.keys().filter(|media_type| media_type.contains('/')).cloned());
+            found.extend(content.keys().filter(|media_type| media_type.contains('/')).map(str::to_owned));
         }
     }
     found.extend(produces.iter().cloned());

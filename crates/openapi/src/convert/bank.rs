@@ -5,47 +5,50 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use serde_json::Value;
+use toolyard_hub::Raw;
+use toolyard_hub::json::to_raw;
 
+use super::draft::Draft;
 use super::keywords::cut;
 use super::names::short_hash;
 use super::schema::{Direction, Schemas};
 use super::split::Split;
 use super::spot::At;
-use crate::document::{Document, Target};
+use crate::document::{Document, Members, Node, Target};
 
 /// One of the schemas that others refer to.
 pub(super) type Key = usize;
 
 #[derive(Debug, Default)]
-pub(super) struct Bank {
+pub(super) struct Bank<'d> {
     by_target: HashMap<Target, Key>,
-    entries: Vec<Entry>,
+    entries: Vec<Entry<'d>>,
     /// Where references lead, by file; none for those that lead nowhere.
     references: Vec<HashMap<String, Option<Key>>>,
     names: HashMap<String, Key>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Entry<'d> {
     target: Target,
+    value: Option<&'d Node>,
     name: String,
-    pieces: [Option<Rc<Piece>>; 2],
+    pieces: [Option<Rc<Piece<'d>>>; 2],
     /// What this one says about the very same value, by reference.
     beside: Option<Rc<Vec<Key>>>,
 }
 
 /// A converted schema, and what it refers to.
 #[derive(Debug)]
-pub(super) struct Piece {
-    pub(super) value: Value,
-    pub(super) text: String,
+pub(super) struct Piece<'d> {
+    pub(super) value: Draft<'d>,
+    pub(super) text: Raw,
     pub(super) needs: Vec<Key>,
-    split: OnceCell<Rc<Split>>,
+    split: OnceCell<Rc<Split<'d>>>,
 }
 
-impl Piece {
-    pub(super) fn split(&self) -> Rc<Split> {
+impl<'d> Piece<'d> {
+    pub(super) fn split(&self) -> Rc<Split<'d>> {
         self.split.get_or_init(|| Rc::new(Split::of(&self.value))).clone()
     }
 }
@@ -58,7 +61,7 @@ pub(super) enum Astray {
 
 const MOST_HOPS: usize = 64;
 
-impl Bank {
+impl<'d> Bank<'d> {
     pub(super) fn name(&self, key: Key) -> &str {
         self.entries.get(key).map_or("", |entry| &entry.name)
     }
@@ -70,7 +73,7 @@ impl Bank {
     /// The schema that a reference means: the end of the chain, if one reference leads to another.
     pub(super) fn look_up(
         &mut self,
-        document: &Document,
+        document: &'d Document,
         part: usize,
         reference: &str,
     ) -> Result<Key, Astray> {
@@ -96,7 +99,7 @@ impl Bank {
         Ok(key)
     }
 
-    fn enter(&mut self, document: &Document, target: Target) -> Key {
+    fn enter(&mut self, document: &'d Document, target: Target) -> Key {
         if let Some(key) = self.by_target.get(&target) {
             return *key;
         }
@@ -107,7 +110,8 @@ impl Bank {
         let key = self.entries.len();
         self.names.insert(name.clone(), key);
         self.by_target.insert(target.clone(), key);
-        self.entries.push(Entry { target, name, pieces: [None, None], beside: None });
+        let value = value_at(document, &target);
+        self.entries.push(Entry { target, value, name, pieces: [None, None], beside: None });
         key
     }
 
@@ -115,11 +119,21 @@ impl Bank {
         self.entries.get(key).map(|entry| &entry.target)
     }
 
-    fn kept(&self, key: Key, direction: Direction) -> Option<Rc<Piece>> {
+    /// The file that it is in.
+    pub(super) fn part(&self, key: Key) -> usize {
+        self.target(key).map_or(0, |target| target.part)
+    }
+
+    /// The schema as the document has it.
+    pub(super) fn value(&self, key: Key) -> Option<&'d Node> {
+        self.entries.get(key)?.value
+    }
+
+    fn kept(&self, key: Key, direction: Direction) -> Option<Rc<Piece<'d>>> {
         self.entries.get(key).and_then(|entry| entry.pieces.get(direction as usize)).cloned().flatten()
     }
 
-    fn keep(&mut self, key: Key, direction: Direction, piece: Rc<Piece>) {
+    fn keep(&mut self, key: Key, direction: Direction, piece: Rc<Piece<'d>>) {
         if let Some(place) =
             self.entries.get_mut(key).and_then(|entry| entry.pieces.get_mut(direction as usize))
         {
@@ -128,21 +142,21 @@ impl Bank {
     }
 }
 
-impl Schemas<'_> {
+impl<'d> Schemas<'d> {
     /// The converted schema behind a key.
-    pub(super) fn piece(&mut self, key: Key, direction: Direction) -> Rc<Piece> {
+    pub(super) fn piece(&mut self, key: Key, direction: Direction) -> Rc<Piece<'d>> {
         if let Some(piece) = self.bank.kept(key, direction) {
             return piece;
         }
         let target = self.bank.target(key).cloned().unwrap_or(Target { part: 0, pointer: String::new() });
-        let found = value_at(self.document, &target);
+        let found = self.bank.value(key);
         let before = std::mem::take(&mut self.needs);
         let value = match found {
             Some(value) => self.within(key, |schemas| schemas.schema(value, &At::of(&target), direction)),
-            None => Value::Object(serde_json::Map::new()),
+            None => Draft::anything(),
         };
         let needs = std::mem::replace(&mut self.needs, before);
-        let text = value.to_string();
+        let text = to_raw(&value);
         let piece = Rc::new(Piece { value, text, needs, split: OnceCell::new() });
         self.bank.keep(key, direction, piece.clone());
         piece
@@ -170,10 +184,8 @@ impl Schemas<'_> {
             return known;
         }
         let mut keys = Vec::new();
-        if let Some(target) = self.bank.target(key).cloned()
-            && let Some(value) = value_at(self.document, &target)
-        {
-            self.beside_in(value, target.part, &mut keys);
+        if let Some(value) = self.bank.value(key) {
+            self.beside_in(value, self.bank.part(key), &mut keys);
         }
         let keys = Rc::new(keys);
         if let Some(entry) = self.bank.entries.get_mut(key) {
@@ -182,16 +194,16 @@ impl Schemas<'_> {
         keys
     }
 
-    fn beside_in(&mut self, value: &Value, part: usize, keys: &mut Vec<Key>) {
+    fn beside_in(&mut self, value: &Node, part: usize, keys: &mut Vec<Key>) {
         let Some(members) = value.as_object() else { return };
         if let Some(reference) =
-            members.get("$ref").or_else(|| members.get("$dynamicRef")).and_then(Value::as_str)
+            members.get("$ref").or_else(|| members.get("$dynamicRef")).and_then(Node::as_str)
             && let Ok(key) = self.bank.look_up(self.document, part, reference)
         {
             keys.push(key);
         }
         for keyword in ["allOf", "anyOf", "oneOf"] {
-            for branch in members.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+            for branch in members.get(keyword).and_then(Node::as_array).into_iter().flatten() {
                 self.beside_in(branch, part, keys);
             }
         }
@@ -201,21 +213,20 @@ impl Schemas<'_> {
             }
         }
         for keyword in ["dependentSchemas", "dependencies"] {
-            for branch in
-                members.get(keyword).and_then(Value::as_object).into_iter().flat_map(|map| map.values())
-            {
+            let branches = members.get(keyword).and_then(Node::as_object);
+            for branch in branches.into_iter().flat_map(Members::values) {
                 self.beside_in(branch, part, keys);
             }
         }
     }
 }
 
-pub(super) fn value_at<'d>(document: &'d Document, target: &Target) -> Option<&'d Value> {
+pub(super) fn value_at<'d>(document: &'d Document, target: &Target) -> Option<&'d Node> {
     document.parts.get(target.part).and_then(|part| part.value.pointer(&target.pointer))
 }
 
 /// Where a schema leads that says nothing itself.
-fn only_a_reference(value: Option<&Value>) -> Option<&str> {
+fn only_a_reference(value: Option<&Node>) -> Option<&str> {
     let members = value?.as_object()?;
     let reference = members.get("$ref")?.as_str()?;
     members.keys().all(|key| key == "$ref" || key.starts_with("x-")).then_some(reference)

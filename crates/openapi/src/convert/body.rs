@@ -3,46 +3,44 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
-
 use super::bank::value_at;
+use super::draft::{Draft, Fields, fields, object, typed};
 use super::parameters::{Parameter, dressed, style};
 use super::schema::{Direction, Schemas};
 use super::spot::{At, follow};
-use crate::document::Target;
+use super::view::View;
+use crate::document::{Members, Node, Target};
 use crate::operation::{Body, Encoding, FieldEncoding};
-
-type Members = Map<String, Value>;
 
 /// The body, before its properties have names.
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(super) struct Planned<'d> {
     pub(super) body: Body,
-    pub(super) whole: Whole,
-    pub(super) spread: Option<Vec<Member>>,
+    pub(super) whole: Whole<'d>,
+    pub(super) spread: Option<Vec<Member<'d>>>,
 }
 
 /// The body as one property.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct Whole<'d> {
     /// Where its schema is; the conversion waits until it is known that it is needed.
     source: Option<Target>,
-    ready: Value,
-    words: Members,
+    ready: Draft<'d>,
+    words: Fields<'d>,
 }
 
-impl Whole {
+impl Whole<'_> {
     /// Whether there is no whole: Swagger's forms are made of single fields.
     pub(super) fn is_form(&self) -> bool {
-        self.source.is_none() && self.ready == json!({"type": "object"})
+        self.source.is_none() && self.ready == typed("object")
     }
 }
 
 /// One member of a body that is spread out.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct Member<'d> {
     pub(super) wire_name: String,
-    pub(super) schema: Value,
+    pub(super) schema: Draft<'d>,
     pub(super) required: bool,
     /// What the schema refers to.
     pub(super) needs: Vec<usize>,
@@ -79,24 +77,24 @@ pub(super) fn rank(media_type: &str) -> (u8, Option<Encoding>) {
 
 impl<'d> Schemas<'d> {
     /// The body of an OpenAPI 3 operation.
-    pub(super) fn request_body(&mut self, operation: &'d Members, at: &At<'_>) -> Option<Planned> {
+    pub(super) fn request_body(&mut self, operation: &'d Members, at: &At<'_>) -> Option<Planned<'d>> {
         let value = operation.get("requestBody").filter(|value| !value.is_null())?;
         let here = at.key("requestBody");
         let found = follow(self.document, &mut self.report, value, &here, "the body")?;
         let here = At::of(&found.target);
-        let required = found.members.get("required") == Some(&Value::Bool(true));
-        let mut words = Members::new();
-        super::keywords::words(found.members, &[], &mut words);
+        let required = found.members.get("required") == Some(&Node::Bool(true));
+        let mut words = Fields::new();
+        super::keywords::words(View::all(found.members), &[], &mut words);
         words.remove("title");
         let content = match found.members.get("content") {
-            Some(Value::Object(content)) if !content.is_empty() => content,
+            Some(Node::Object(content)) if !content.is_empty() => content,
             _ => {
                 self.report.warn(
                     &here,
                     "no-content",
                     "the body does not say what it is made of; JSON is assumed",
                 );
-                let whole = Whole { source: None, ready: json!({}), words };
+                let whole = Whole { source: None, ready: Draft::anything(), words };
                 return Some(Planned {
                     body: body("application/json", Encoding::Json, required),
                     whole,
@@ -110,7 +108,7 @@ impl<'d> Schemas<'d> {
         let described = follow(self.document, &mut self.report, described, &here, "a media type");
         let media_target = described.as_ref().map_or_else(|| here.target(), |found| found.target.clone());
         let here = At::of(&media_target);
-        static NOTHING: Value = Value::Null;
+        static NOTHING: Node = Node::Null;
         let described = value_at(self.document, &media_target).unwrap_or(&NOTHING);
         let schema_target = here.key("schema").target();
         // 3.2 describes the items of a stream; all of them together are an array.
@@ -126,9 +124,9 @@ impl<'d> Schemas<'d> {
     }
 
     /// A media type that nobody knows is JSON if its schema is an object or a list, text if it is a text.
-    fn guessed(&mut self, schema: Option<&Value>, part: usize) -> Encoding {
+    fn guessed(&mut self, schema: Option<&Node>, part: usize) -> Encoding {
         let kind = schema.and_then(|schema| self.kind_of(schema, part, 8));
-        match kind.as_deref() {
+        match kind {
             Some("object" | "array") => Encoding::Json,
             Some("string") if schema.is_some_and(|schema| !is_binary(schema)) => Encoding::Text,
             _ => Encoding::Bytes,
@@ -136,47 +134,49 @@ impl<'d> Schemas<'d> {
     }
 
     /// The `type` at the end of a schema's references.
-    pub(super) fn kind_of(&mut self, schema: &Value, part: usize, hops: usize) -> Option<String> {
+    fn kind_of<'s>(&mut self, schema: &'s Node, part: usize, hops: usize) -> Option<&'s str>
+    where
+        'd: 's,
+    {
         if hops == 0 {
             return None;
         }
-        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+        if let Some(reference) = schema.get("$ref").and_then(Node::as_str) {
             let key = self.bank.look_up(self.document, part, reference).ok()?;
-            let target = self.bank.target(key)?.clone();
-            return self.kind_of(value_at(self.document, &target)?, target.part, hops - 1);
+            return self.kind_of(self.bank.value(key)?, self.bank.part(key), hops - 1);
         }
-        let stated = schema.get("type").and_then(Value::as_str).map(str::to_owned);
-        stated.or_else(|| schema.get("properties").map(|_| "object".to_owned()))
+        let stated = schema.get("type").and_then(Node::as_str);
+        stated.or_else(|| schema.get("properties").map(|_| "object"))
     }
 
     /// The best of several media types; which one it was is noted.
-    fn best<'c>(&mut self, content: &'c Members, at: &At<'_>) -> Option<(&'c str, &'c Value)> {
+    fn best<'c>(&mut self, content: &'c Members, at: &At<'_>) -> Option<(&'c str, &'c Node)> {
         let best = content.iter().min_by_key(|(media_type, _)| rank(media_type).0)?;
         if content.len() > 1 {
-            let all: Vec<&str> = content.keys().map(String::as_str).collect();
+            let all: Vec<&str> = content.keys().collect();
             let message = format!("the body is sent as {}, one of {}", best.0, all.join(", "));
             self.report.note(at, "one-of-several", message);
         }
-        Some((best.0.as_str(), best.1))
+        Some(best)
     }
 
-    fn planned(&mut self, mut body: Body, schema: Option<Target>, words: Members) -> Planned {
+    fn planned(&mut self, mut body: Body, schema: Option<Target>, words: Fields<'d>) -> Planned<'d> {
         let ready = match body.encoding {
             Encoding::Text => Some(text_schema(&body.media_type)),
             Encoding::Bytes => Some(bytes_schema()),
             Encoding::Json | Encoding::Form | Encoding::Multipart => None,
         };
         let Some(target) = schema.filter(|_| ready.is_none()) else {
-            let ready = ready.unwrap_or_else(|| json!({}));
+            let ready = ready.unwrap_or_else(Draft::anything);
             return Planned { body, whole: Whole { source: None, ready, words }, spread: None };
         };
         let spread = self.spread(&target, &mut body);
-        let whole = Whole { source: Some(target), ready: json!({}), words };
+        let whole = Whole { source: Some(target), ready: Draft::anything(), words };
         Planned { body, whole, spread }
     }
 
     /// The members of a body that is a plain object, if it is one.
-    fn spread(&mut self, target: &Target, body: &mut Body) -> Option<Vec<Member>> {
+    fn spread(&mut self, target: &Target, body: &mut Body) -> Option<Vec<Member<'d>>> {
         const FINE: [&str; 14] = [
             "type",
             "properties",
@@ -196,23 +196,23 @@ impl<'d> Schemas<'d> {
         let value = value_at(self.document, target)?;
         let found = follow(self.document, &mut self.report, value, &At::of(target), "the body's schema")?;
         let schema = found.members;
-        let Some(Value::Object(properties)) = schema.get("properties") else { return None };
-        let plain = schema.keys().all(|key| FINE.contains(&key.as_str()) || key.starts_with("x-"));
-        let object = matches!(schema.get("type"), None | Some(Value::String(_)))
-            && schema.get("type").and_then(Value::as_str).is_none_or(|kind| kind == "object");
-        let closed = matches!(schema.get("additionalProperties"), None | Some(Value::Bool(false)));
-        let nullable = schema.get("x-nullable") == Some(&Value::Bool(true));
+        let Some(Node::Object(properties)) = schema.get("properties") else { return None };
+        let plain = schema.keys().all(|key| FINE.contains(&key) || key.starts_with("x-"));
+        let object = matches!(schema.get("type"), None | Some(Node::String(_)))
+            && schema.get("type").and_then(Node::as_str).is_none_or(|kind| kind == "object");
+        let closed = matches!(schema.get("additionalProperties"), None | Some(Node::Bool(false)));
+        let nullable = schema.get("x-nullable") == Some(&Node::Bool(true));
         let names: Vec<&str> = schema
             .get("required")
-            .and_then(Value::as_array)
+            .and_then(Node::as_array)
             .into_iter()
             .flatten()
-            .filter_map(Value::as_str)
+            .filter_map(Node::as_str)
             .collect();
         // If the whole may be left out although it has to have members, only `body` can say so.
         let says = body.required || names.is_empty();
         // A name that has no property is something that only the whole can have.
-        let known = names.iter().all(|name| properties.contains_key(*name));
+        let known = names.iter().all(|name| properties.contains_key(name));
         if !plain || !object || !closed || nullable || !says || !known || properties.is_empty() {
             self.file_fields(properties, found.target.part, body);
             return None;
@@ -221,22 +221,21 @@ impl<'d> Schemas<'d> {
         let at = At::of(&found.target);
         let here = at.key("properties");
         let mut members = Vec::new();
-        for (name, property) in properties {
+        for (name, property) in properties.iter() {
             if self.is_hidden(property, at.part, Direction::Input) {
                 continue;
             }
             let before = std::mem::take(&mut self.needs);
             let file = body.fields.get(name).is_some_and(|field| field.file);
-            let schema = if file {
-                file_schema(property)
-            } else {
-                self.inner(property, &here.key(name), Direction::Input)
+            let schema = match property {
+                Node::Object(described) if file => file_schema(View::all(described)),
+                property => self.inner(property, &here.key(name), Direction::Input),
             };
             let needs = std::mem::replace(&mut self.needs, before);
             members.push(Member {
-                wire_name: name.clone(),
+                wire_name: name.to_owned(),
                 schema,
-                required: names.contains(&name.as_str()),
+                required: names.contains(&name),
                 needs,
             });
         }
@@ -247,34 +246,33 @@ impl<'d> Schemas<'d> {
         if body.encoding != Encoding::Multipart {
             return;
         }
-        for (name, property) in properties {
+        for (name, property) in properties.iter() {
             if self.is_file(property, part, 8) {
-                body.fields.entry(name.clone()).or_default().file = true;
+                body.fields.entry(name.to_owned()).or_default().file = true;
             }
         }
     }
 
-    fn is_file(&mut self, schema: &Value, part: usize, hops: usize) -> bool {
+    fn is_file(&mut self, schema: &Node, part: usize, hops: usize) -> bool {
         if hops == 0 {
             return false;
         }
-        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+        if let Some(reference) = schema.get("$ref").and_then(Node::as_str) {
             let Ok(key) = self.bank.look_up(self.document, part, reference) else { return false };
-            let Some(target) = self.bank.target(key).cloned() else { return false };
-            let Some(value) = value_at(self.document, &target) else { return false };
-            return self.is_file(value, target.part, hops - 1);
+            let Some(value) = self.bank.value(key) else { return false };
+            return self.is_file(value, self.bank.part(key), hops - 1);
         }
         is_binary(schema) || schema.get("items").is_some_and(|items| self.is_file(items, part, hops - 1))
     }
 
     /// What the `encoding` of a form says about its fields.
-    fn fields(&mut self, described: &Value, at: &At<'_>, plan: &mut Planned) {
-        let Some(Value::Object(encodings)) = described.get("encoding") else { return };
-        for (name, encoding) in encodings {
-            let field: &mut FieldEncoding = plan.body.fields.entry(name.clone()).or_default();
-            let content_type = encoding.get("contentType").and_then(Value::as_str);
+    fn fields(&mut self, described: &Node, at: &At<'_>, plan: &mut Planned<'_>) {
+        let Some(Node::Object(encodings)) = described.get("encoding") else { return };
+        for (name, encoding) in encodings.iter() {
+            let field: &mut FieldEncoding = plan.body.fields.entry(name.to_owned()).or_default();
+            let content_type = encoding.get("contentType").and_then(Node::as_str);
             field.content_type = content_type.map(str::to_owned);
-            if let Some(named) = encoding.get("style").and_then(Value::as_str) {
+            if let Some(named) = encoding.get("style").and_then(Node::as_str) {
                 field.style = style(named);
                 if field.style.is_none() {
                     let here = at.key("encoding");
@@ -285,8 +283,8 @@ impl<'d> Schemas<'d> {
                     );
                 }
             }
-            field.explode = encoding.get("explode").and_then(Value::as_bool);
-            field.allow_reserved = encoding.get("allowReserved") == Some(&Value::Bool(true));
+            field.explode = encoding.get("explode").and_then(Node::as_bool);
+            field.allow_reserved = encoding.get("allowReserved") == Some(&Node::Bool(true));
         }
     }
 
@@ -295,10 +293,10 @@ impl<'d> Schemas<'d> {
         &mut self,
         parameters: &[Parameter<'d>],
         consumes: &[String],
-    ) -> Option<Planned> {
+    ) -> Option<Planned<'d>> {
         use super::parameters::Kind;
         let required =
-            |parameter: &Parameter<'_>| parameter.members.get("required") == Some(&Value::Bool(true));
+            |parameter: &Parameter<'_>| parameter.members.get("required") == Some(&Node::Bool(true));
         if let Some(parameter) = parameters.iter().find(|parameter| parameter.kind == Kind::Body) {
             let media_type = consumes
                 .iter()
@@ -319,8 +317,8 @@ impl<'d> Schemas<'d> {
             } else {
                 media_type
             };
-            let mut words = Members::new();
-            super::keywords::words(parameter.members, &[], &mut words);
+            let mut words = Fields::new();
+            super::keywords::words(View::all(parameter.members), &[], &mut words);
             return Some(self.planned(body(media_type, encoding, required(parameter)), target, words));
         }
         let fields: Vec<&Parameter<'d>> =
@@ -328,9 +326,8 @@ impl<'d> Schemas<'d> {
         if fields.is_empty() {
             return None;
         }
-        let is_file = |parameter: &&Parameter<'_>| {
-            parameter.members.get("type").and_then(Value::as_str) == Some("file")
-        };
+        let is_file =
+            |parameter: &&Parameter<'_>| parameter.members.get("type").and_then(Node::as_str) == Some("file");
         let multipart = fields.iter().any(is_file)
             || (consumes.iter().any(|media_type| media_type.starts_with("multipart/"))
                 && !consumes.iter().any(|media_type| rank(media_type).1 == Some(Encoding::Form)));
@@ -345,10 +342,10 @@ impl<'d> Schemas<'d> {
             let before = std::mem::take(&mut self.needs);
             let schema = if is_file(&field) {
                 body.fields.entry(field.wire_name.clone()).or_default().file = true;
-                file_schema(&Value::Object(field.members.clone()))
+                file_schema(View::all(field.members))
             } else {
                 let (schema, writing) = self.written(field, crate::operation::Place::Query);
-                if schema.get("type").and_then(Value::as_str) == Some("array") {
+                if schema.as_object().and_then(|schema| schema.text("type")) == Some("array") {
                     let encoding = body.fields.entry(field.wire_name.clone()).or_default();
                     encoding.style = Some(writing.style);
                     encoding.explode = Some(writing.explode);
@@ -363,12 +360,12 @@ impl<'d> Schemas<'d> {
                 needs,
             });
         }
-        let whole = Whole { source: None, ready: json!({"type": "object"}), words: Members::new() };
+        let whole = Whole { source: None, ready: typed("object"), words: Fields::new() };
         Some(Planned { body, whole, spread: Some(members) })
     }
 
     /// The schema of a body that stays one property.
-    pub(super) fn whole_schema(&mut self, whole: Whole) -> Value {
+    pub(super) fn whole_schema(&mut self, whole: Whole<'d>) -> Draft<'d> {
         let schema = match whole.source {
             Some(target) => match value_at(self.document, &target) {
                 Some(value) => self.inner(value, &At::of(&target), Direction::Input),
@@ -384,42 +381,53 @@ fn body(media_type: &str, encoding: Encoding, required: bool) -> Body {
     Body { media_type: media_type.to_owned(), encoding, required, fields: BTreeMap::new() }
 }
 
-fn is_binary(schema: &Value) -> bool {
+fn is_binary(schema: &Node) -> bool {
     let is = |key: &str, values: &[&str]| {
-        schema.get(key).and_then(Value::as_str).is_some_and(|value| values.contains(&value))
+        schema.get(key).and_then(Node::as_str).is_some_and(|value| values.contains(&value))
     };
-    let typed = schema.get("contentMediaType").and_then(Value::as_str);
+    let typed = schema.get("contentMediaType").and_then(Node::as_str);
     is("format", &["binary", "base64", "byte", "file"])
         || is("type", &["file"])
         || typed.is_some_and(|media_type| rank(media_type).1 == Some(Encoding::Bytes))
 }
 
-fn text_schema(media_type: &str) -> Value {
-    json!({"type": "string", "contentMediaType": media_type})
+fn text_schema<'d>(media_type: &str) -> Draft<'d> {
+    object([("type", "string".into()), ("contentMediaType", media_type.to_owned().into())])
 }
 
 /// `format`, which is a hint: `contentEncoding` is checked by some, and would refuse a data: URI.
-fn bytes_schema() -> Value {
-    json!({"type": "string", "format": "byte", "description": "The bytes, as base64 or as a data: URI."})
+fn bytes<'d>() -> Fields<'d> {
+    fields([("type", "string".into()), ("format", "byte".into())])
+}
+
+fn bytes_schema<'d>() -> Draft<'d> {
+    let mut schema = bytes();
+    schema.put("description", "The bytes, as base64 or as a data: URI.");
+    Draft::Object(schema)
 }
 
 /// A file of a form: its bytes, or those with a name and a type.
-fn file_schema(source: &Value) -> Value {
-    let one = json!({"anyOf": [
-        {"type": "string", "format": "byte"},
-        {"type": "object", "properties": {
-            "data": {"type": "string", "format": "byte"},
-            "filename": {"type": "string"},
-            "content_type": {"type": "string"}
-        }, "required": ["data"], "additionalProperties": false}
-    ]});
-    let mut words = Members::new();
+fn file_schema<'d>(source: View<'d>) -> Draft<'d> {
+    let named = object([
+        ("type", "object".into()),
+        (
+            "properties",
+            object([
+                ("data", bytes().into()),
+                ("filename", typed("string")),
+                ("content_type", typed("string")),
+            ]),
+        ),
+        ("required", Draft::texts(["data"])),
+        ("additionalProperties", false.into()),
+    ]);
+    let one = object([("anyOf", vec![bytes().into(), named].into())]);
+    let mut words = Fields::new();
     let remarks = [
         "A file: its bytes as base64 or as a data: URI, or an object with `data`, `filename` and `content_type`.",
     ];
-    if let Value::Object(source) = source {
-        super::keywords::words(source, &remarks.map(str::to_owned), &mut words);
-    }
-    let list = source.get("type").and_then(Value::as_str) == Some("array") || source.get("items").is_some();
-    super::parameters::wrapped(if list { json!({"type": "array", "items": one}) } else { one }, words)
+    super::keywords::words(source, &remarks.map(str::to_owned), &mut words);
+    let list = source.get("type").and_then(Node::as_str) == Some("array") || source.contains_key("items");
+    let schema = if list { object([("type", "array".into()), ("items", one)]) } else { one };
+    super::parameters::wrapped(schema, words)
 }

@@ -1,29 +1,29 @@
 //! The words about a tool: its title and its description, for people and for models.
 
-use serde_json::{Map, Value};
+use crate::document::{Members, Node};
 
 use super::keywords::cut;
 use super::parameters::{Kind, Parameter};
 use super::spot::Found;
 use crate::operation::Place;
 
-type Members = Map<String, Value>;
-
 fn text<'a>(members: &'a Members, key: &str) -> &'a str {
-    members.get(key).and_then(Value::as_str).unwrap_or_default().trim()
+    members.get(key).and_then(Node::as_str).unwrap_or_default().trim()
 }
 
 /// The summary, else the operationId in words, else method and path.
 pub(super) fn title(operation: &Members, id: Option<&str>, method: &str, path: &str) -> String {
     let summary = text(operation, "summary");
     if !summary.is_empty() {
-        return cut(&one_line(summary), 200);
+        return cut(&one_line(summary), 200).into_owned();
     }
     let words = super::names::snake_case(id.unwrap_or_default()).replace('_', " ");
     let mut characters = words.chars();
     match characters.next() {
-        Some(first) => cut(&format!("{}{}", first.to_ascii_uppercase(), characters.as_str()), 200),
-        None => cut(&format!("{method} {path}"), 200),
+        Some(first) => {
+            cut(&format!("{}{}", first.to_ascii_uppercase(), characters.as_str()), 200).into_owned()
+        }
+        None => cut(&format!("{method} {path}"), 200).into_owned(),
     }
 }
 
@@ -36,7 +36,7 @@ pub(super) fn description(
     most: usize,
 ) -> String {
     let mut said = String::new();
-    if operation.get("deprecated") == Some(&Value::Bool(true)) {
+    if operation.get("deprecated") == Some(&Node::Bool(true)) {
         said.push_str("Deprecated. ");
     }
     let summary = text(operation, "summary");
@@ -79,7 +79,7 @@ pub(super) fn description(
         }
     }
     section(&mut said, "Responses:", &lines);
-    cut(said.trim(), most)
+    cut(said.trim(), most).into_owned()
 }
 
 fn section(said: &mut String, heading: &str, lines: &[String]) {

@@ -1,6 +1,6 @@
 //! Which operations become tools.
 
-use serde_json::{Map, Value};
+use crate::document::{Members, Node};
 
 use toolyard_hub::glob;
 
@@ -23,14 +23,14 @@ pub(super) struct Candidate<'a> {
     pub(super) path: &'a str,
     pub(super) id: Option<&'a str>,
     pub(super) tags: &'a [String],
-    pub(super) operation: &'a Map<String, Value>,
-    pub(super) item: &'a Map<String, Value>,
+    pub(super) operation: &'a Members,
+    pub(super) item: &'a Members,
 }
 
 pub(super) fn keep(filters: &Filters, candidate: &Candidate<'_>) -> Kept {
     for (key, hides) in HIDING {
         let said = candidate.operation.get(key).or_else(|| candidate.item.get(key));
-        if said == Some(&Value::Bool(hides)) {
+        if said == Some(&Node::Bool(hides)) {
             return Kept::Hidden(key);
         }
     }

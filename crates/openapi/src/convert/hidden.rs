@@ -4,53 +4,51 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use serde_json::{Map, Value};
-
-use super::bank::{Key, value_at};
+use super::bank::Key;
+use super::draft::Draft;
 use super::schema::{Direction, Schemas};
 use super::spot::At;
-
-type Members = Map<String, Value>;
+use super::view::View;
+use crate::document::{Members, Node};
 
 /// Definitions that are written out where they stand, one inside the other, to leave out what they require.
 const MOST_WRITTEN_OUT: usize = 8;
 
 /// What a schema says about its value, all its branches included, but without what it refers to.
 #[derive(Debug, Default)]
-pub(super) struct Said {
-    hidden: Vec<String>,
-    required: Vec<String>,
+pub(super) struct Said<'d> {
+    hidden: Vec<&'d str>,
+    required: Vec<&'d str>,
     /// The definitions that it refers to for the same value.
     further: Vec<Key>,
 }
 
-impl Schemas<'_> {
+impl<'d> Schemas<'d> {
     /// Whether a property does not belong into what goes this way.
-    pub(super) fn is_hidden(&mut self, value: &Value, part: usize, direction: Direction) -> bool {
+    pub(super) fn is_hidden(&mut self, value: &Node, part: usize, direction: Direction) -> bool {
         let flag = match direction {
             Direction::Input => "readOnly",
             Direction::Output => "writeOnly",
         };
-        let says = |value: &Value| value.get(flag) == Some(&Value::Bool(true));
+        let says = |value: &Node| value.get(flag) == Some(&Node::Bool(true));
         if says(value) {
             return true;
         }
-        let Some(reference) = value.get("$ref").and_then(Value::as_str) else { return false };
+        let Some(reference) = value.get("$ref").and_then(Node::as_str) else { return false };
         let Ok(key) = self.bank.look_up(self.document, part, reference) else { return false };
-        let target = self.bank.target(key);
-        target.and_then(|target| value_at(self.document, target)).is_some_and(says)
+        self.bank.value(key).is_some_and(says)
     }
 
     /// Does some work on a schema while it is known which properties of its value are hidden, wherever in its branches that
     /// is said.
     pub(super) fn knowing_hidden<T>(
         &mut self,
-        source: &Members,
+        source: View<'d>,
         part: usize,
         direction: Direction,
         work: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        if !["$ref", "allOf", "anyOf", "oneOf", "if"].iter().any(|key| source.contains_key(*key)) {
+        if !["$ref", "allOf", "anyOf", "oneOf", "if"].iter().any(|key| source.contains_key(key)) {
             return work(self);
         }
         let mut said = Said::default();
@@ -68,13 +66,18 @@ impl Schemas<'_> {
 
     /// A definition as it is for a value of which more is hidden than the definition knows, if it requires some of that: it
     /// cannot be referred to then, since it is as it is for everybody else.
-    pub(super) fn without_hidden(&mut self, key: Key, at: &At<'_>, direction: Direction) -> Option<Value> {
+    pub(super) fn without_hidden(
+        &mut self,
+        key: Key,
+        at: &At<'_>,
+        direction: Direction,
+    ) -> Option<Draft<'d>> {
         let most = self.written_out.len() >= MOST_WRITTEN_OUT || self.written_out.contains(&key);
         if self.hidden.is_empty() || most || !self.requires_hidden(key, direction) {
             return None;
         }
         let target = self.bank.target(key)?.clone();
-        let value = value_at(self.document, &target)?;
+        let value = self.bank.value(key)?;
         self.written_out.push(key);
         let converted = self.schema(value, &At::of(&target).below(at), direction);
         self.written_out.pop();
@@ -83,20 +86,19 @@ impl Schemas<'_> {
 
     fn requires_hidden(&mut self, key: Key, direction: Direction) -> bool {
         let all = self.reached(vec![key], direction);
-        let known: HashSet<&str> =
-            all.iter().flat_map(|said| &said.hidden).map(|name| name.as_str()).collect();
+        let known: HashSet<&str> = all.iter().flat_map(|said| &said.hidden).copied().collect();
         let mut required = all.iter().flat_map(|said| &said.required);
-        required.any(|name| self.hidden.contains(name) && !known.contains(name.as_str()))
+        required.any(|name| self.hidden.contains(name) && !known.contains(name))
     }
 
-    fn hidden_in(&mut self, first: &Said, direction: Direction) -> HashSet<String> {
+    fn hidden_in(&mut self, first: &Said<'d>, direction: Direction) -> HashSet<&'d str> {
         let further = self.reached(first.further.clone(), direction);
         let all = first.hidden.iter().chain(further.iter().flat_map(|said| &said.hidden));
-        all.cloned().collect()
+        all.copied().collect()
     }
 
     /// What definitions say, and those that they refer to for the same value.
-    fn reached(&mut self, from: Vec<Key>, direction: Direction) -> Vec<Rc<Said>> {
+    fn reached(&mut self, from: Vec<Key>, direction: Direction) -> Vec<Rc<Said<'d>>> {
         let mut waiting = from;
         let mut seen = HashSet::new();
         let mut all = Vec::new();
@@ -110,39 +112,38 @@ impl Schemas<'_> {
         all
     }
 
-    fn said(&mut self, key: Key, direction: Direction) -> Rc<Said> {
+    fn said(&mut self, key: Key, direction: Direction) -> Rc<Said<'d>> {
         if let Some(known) = self.known_said.get(&(key, direction)) {
             return Rc::clone(known);
         }
         let mut said = Said::default();
-        if let Some(target) = self.bank.target(key).cloned()
-            && let Some(Value::Object(source)) = value_at(self.document, &target)
-        {
-            self.say(source, target.part, direction, &mut said);
+        if let Some(Node::Object(source)) = self.bank.value(key) {
+            self.say(View::all(source), self.bank.part(key), direction, &mut said);
         }
         let said = Rc::new(said);
         self.known_said.insert((key, direction), Rc::clone(&said));
         said
     }
 
-    fn say(&mut self, source: &Members, part: usize, direction: Direction, said: &mut Said) {
-        for (name, property) in source.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    fn say(&mut self, source: View<'d>, part: usize, direction: Direction, said: &mut Said<'d>) {
+        let properties = source.get("properties").and_then(Node::as_object);
+        for (name, property) in properties.into_iter().flat_map(Members::iter) {
             if self.is_hidden(property, part, direction) {
-                said.hidden.push(name.clone());
+                said.hidden.push(name);
             }
         }
-        let required = source.get("required").and_then(Value::as_array).into_iter().flatten();
-        said.required.extend(required.filter_map(Value::as_str).map(str::to_owned));
-        if let Some(reference) = source.get("$ref").and_then(Value::as_str)
+        let required = source.get("required").and_then(Node::as_array).into_iter().flatten();
+        said.required.extend(required.filter_map(Node::as_str));
+        if let Some(reference) = source.get("$ref").and_then(Node::as_str)
             && let Ok(key) = self.bank.look_up(self.document, part, reference)
         {
             said.further.push(key);
         }
         let lists = ["allOf", "anyOf", "oneOf"];
-        let lists = lists.iter().filter_map(|key| source.get(*key).and_then(Value::as_array)).flatten();
-        let ones = ["then", "else"].iter().filter_map(|key| source.get(*key));
-        for branch in lists.chain(ones).filter_map(Value::as_object) {
-            self.say(branch, part, direction, said);
+        let lists = lists.iter().filter_map(|key| source.get(key).and_then(Node::as_array)).flatten();
+        let ones = ["then", "else"].iter().filter_map(|key| source.get(key));
+        for branch in lists.chain(ones).filter_map(Node::as_object) {
+            self.say(View::all(branch), part, direction, said);
         }
     }
 }

@@ -1,9 +1,12 @@
 //! `type`, `nullable`, `enum` and `const`: what kinds of values a schema allows.
 
-use serde_json::{Map, Value};
+use std::collections::HashSet;
 
+use super::draft::{Draft, Fields};
 use super::keywords::{DEEPEST_DATA, is_shallow};
 use super::spot::{At, Report};
+use super::view::View;
+use crate::document::Node;
 
 const KINDS: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
@@ -18,18 +21,17 @@ pub(super) struct Kinds {
 }
 
 impl Kinds {
-    pub(super) fn of(source: &Map<String, Value>, at: &At<'_>, report: &mut Report<'_>) -> Self {
-        let nullable =
-            ["nullable", "x-nullable"].iter().any(|key| source.get(*key) == Some(&Value::Bool(true)));
+    pub(super) fn of(source: View<'_>, at: &At<'_>, report: &mut Report<'_>) -> Self {
+        let nullable = source.says("nullable") || source.says("x-nullable");
         let mut kinds = Self { names: Vec::new(), nullable, file: false };
         match source.get("type") {
             None => {}
-            Some(Value::String(name)) => kinds.add(name, at, report),
-            Some(Value::Array(names)) => {
+            Some(Node::String(name)) => kinds.add(name, at, report),
+            Some(Node::Array(names)) => {
                 for name in names {
                     match name {
-                        Value::String(name) => kinds.add(name, at, report),
-                        Value::Null => kinds.add("null", at, report),
+                        Node::String(name) => kinds.add(name, at, report),
+                        Node::Null => kinds.add("null", at, report),
                         _ => report.warn(
                             &at.key("type"),
                             "wrong-type",
@@ -39,7 +41,7 @@ impl Kinds {
                 }
             }
             // An unquoted `null` in YAML.
-            Some(Value::Null) => kinds.add("null", at, report),
+            Some(Node::Null) => kinds.add("null", at, report),
             Some(_) => {
                 report.warn(&at.key("type"), "wrong-type", "the type is not a string; it was left out")
             }
@@ -86,48 +88,52 @@ impl Kinds {
     }
 
     /// `type` as Draft 07 has it. A schema that may be null says so, also if it said `nullable`.
-    pub(super) fn write(&self, out: &mut Map<String, Value>) {
+    pub(super) fn write(&self, out: &mut Fields<'_>) {
         let mut names = self.names.clone();
         if self.nullable && !names.is_empty() && !names.contains(&"null") {
             names.push("null");
         }
         match names.as_slice() {
             [] => {}
-            [one] => drop(out.insert("type".to_owned(), Value::from(*one))),
-            several => drop(out.insert("type".to_owned(), Value::from(several))),
+            [one] => out.put("type", *one),
+            several => out.put("type", Draft::texts(several.iter().copied())),
         }
     }
 }
 
 /// `enum` and `const`, with values of the kind that the type asks for: YAML reads `1.0` as a number where its author
 /// meant a version.
-pub(super) fn choices(
-    source: &Map<String, Value>,
+pub(super) fn choices<'d>(
+    source: View<'d>,
     kinds: &Kinds,
     at: &At<'_>,
     report: &mut Report<'_>,
-    out: &mut Map<String, Value>,
+    out: &mut Fields<'d>,
 ) {
     match source.get("enum") {
         None => {}
         Some(choices) if !is_shallow(choices, DEEPEST_DATA) => {
             report.warn(&at.key("enum"), "too-deep", "the values are nested too deeply; they were left out");
         }
-        Some(Value::Array(values)) if !values.is_empty() => {
-            let mut meant: Vec<Value> = Vec::with_capacity(values.len());
-            let mut seen = std::collections::HashSet::new();
+        Some(Node::Array(values)) if !values.is_empty() => {
+            let mut meant: Vec<Draft<'d>> = Vec::with_capacity(values.len());
+            let (mut texts, mut others) = (HashSet::new(), HashSet::new());
             for value in values {
                 let value = fitting(value, kinds, &at.key("enum"), report);
-                if seen.insert(value.to_string()) {
+                let new = match &value {
+                    Draft::Text(text) => texts.insert(text.clone()),
+                    other => others.insert(other.to_text()),
+                };
+                if new {
                     meant.push(value);
                 }
             }
-            if kinds.nullable && !meant.contains(&Value::Null) {
-                meant.push(Value::Null);
+            if kinds.nullable && !meant.contains(&Draft::Null) {
+                meant.push(Draft::Null);
             }
-            out.insert("enum".to_owned(), Value::Array(meant));
+            out.put("enum", meant);
         }
-        Some(Value::Array(_)) => {
+        Some(Node::Array(_)) => {
             report.warn(&at.key("enum"), "empty-enum", "the list of values is empty; it was left out");
         }
         Some(other) => {
@@ -137,36 +143,39 @@ pub(super) fn choices(
     }
     if let Some(value) = source.get("const").filter(|value| is_shallow(value, DEEPEST_DATA)) {
         let value = fitting(value, kinds, &at.key("const"), report);
-        if kinds.nullable && !value.is_null() {
-            out.entry("enum").or_insert_with(|| Value::Array(vec![value, Value::Null]));
+        if kinds.nullable && value != Draft::Null {
+            if !out.contains_key("enum") {
+                out.put("enum", vec![value, Draft::Null]);
+            }
         } else {
-            out.insert("const".to_owned(), value);
+            out.put("const", value);
         }
     }
 }
 
-fn fitting(value: &Value, kinds: &Kinds, at: &At<'_>, report: &mut Report<'_>) -> Value {
+fn fitting<'d>(value: &'d Node, kinds: &Kinds, at: &At<'_>, report: &mut Report<'_>) -> Draft<'d> {
     let fitted = match value {
-        Value::Number(number)
+        Node::Number(number)
             if !kinds.allows("number") && !kinds.allows("integer") && kinds.allows("string") =>
         {
-            Value::String(number.to_string())
+            Draft::from(number.to_string())
         }
-        Value::Bool(value) if !kinds.allows("boolean") && kinds.allows("string") => {
-            Value::String(value.to_string())
+        Node::Bool(value) if !kinds.allows("boolean") && kinds.allows("string") => {
+            Draft::from(value.to_string())
         }
-        Value::String(text) if !kinds.allows("string") => {
+        Node::String(text) if !kinds.allows("string") => {
             let number =
                 crate::document::number(text).filter(|_| kinds.allows("number") || kinds.allows("integer"));
-            match (number, text.as_str()) {
-                (Some(number), _) => Value::Number(number),
-                (None, "true") if kinds.allows("boolean") => Value::Bool(true),
-                (None, "false") if kinds.allows("boolean") => Value::Bool(false),
-                _ => return value.clone(),
+            match (number, &**text) {
+                (Some(number), _) => Draft::Number(number),
+                (None, "true") if kinds.allows("boolean") => Draft::Bool(true),
+                (None, "false") if kinds.allows("boolean") => Draft::Bool(false),
+                _ => return Draft::of(value),
             }
         }
-        _ => return value.clone(),
+        _ => return Draft::of(value),
     };
-    report.note(at, "odd-choice", format!("the value {value} was read as {fitted}, as the type asks"));
+    let message = format!("the value {value} was read as {}, as the type asks", fitted.to_text());
+    report.note(at, "odd-choice", message);
     fitted
 }

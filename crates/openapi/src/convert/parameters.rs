@@ -1,14 +1,12 @@
 //! Parameters of an operation: found in two places, in any version's form, and described as properties.
 
-use serde_json::{Map, Value, json};
-
+use super::draft::{Draft, Fields, fields};
 use super::keywords;
 use super::schema::{Direction, Schemas};
 use super::spot::{At, follow};
-use crate::document::Target;
+use super::view::View;
+use crate::document::{Members, Node, Target};
 use crate::operation::{Place, Style};
-
-type Members = Map<String, Value>;
 
 /// A parameter as the document has it.
 #[derive(Debug)]
@@ -44,8 +42,8 @@ impl<'d> Schemas<'d> {
             let at = At::of(target);
             let here = at.key("parameters");
             let list = match owner.get("parameters") {
-                None | Some(Value::Null) => continue,
-                Some(Value::Array(list)) => list,
+                None | Some(Node::Null) => continue,
+                Some(Node::Array(list)) => list,
                 Some(other) => {
                     let message =
                         format!("`parameters` is {}; it was left out", crate::document::kind(other));
@@ -77,19 +75,19 @@ impl<'d> Schemas<'d> {
         found
     }
 
-    fn parameter(&mut self, value: &'d Value, at: &At<'_>) -> Option<Parameter<'d>> {
+    fn parameter(&mut self, value: &'d Node, at: &At<'_>) -> Option<Parameter<'d>> {
         let found = follow(self.document, &mut self.report, value, at, "a parameter")?;
         let here = At::of(&found.target);
         let name = match found.members.get("name") {
-            Some(Value::String(name)) if !name.is_empty() => name.clone(),
-            Some(Value::Number(name)) => name.to_string(),
-            Some(Value::Bool(name)) => name.to_string(),
+            Some(Node::String(name)) if !name.is_empty() => name.to_string(),
+            Some(Node::Number(name)) => name.to_string(),
+            Some(Node::Bool(name)) => name.to_string(),
             _ => {
                 self.report.warn(&here, "no-name", "a parameter has no name; it was left out");
                 return None;
             }
         };
-        let place = found.members.get("in").and_then(Value::as_str).unwrap_or_default();
+        let place = found.members.get("in").and_then(Node::as_str).unwrap_or_default();
         let kind = match place.to_ascii_lowercase().as_str() {
             "path" => Kind::At(Place::Path),
             "query" => Kind::At(Place::Query),
@@ -115,7 +113,7 @@ impl<'d> Schemas<'d> {
     }
 
     /// The property's schema and how the value is written.
-    pub(super) fn written(&mut self, parameter: &Parameter<'d>, place: Place) -> (Value, Writing) {
+    pub(super) fn written(&mut self, parameter: &Parameter<'d>, place: Place) -> (Draft<'d>, Writing) {
         let target = parameter.target.clone();
         let at = At::of(&target);
         let members = parameter.members;
@@ -131,9 +129,9 @@ impl<'d> Schemas<'d> {
         }
         let schema = match members.get("schema") {
             Some(schema) => self.inner(schema, &at.key("schema"), Direction::Input),
-            None => self.inline(members, &at),
+            None => self.inline(View::of_parameter(members), &at, Direction::Input),
         };
-        let (style, explode) = match members.get("collectionFormat").and_then(Value::as_str) {
+        let (style, explode) = match members.get("collectionFormat").and_then(Node::as_str) {
             Some(format) => self.collected(format, default_style, &at),
             None => self.styled(members, default_style, place, &at),
         };
@@ -145,45 +143,21 @@ impl<'d> Schemas<'d> {
             } else {
                 explode
             };
-        let allow_reserved = members.get("allowReserved") == Some(&Value::Bool(true));
+        let allow_reserved = members.get("allowReserved") == Some(&Node::Bool(true));
         (schema, Writing { style, explode, allow_reserved, content: None })
     }
 
     /// A parameter that is described by a media type: the first one counts.
-    fn content(&mut self, members: &'d Members, at: &At<'_>) -> Option<(String, Value)> {
-        let Some(Value::Object(content)) = members.get("content") else { return None };
+    fn content(&mut self, members: &'d Members, at: &At<'_>) -> Option<(String, Draft<'d>)> {
+        let Some(Node::Object(content)) = members.get("content") else { return None };
         let (media_type, described) = content.iter().next()?;
         let here = at.key("content");
         let here = here.key(media_type);
         let schema = match described.get("schema") {
             Some(schema) => self.inner(schema, &here.key("schema"), Direction::Input),
-            None => json!({}),
+            None => Draft::anything(),
         };
-        Some((media_type.clone(), schema))
-    }
-
-    /// Swagger has a parameter's schema in the parameter itself.
-    pub(super) fn inline(&mut self, members: &Members, at: &At<'_>) -> Value {
-        const NOT_SCHEMA: [&str; 12] = [
-            "name",
-            "in",
-            "required",
-            "description",
-            "deprecated",
-            "style",
-            "explode",
-            "allowReserved",
-            "allowEmptyValue",
-            "collectionFormat",
-            "example",
-            "examples",
-        ];
-        let schema: Members = members
-            .iter()
-            .filter(|(key, _)| !NOT_SCHEMA.contains(&key.as_str()))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
-        self.inner(&Value::Object(schema), at, Direction::Input)
+        Some((media_type.to_owned(), schema))
     }
 
     fn collected(&mut self, format: &str, default: Style, at: &At<'_>) -> (Style, bool) {
@@ -202,7 +176,7 @@ impl<'d> Schemas<'d> {
     }
 
     fn styled(&mut self, members: &Members, default: Style, place: Place, at: &At<'_>) -> (Style, bool) {
-        let style = match members.get("style").and_then(Value::as_str) {
+        let style = match members.get("style").and_then(Node::as_str) {
             None => default,
             Some(name) => match style(name) {
                 Some(style) if fits(style, place) => style,
@@ -213,7 +187,7 @@ impl<'d> Schemas<'d> {
                 }
             },
         };
-        let explode = members.get("explode").and_then(Value::as_bool).unwrap_or(style == Style::Form);
+        let explode = members.get("explode").and_then(Node::as_bool).unwrap_or(style == Style::Form);
         (style, explode)
     }
 }
@@ -243,30 +217,25 @@ fn fits(style: Style, place: Place) -> bool {
 }
 
 /// A property's schema with the words and examples of its parameter, which say more than those of a shared schema.
-pub(super) fn dressed(schema: Value, members: &Members) -> Value {
-    let mut words = Members::new();
-    keywords::words(members, &[], &mut words);
+pub(super) fn dressed<'d>(schema: Draft<'d>, members: &'d Members) -> Draft<'d> {
+    let mut words = Fields::new();
+    keywords::words(View::all(members), &[], &mut words);
     words.remove("title");
-    let examples: Members = members
-        .iter()
-        .filter(|(key, _)| ["example", "examples"].contains(&key.as_str()))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
-    keywords::examples(&examples, &mut words);
+    keywords::examples(View::all(members), &mut words);
     wrapped(schema, words)
 }
 
 /// Words about a schema, beside it, or around it where it is a reference.
-pub(super) fn wrapped(schema: Value, words: Members) -> Value {
+pub(super) fn wrapped<'d>(schema: Draft<'d>, words: Fields<'d>) -> Draft<'d> {
     let mut out = match schema {
-        Value::Object(schema) => schema,
+        Draft::Object(schema) => schema,
         other => return other,
     };
     if words.is_empty() {
-        return Value::Object(out);
+        return Draft::Object(out);
     }
     if out.contains_key("$ref") {
-        out = Map::from_iter([("allOf".to_owned(), json!([out]))]);
+        out = fields([("allOf", vec![Draft::Object(out)].into())]);
     }
     for (key, value) in words {
         if key == "examples" && out.contains_key("examples") {
@@ -274,5 +243,5 @@ pub(super) fn wrapped(schema: Value, words: Members) -> Value {
         }
         out.insert(key, value);
     }
-    Value::Object(out)
+    Draft::Object(out)
 }

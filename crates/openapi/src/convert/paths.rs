@@ -1,13 +1,11 @@
 //! Finds the operations of a document, wherever its paths lead.
 
-use serde_json::{Map, Value};
+use crate::document::{Members, Node};
 
 use super::schema::Schemas;
 use super::spot::{At, follow};
 use super::tool::Source;
 use crate::operation::Method;
-
-type Members = Map<String, Value>;
 
 const METHODS: [(&str, Method); 9] = [
     ("get", Method::Get),
@@ -31,9 +29,9 @@ impl<'d> Schemas<'d> {
     pub(super) fn sources(&mut self) -> Vec<Source<'d>> {
         let mut sources = Vec::new();
         let top = At::new(0, "");
-        let root = self.document.value();
+        let root = self.document.root();
         for key in ["webhooks", "x-webhooks"] {
-            if let Some(webhooks) = root.get(key).and_then(Value::as_object) {
+            if let Some(webhooks) = root.get(key).and_then(Node::as_object) {
                 let message =
                     format!("{} webhooks are calls that the server makes; they are no tools", webhooks.len());
                 self.report.note(&top.key(key), "webhooks", message);
@@ -41,8 +39,8 @@ impl<'d> Schemas<'d> {
         }
         let here = top.key("paths");
         let paths = match root.get("paths") {
-            Some(Value::Object(paths)) => paths,
-            None | Some(Value::Null) => return sources,
+            Some(Node::Object(paths)) => paths,
+            None | Some(Node::Null) => return sources,
             Some(other) => {
                 let message =
                     format!("`paths` is {}; there is no operation in it", crate::document::kind(other));
@@ -50,7 +48,7 @@ impl<'d> Schemas<'d> {
                 return sources;
             }
         };
-        for (path, value) in paths {
+        for (path, value) in paths.iter() {
             if path.starts_with("x-") {
                 continue;
             }
@@ -76,14 +74,14 @@ impl<'d> Schemas<'d> {
         sources: &mut Vec<Source<'d>>,
     ) {
         let at = At::of(target);
-        for (key, value) in item {
+        for (key, value) in item.iter() {
             let lower = key.to_ascii_lowercase();
             let method = METHODS.iter().find(|(name, _)| *name == lower).map(|(_, method)| method.clone());
             match method {
                 Some(method) => self.take(path, method, value, &at.key(key), (item, target), sources),
                 None if key == "additionalOperations" => {
                     let here = at.key(key);
-                    for (name, value) in value.as_object().into_iter().flatten() {
+                    for (name, value) in value.as_object().into_iter().flat_map(Members::iter) {
                         let token = name
                             .bytes()
                             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte));
@@ -93,7 +91,7 @@ impl<'d> Schemas<'d> {
                         }
                         self.take(
                             path,
-                            Method::Other(name.clone()),
+                            Method::Other(name.to_owned()),
                             value,
                             &here.key(name),
                             (item, target),
@@ -101,7 +99,7 @@ impl<'d> Schemas<'d> {
                         );
                     }
                 }
-                None if OTHERS.contains(&key.as_str()) || key.starts_with("x-") => {}
+                None if OTHERS.contains(&key) || key.starts_with("x-") => {}
                 None => self.report.warn(
                     &at.key(key),
                     "unknown-method",
@@ -115,7 +113,7 @@ impl<'d> Schemas<'d> {
         &mut self,
         path: &'d str,
         method: Method,
-        value: &'d Value,
+        value: &'d Node,
         at: &At<'_>,
         item: (&'d Members, &crate::document::Target),
         sources: &mut Vec<Source<'d>>,
@@ -131,8 +129,8 @@ impl<'d> Schemas<'d> {
                 );
             }
             let id = match members.get("operationId") {
-                Some(Value::String(id)) if !id.trim().is_empty() => Some(id.as_str()),
-                None | Some(Value::Null | Value::String(_)) => None,
+                Some(Node::String(id)) if !id.trim().is_empty() => Some(&**id),
+                None | Some(Node::Null | Node::String(_)) => None,
                 Some(_) => {
                     self.report.warn(
                         &at.key("operationId"),
@@ -142,8 +140,8 @@ impl<'d> Schemas<'d> {
                     None
                 }
             };
-            let tags = members.get("tags").and_then(Value::as_array).into_iter().flatten();
-            let tags = tags.filter_map(Value::as_str).map(str::to_owned).collect();
+            let tags = members.get("tags").and_then(Node::as_array).into_iter().flatten();
+            let tags = tags.filter_map(Node::as_str).map(str::to_owned).collect();
             let same = |source: &&Source<'_>| source.path == path && source.method == method;
             if sources.iter().rev().take(20).find(same).is_none() {
                 let (item, item_target) = item;

@@ -4,16 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use serde_json::{Map, Value, json};
-
 use super::bank::{Astray, Bank, Key};
+use super::draft::{Draft, Fields, fields, object, typed};
 use super::hidden::Said;
 use super::keywords;
 use super::kinds::{Kinds, choices};
 use super::spot::{At, Report};
-use crate::document::Document;
-
-type Members = Map<String, Value>;
+use super::view::{Beside, View};
+use crate::document::{Document, Node};
 
 /// What a schema describes: a request leaves out what is `readOnly`, an answer what is `writeOnly`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,24 +29,24 @@ const DEEPEST: usize = 44;
 pub(super) struct Schemas<'d> {
     pub(super) document: &'d Document,
     pub(super) report: Report<'d>,
-    pub(super) bank: Bank,
+    pub(super) bank: Bank<'d>,
     /// What the schema that is being converted refers to.
     pub(super) needs: Vec<Key>,
     /// The definition that is being converted, while it speaks about its own value.
     pub(super) own: Option<Key>,
     /// Properties of the value that the schema at hand is about, which do not go this way.
-    pub(super) hidden: HashSet<String>,
+    pub(super) hidden: HashSet<&'d str>,
     /// Definitions that are being written out where they stand, the outermost first.
     pub(super) written_out: Vec<Key>,
-    pub(super) known_said: HashMap<(Key, Direction), Rc<Said>>,
-    /// Whether keywords beside `$ref` count, as from 3.1 on.
-    siblings_count: bool,
+    pub(super) known_said: HashMap<(Key, Direction), Rc<Said<'d>>>,
+    /// The keywords beside `$ref` that count.
+    beside: Beside,
 }
 
 impl<'d> Schemas<'d> {
     pub(super) fn new(document: &'d Document) -> Self {
         let dialect = document.dialect();
-        let siblings_count = !(dialect.starts_with('2') || dialect.starts_with("3.0"));
+        let old = dialect.starts_with('2') || dialect.starts_with("3.0");
         let report = Report::new(document);
         Self {
             document,
@@ -59,7 +57,7 @@ impl<'d> Schemas<'d> {
             hidden: HashSet::new(),
             written_out: Vec::new(),
             known_said: HashMap::new(),
-            siblings_count,
+            beside: if old { Beside::Words } else { Beside::Others },
         }
     }
 
@@ -73,49 +71,66 @@ impl<'d> Schemas<'d> {
     }
 
     /// A schema about another value than the one around it, such as a property.
-    pub(super) fn inner(&mut self, value: &Value, at: &At<'_>, direction: Direction) -> Value {
-        let own = self.own.take();
-        let hidden = std::mem::take(&mut self.hidden);
-        let converted = self.schema(value, at, direction);
-        (self.own, self.hidden) = (own, hidden);
-        converted
+    pub(super) fn inner(&mut self, value: &'d Node, at: &At<'_>, direction: Direction) -> Draft<'d> {
+        self.about_another(|schemas| schemas.schema(value, at, direction))
     }
 
-    pub(super) fn schema(&mut self, value: &Value, at: &At<'_>, direction: Direction) -> Value {
-        if at.depth > DEEPEST {
-            self.report.warn(
-                at,
-                "too-deep",
-                "this is nested too deeply for most readers; it allows anything",
-            );
-            return json!({});
-        }
+    /// Swagger has a parameter's schema in the parameter itself.
+    pub(super) fn inline(&mut self, parameter: View<'d>, at: &At<'_>, direction: Direction) -> Draft<'d> {
+        self.about_another(|schemas| schemas.keywords(parameter, at, direction))
+    }
+
+    fn about_another<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let own = self.own.take();
+        let hidden = std::mem::take(&mut self.hidden);
+        let done = work(self);
+        (self.own, self.hidden) = (own, hidden);
+        done
+    }
+
+    pub(super) fn schema(&mut self, value: &'d Node, at: &At<'_>, direction: Direction) -> Draft<'d> {
         match value {
-            Value::Bool(true) => json!({}),
-            Value::Bool(false) => json!({"not": {}}),
-            Value::Object(source) => {
-                let reference =
-                    ["$ref", "$dynamicRef", "$recursiveRef"].iter().find_map(|key| source.get(*key));
-                match reference.and_then(Value::as_str) {
-                    Some(reference) if source.len() == 1 => self.reference(source, reference, at, direction),
-                    Some(reference) => self.knowing_hidden(source, at.part, direction, |schemas| {
-                        schemas.reference(source, reference, at, direction)
-                    }),
-                    None => self.knowing_hidden(source, at.part, direction, |schemas| {
-                        schemas.described(source, at, direction)
-                    }),
-                }
-            }
+            Node::Object(source) => self.keywords(View::all(source), at, direction),
+            _ if at.depth > DEEPEST => self.too_deep(at),
+            Node::Bool(true) => Draft::anything(),
+            Node::Bool(false) => object([("not", Draft::anything())]),
             other => {
                 let message = format!("a schema is {}; it allows anything", crate::document::kind(other));
                 self.report.warn(at, "wrong-type", message);
-                json!({})
+                Draft::anything()
             }
         }
     }
 
-    fn reference(&mut self, source: &Members, reference: &str, at: &At<'_>, direction: Direction) -> Value {
-        let mut base = Members::new();
+    fn keywords(&mut self, source: View<'d>, at: &At<'_>, direction: Direction) -> Draft<'d> {
+        if at.depth > DEEPEST {
+            return self.too_deep(at);
+        }
+        let reference = ["$ref", "$dynamicRef", "$recursiveRef"].iter().find_map(|key| source.get(key));
+        match reference.and_then(Node::as_str) {
+            Some(reference) if source.len() == 1 => self.reference(source, reference, at, direction),
+            Some(reference) => self.knowing_hidden(source, at.part, direction, |schemas| {
+                schemas.reference(source, reference, at, direction)
+            }),
+            None => self.knowing_hidden(source, at.part, direction, |schemas| {
+                Draft::Object(schemas.described(source, at, direction))
+            }),
+        }
+    }
+
+    fn too_deep(&mut self, at: &At<'_>) -> Draft<'d> {
+        self.report.warn(at, "too-deep", "this is nested too deeply for most readers; it allows anything");
+        Draft::anything()
+    }
+
+    fn reference(
+        &mut self,
+        source: View<'d>,
+        reference: &str,
+        at: &At<'_>,
+        direction: Direction,
+    ) -> Draft<'d> {
+        let mut base = Fields::new();
         match self.bank.look_up(self.document, at.part, reference) {
             Ok(key) if self.own.is_some_and(|own| self.comes_back(key, own)) => {
                 let message =
@@ -123,11 +138,10 @@ impl<'d> Schemas<'d> {
                 self.report.warn(at, "schema-cycle", message);
             }
             Ok(key) => match self.without_hidden(key, at, direction) {
-                Some(Value::Object(written_out)) => base = written_out,
+                Some(Draft::Object(written_out)) => base = written_out,
                 _ => {
                     self.needs.push(key);
-                    let reference = format!("#/definitions/{}", self.bank.name(key));
-                    base.insert("$ref".to_owned(), Value::String(reference));
+                    base.put("$ref", format!("#/definitions/{}", self.bank.name(key)));
                 }
             },
             Err(Astray::Dangling(reason)) => {
@@ -139,60 +153,32 @@ impl<'d> Schemas<'d> {
                 self.report.warn(at, "reference-cycle", message);
             }
         }
-        let mut beside = self.beside_reference(source);
-        let nullable = beside.remove("nullable").is_some() | beside.remove("x-nullable").is_some();
-        if nullable {
-            base = match Value::Object(base) {
-                Value::Object(base) if base.is_empty() => base,
-                base => Map::from_iter([("anyOf".to_owned(), json!([base, {"type": "null"}]))]),
-            };
+        if (source.says("nullable") || source.says("x-nullable")) && !base.is_empty() {
+            base = fields([("anyOf", vec![Draft::Object(base), typed("null")].into())]);
         }
+        let beside = source.beside_reference(self.beside);
         if beside.is_empty() {
-            return Value::Object(base);
+            return Draft::Object(base);
         }
-        let Value::Object(mut out) = self.described(&beside, at, direction) else {
-            return Value::Object(base);
-        };
+        let mut out = self.described(beside, at, direction);
         if out.is_empty() {
-            return Value::Object(base);
+            return Draft::Object(base);
         }
         if !base.is_empty() {
             // Draft 07 looks at nothing beside `$ref`.
-            let mut all = vec![Value::Object(base)];
-            if let Some(Value::Array(more)) = out.remove("allOf") {
+            let mut all = vec![Draft::Object(base)];
+            if let Some(Draft::List(more)) = out.swap_remove("allOf") {
                 all.extend(more);
             }
-            out.insert("allOf".to_owned(), Value::Array(all));
+            out.put("allOf", all);
         }
-        Value::Object(out)
+        Draft::Object(out)
     }
 
-    /// The keywords beside a reference that count. Before 3.1 only what does not change what is allowed, and `nullable`,
-    /// which its authors mean.
-    fn beside_reference(&self, source: &Members) -> Members {
-        const WORDS: [&str; 8] = [
-            "title",
-            "description",
-            "deprecated",
-            "default",
-            "example",
-            "examples",
-            "nullable",
-            "x-nullable",
-        ];
-        let counts = |key: &str, value: &Value| match key {
-            "$ref" | "$dynamicRef" | "$recursiveRef" | "$defs" | "definitions" | "$id" | "$anchor" => false,
-            "nullable" | "x-nullable" => *value == Value::Bool(true),
-            key => self.siblings_count || WORDS.contains(&key),
-        };
-        let beside = source.iter().filter(|(key, value)| counts(key, value));
-        beside.map(|(key, value)| (key.clone(), value.clone())).collect()
-    }
-
-    fn described(&mut self, source: &Members, at: &At<'_>, direction: Direction) -> Value {
-        let mut out = Members::new();
+    fn described(&mut self, source: View<'d>, at: &At<'_>, direction: Direction) -> Fields<'d> {
+        let mut out = Fields::new();
         let mut remarks = Vec::new();
-        let mut body = Members::new();
+        let mut body = Fields::new();
         let kinds = Kinds::of(source, at, &mut self.report);
         kinds.write(&mut body);
         choices(source, &kinds, at, &mut self.report, &mut body);
@@ -203,15 +189,17 @@ impl<'d> Schemas<'d> {
         self.objects(source, at, direction, &mut body);
         let composed = self.composed(source, at, direction, &mut body, &mut remarks);
         if kinds.file {
-            body.insert("contentEncoding".to_owned(), Value::from("base64"));
+            body.put("contentEncoding", "base64");
         }
         // A schema without a type is nullable in that null is one more thing that it may be.
         if kinds.nullable && kinds.names.is_empty() && composed {
-            body = Map::from_iter([("anyOf".to_owned(), json!([body, {"type": "null"}]))]);
+            body = fields([("anyOf", vec![Draft::Object(body), typed("null")].into())]);
         }
         keywords::words(source, &remarks, &mut out);
-        out.append(&mut body);
+        for (key, value) in body {
+            out.insert(key, value);
+        }
         keywords::hints(source, at, &mut self.report, &mut out);
-        Value::Object(out)
+        out
     }
 }

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use crate::document::{Members, Node};
 
 use super::schema::Schemas;
 use super::spot::{At, follow};
 use crate::operation::{Place, Requirement, Scheme, SchemeKind, ServerUrl, Variable};
 
-type Members = Map<String, Value>;
-
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
+fn text<'a>(value: &'a Members, key: &str) -> &'a str {
+    value.get(key).and_then(Node::as_str).unwrap_or_default()
 }
 
 impl Schemas<'_> {
@@ -20,7 +18,7 @@ impl Schemas<'_> {
         for (owner, at) in owners {
             let Some(servers) = owner.get("servers") else { continue };
             let here = at.key("servers");
-            let Value::Array(servers) = servers else {
+            let Node::Array(servers) = servers else {
                 self.report.warn(&here, "wrong-type", "`servers` is not a list; it was left out");
                 continue;
             };
@@ -40,21 +38,16 @@ impl Schemas<'_> {
         vec![plain("/")]
     }
 
-    fn server(&mut self, server: &Value, at: &At<'_>) -> Option<ServerUrl> {
-        let Some(template) = server.get("url").and_then(Value::as_str) else {
+    fn server(&mut self, server: &Node, at: &At<'_>) -> Option<ServerUrl> {
+        let Some(template) = server.get("url").and_then(Node::as_str) else {
             self.report.warn(at, "no-url", "a server has no `url`; it was left out");
             return None;
         };
         let mut variables = BTreeMap::new();
-        if let Some(Value::Object(described)) = server.get("variables") {
-            for (name, variable) in described {
-                let allowed: Vec<String> = variable
-                    .get("enum")
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten()
-                    .map(scalar)
-                    .collect();
+        if let Some(Node::Object(described)) = server.get("variables") {
+            for (name, variable) in described.iter() {
+                let allowed: Vec<String> =
+                    variable.get("enum").and_then(Node::as_array).into_iter().flatten().map(scalar).collect();
                 let default = variable.get("default").map(scalar);
                 let default = default.or_else(|| allowed.first().cloned()).unwrap_or_else(|| {
                     self.report.warn(
@@ -64,7 +57,7 @@ impl Schemas<'_> {
                     );
                     String::new()
                 });
-                variables.insert(name.clone(), Variable { default, allowed });
+                variables.insert(name.to_owned(), Variable { default, allowed });
             }
         }
         for name in template.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
@@ -89,13 +82,13 @@ impl Schemas<'_> {
         for (owner, at) in owners {
             let Some(security) = owner.get("security") else { continue };
             let here = at.key("security");
-            let Value::Array(choices) = security else {
+            let Node::Array(choices) = security else {
                 self.report.warn(&here, "wrong-type", "`security` is not a list; it was left out");
                 continue;
             };
             let mut found = Vec::new();
             for (n, choice) in choices.iter().enumerate() {
-                let Value::Object(choice) = choice else {
+                let Node::Object(choice) = choice else {
                     self.report.warn(
                         &here.index(n),
                         "wrong-type",
@@ -104,14 +97,14 @@ impl Schemas<'_> {
                     continue;
                 };
                 let mut all = Vec::new();
-                for (scheme, scopes) in choice {
+                for (scheme, scopes) in choice.iter() {
                     if !schemes.iter().any(|known| known.name == *scheme) {
                         let message = format!("there is no security scheme `{scheme}`");
                         self.report.warn(&here.index(n), "unknown-scheme", message);
                     }
-                    let scopes = scopes.as_array().into_iter().flatten().filter_map(Value::as_str);
+                    let scopes = scopes.as_array().into_iter().flatten().filter_map(Node::as_str);
                     all.push(Requirement {
-                        scheme: scheme.clone(),
+                        scheme: scheme.to_owned(),
                         scopes: scopes.map(str::to_owned).collect(),
                     });
                 }
@@ -127,22 +120,22 @@ impl Schemas<'_> {
         let document = self.document;
         let places = ["/securityDefinitions", "/components/securitySchemes"];
         let found =
-            places.iter().find_map(|place| Some((*place, document.value().pointer(place)?.as_object()?)));
+            places.iter().find_map(|place| Some((*place, document.root().pointer(place)?.as_object()?)));
         let Some((place, described)) = found else { return Vec::new() };
         let here = At::new(0, place);
         let mut schemes = Vec::new();
-        for (name, value) in described {
+        for (name, value) in described.iter() {
             let at = here.key(name);
             let Some(found) = follow(document, &mut self.report, value, &at, "a security scheme") else {
                 continue;
             };
-            let kind = self.scheme(&Value::Object(found.members.clone()), &at);
-            schemes.push(Scheme { name: name.clone(), kind });
+            let kind = self.scheme(found.members, &at);
+            schemes.push(Scheme { name: name.to_owned(), kind });
         }
         schemes
     }
 
-    fn scheme(&mut self, scheme: &Value, at: &At<'_>) -> SchemeKind {
+    fn scheme(&mut self, scheme: &Members, at: &At<'_>) -> SchemeKind {
         match text(scheme, "type").to_ascii_lowercase().as_str() {
             "basic" => SchemeKind::Basic,
             "apikey" => {
@@ -178,11 +171,11 @@ impl Schemas<'_> {
     }
 }
 
-fn client_credentials(scheme: &Value) -> Option<SchemeKind> {
-    let flow = scheme.get("flows").and_then(|flows| flows.get("clientCredentials"));
+fn client_credentials(scheme: &Members) -> Option<SchemeKind> {
+    let flow = scheme.get("flows").and_then(|flows| flows.get("clientCredentials")?.as_object());
     let flow = flow.or_else(|| (text(scheme, "flow") == "application").then_some(scheme))?;
-    let scopes = flow.get("scopes").and_then(Value::as_object);
-    let scopes = scopes.map(|scopes| scopes.keys().cloned().collect()).unwrap_or_default();
+    let scopes = flow.get("scopes").and_then(Node::as_object);
+    let scopes = scopes.map(|scopes| scopes.keys().map(str::to_owned).collect()).unwrap_or_default();
     Some(SchemeKind::ClientCredentials { token_url: text(flow, "tokenUrl").to_owned(), scopes })
 }
 
@@ -191,21 +184,20 @@ fn plain(template: &str) -> ServerUrl {
 }
 
 /// A scalar as it stands in an address.
-fn scalar(value: &Value) -> String {
+fn scalar(value: &Node) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// One server for each scheme, the safer one first.
 fn swagger_servers(root: &Members) -> Vec<ServerUrl> {
-    let base = root.get("basePath").and_then(Value::as_str).unwrap_or_default().trim_end_matches('/');
+    let base = root.get("basePath").and_then(Node::as_str).unwrap_or_default().trim_end_matches('/');
     let base = if base.is_empty() || base.starts_with('/') { base.to_owned() } else { format!("/{base}") };
-    let Some(host) = root.get("host").and_then(Value::as_str).filter(|host| !host.is_empty()) else {
+    let Some(host) = root.get("host").and_then(Node::as_str).filter(|host| !host.is_empty()) else {
         return vec![plain(if base.is_empty() { "/" } else { &base })];
     };
     let host = host.trim_end_matches('/');
     let host = host.split_once("://").map_or(host, |(_, host)| host);
-    let schemes =
-        root.get("schemes").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let schemes = root.get("schemes").and_then(Node::as_array).into_iter().flatten().filter_map(Node::as_str);
     let mut schemes: Vec<&str> = schemes.filter(|scheme| ["http", "https"].contains(scheme)).collect();
     if schemes.is_empty() {
         schemes.push("https");

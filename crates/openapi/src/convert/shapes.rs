@@ -1,46 +1,51 @@
 //! The keywords that have schemas in them: of arrays, of objects, and those that put schemas together.
 
-use serde_json::{Map, Value, json};
-
+use super::draft::{Draft, Fields, object};
 use super::pattern::portable;
 use super::schema::{Direction, Schemas};
 use super::spot::At;
+use super::view::View;
+use crate::document::{Members, Node};
 
-type Members = Map<String, Value>;
-
-impl Schemas<'_> {
-    pub(super) fn arrays(&mut self, source: &Members, at: &At<'_>, direction: Direction, out: &mut Members) {
+impl<'d> Schemas<'d> {
+    pub(super) fn arrays(
+        &mut self,
+        source: View<'d>,
+        at: &At<'_>,
+        direction: Direction,
+        out: &mut Fields<'d>,
+    ) {
         let rest = match (source.get("prefixItems"), source.get("items")) {
-            (Some(Value::Array(first)), rest) => {
+            (Some(Node::Array(first)), rest) => {
                 self.tuple(first, &at.key("prefixItems"), direction, out);
                 rest.or_else(|| source.get("unevaluatedItems")).map(|rest| ("items", rest))
             }
-            (_, Some(Value::Array(first))) => {
+            (_, Some(Node::Array(first))) => {
                 self.tuple(first, &at.key("items"), direction, out);
                 source.get("additionalItems").map(|rest| ("additionalItems", rest))
             }
             (_, Some(items)) => {
                 let items = self.inner(items, &at.key("items"), direction);
-                out.insert("items".to_owned(), items);
+                out.put("items", items);
                 None
             }
             (_, None) => None,
         };
         match rest {
-            Some((_, Value::Bool(more))) if out.contains_key("items") => {
-                out.insert("additionalItems".to_owned(), Value::Bool(*more));
+            Some((_, Node::Bool(more))) if out.contains_key("items") => {
+                out.put("additionalItems", *more);
             }
             Some((key, rest)) if out.contains_key("items") => {
                 let rest = self.inner(rest, &at.key(key), direction);
-                out.insert("additionalItems".to_owned(), rest);
+                out.put("additionalItems", rest);
             }
             _ => {}
         }
         if let Some(contains) = source.get("contains") {
-            let least = source.get("minContains").and_then(Value::as_u64);
+            let least = source.get("minContains").and_then(Node::as_u64);
             if least != Some(0) {
                 let contains = self.inner(contains, &at.key("contains"), direction);
-                out.insert("contains".to_owned(), contains);
+                out.put("contains", contains);
             }
             if least.is_some_and(|least| least > 1) || source.contains_key("maxContains") {
                 let message = "Draft 07 cannot say how many items must match; it is not checked";
@@ -50,80 +55,86 @@ impl Schemas<'_> {
     }
 
     /// Draft 07 has the list of the first items' schemas in `items`; an empty one says nothing.
-    fn tuple(&mut self, first: &[Value], at: &At<'_>, direction: Direction, out: &mut Members) {
-        let first: Vec<Value> =
+    fn tuple(&mut self, first: &'d [Node], at: &At<'_>, direction: Direction, out: &mut Fields<'d>) {
+        let first: Vec<Draft<'d>> =
             first.iter().enumerate().map(|(n, item)| self.inner(item, &at.index(n), direction)).collect();
         if !first.is_empty() {
-            out.insert("items".to_owned(), Value::Array(first));
+            out.put("items", first);
         }
     }
 
-    pub(super) fn objects(&mut self, source: &Members, at: &At<'_>, direction: Direction, out: &mut Members) {
+    pub(super) fn objects(
+        &mut self,
+        source: View<'d>,
+        at: &At<'_>,
+        direction: Direction,
+        out: &mut Fields<'d>,
+    ) {
         let mut hidden = Vec::new();
         if let Some(properties) = source.get("properties") {
             let here = at.key("properties");
             match properties {
-                Value::Object(properties) => {
-                    let mut shown = Members::new();
-                    for (name, property) in properties {
+                Node::Object(properties) => {
+                    let mut shown = Fields::new();
+                    for (name, property) in properties.iter() {
                         if self.is_hidden(property, at.part, direction) {
-                            hidden.push(name.as_str());
+                            hidden.push(name);
                             continue;
                         }
                         let converted = self.inner(property, &here.key(name), direction);
-                        shown.insert(name.clone(), converted);
+                        shown.put(name, converted);
                     }
-                    out.insert("properties".to_owned(), Value::Object(shown));
+                    out.put("properties", shown);
                 }
                 other => self.wrong(&here, "properties", other),
             }
         }
         self.required(source, at, &hidden, out);
-        if let Some(Value::Object(patterns)) = source.get("patternProperties") {
+        if let Some(Node::Object(patterns)) = source.get("patternProperties") {
             self.patterns(patterns, &at.key("patternProperties"), direction, out);
         }
         match source.get("additionalProperties") {
             None => self.unevaluated(source, at, out),
-            Some(Value::Bool(more)) => {
-                out.insert("additionalProperties".to_owned(), Value::Bool(*more));
+            Some(Node::Bool(more)) => {
+                out.put("additionalProperties", *more);
             }
             Some(more) => {
                 let more = self.inner(more, &at.key("additionalProperties"), direction);
-                out.insert("additionalProperties".to_owned(), more);
+                out.put("additionalProperties", more);
             }
         }
         if let Some(names) = source.get("propertyNames") {
             let names = self.inner(names, &at.key("propertyNames"), direction);
-            out.insert("propertyNames".to_owned(), names);
+            out.put("propertyNames", names);
         }
         self.dependencies(source, at, direction, out);
     }
 
-    fn wrong(&mut self, at: &At<'_>, what: &str, found: &Value) {
+    fn wrong(&mut self, at: &At<'_>, what: &str, found: &Node) {
         let message = format!("`{what}` is {}; it was left out", crate::document::kind(found));
         self.report.warn(at, "wrong-type", message);
     }
 
-    fn required(&mut self, source: &Members, at: &At<'_>, hidden: &[&str], out: &mut Members) {
+    fn required(&mut self, source: View<'d>, at: &At<'_>, hidden: &[&str], out: &mut Fields<'d>) {
         match source.get("required") {
-            Some(Value::Array(names)) => {
+            Some(Node::Array(names)) => {
                 let mut kept: Vec<&str> = Vec::new();
                 for name in names {
                     match name {
-                        Value::String(name)
-                            if hidden.contains(&name.as_str())
-                                || self.hidden.contains(name)
-                                || kept.contains(&name.as_str()) => {}
-                        Value::String(name) => kept.push(name),
+                        Node::String(name)
+                            if hidden.contains(&&**name)
+                                || self.hidden.contains(&**name)
+                                || kept.contains(&&**name) => {}
+                        Node::String(name) => kept.push(name),
                         other => self.wrong(&at.key("required"), "required", other),
                     }
                 }
                 if !kept.is_empty() {
-                    out.insert("required".to_owned(), Value::from(kept));
+                    out.put("required", Draft::texts(kept));
                 }
             }
-            None | Some(Value::Null) => {}
-            Some(Value::Bool(_)) => {
+            None | Some(Node::Null) => {}
+            Some(Node::Bool(_)) => {
                 let message = "`required` is a boolean; the list belongs to the schema around this one";
                 self.report.note(&at.key("required"), "odd-required", message);
             }
@@ -131,13 +142,13 @@ impl Schemas<'_> {
         }
     }
 
-    fn patterns(&mut self, patterns: &Members, at: &At<'_>, direction: Direction, out: &mut Members) {
-        let mut kept = Members::new();
-        for (pattern, schema) in patterns {
+    fn patterns(&mut self, patterns: &'d Members, at: &At<'_>, direction: Direction, out: &mut Fields<'d>) {
+        let mut kept = Fields::new();
+        for (pattern, schema) in patterns.iter() {
             match portable(pattern) {
                 Some(portable) => {
                     let schema = self.inner(schema, &at.key(pattern), direction);
-                    kept.insert(portable, schema);
+                    kept.put(portable, schema);
                 }
                 None => {
                     let message = "not every checker reads this pattern; such properties are not checked";
@@ -145,69 +156,71 @@ impl Schemas<'_> {
                 }
             }
         }
-        out.insert("patternProperties".to_owned(), Value::Object(kept));
+        out.put("patternProperties", kept);
     }
 
     /// `unevaluatedProperties` is `additionalProperties` where nothing else could have evaluated any.
-    fn unevaluated(&mut self, source: &Members, at: &At<'_>, out: &mut Members) {
+    fn unevaluated(&mut self, source: View<'d>, at: &At<'_>, out: &mut Fields<'d>) {
         let Some(more) = source.get("unevaluatedProperties") else { return };
         let others = ["allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas", "not", "$dynamicRef"];
-        if *more == Value::Bool(false) && !others.iter().any(|other| source.contains_key(*other)) {
-            out.insert("additionalProperties".to_owned(), Value::Bool(false));
-        } else if *more != Value::Bool(true) {
+        if *more == Node::Bool(false) && !others.iter().any(|other| source.contains_key(other)) {
+            out.put("additionalProperties", false);
+        } else if *more != Node::Bool(true) {
             let message = "Draft 07 has no `unevaluatedProperties`; further properties are not checked";
             self.report.note(&at.key("unevaluatedProperties"), "no-such-keyword", message);
         }
     }
 
-    fn dependencies(&mut self, source: &Members, at: &At<'_>, direction: Direction, out: &mut Members) {
-        let mut all = Members::new();
+    fn dependencies(&mut self, source: View<'d>, at: &At<'_>, direction: Direction, out: &mut Fields<'d>) {
+        let mut all = Fields::new();
         for keyword in ["dependencies", "dependentRequired", "dependentSchemas"] {
-            let Some(Value::Object(dependencies)) = source.get(keyword) else { continue };
+            let Some(Node::Object(dependencies)) = source.get(keyword) else { continue };
             let here = at.key(keyword);
-            for (name, dependency) in dependencies {
+            for (name, dependency) in dependencies.iter() {
                 let converted = match dependency {
-                    Value::Array(names) => {
+                    Node::Array(names) => {
                         let mut kept: Vec<&str> = Vec::new();
-                        for name in names.iter().filter_map(Value::as_str) {
+                        for name in names.iter().filter_map(Node::as_str) {
                             if !kept.contains(&name) {
                                 kept.push(name);
                             }
                         }
-                        Value::from(kept)
+                        Draft::texts(kept)
                     }
                     schema => self.schema(schema, &here.key(name), direction),
                 };
-                let both = match (all.remove(name), converted) {
+                let both = match (all.swap_remove(name), converted) {
                     (None, one) => one,
-                    (Some(first), second) => json!({"allOf": [as_schema(first), as_schema(second)]}),
+                    (Some(first), second) => {
+                        object([("allOf", vec![as_schema(first), as_schema(second)].into())])
+                    }
                 };
-                all.insert(name.clone(), both);
+                all.put(name, both);
             }
         }
         if !all.is_empty() {
-            out.insert("dependencies".to_owned(), Value::Object(all));
+            out.put("dependencies", all);
         }
     }
 
     /// `allOf`, `anyOf`, `oneOf`, `not`, conditions and the discriminator; gives back whether there were any.
     pub(super) fn composed(
         &mut self,
-        source: &Members,
+        source: View<'d>,
         at: &At<'_>,
         direction: Direction,
-        out: &mut Members,
+        out: &mut Fields<'d>,
         remarks: &mut Vec<String>,
     ) -> bool {
         let mut any = false;
         for keyword in ["allOf", "anyOf", "oneOf"] {
             let Some(branches) = source.get(keyword) else { continue };
             let here = at.key(keyword);
-            let Value::Array(branches) = branches else {
+            let Node::Array(branches) = branches else {
                 self.wrong(&here, keyword, branches);
                 continue;
             };
-            let mut converted: Vec<Value> = branches
+            let mut converted: Vec<Draft<'d>> = branches
                 .iter()
                 .enumerate()
                 .map(|(n, branch)| self.schema(branch, &here.index(n), direction))
@@ -223,27 +236,27 @@ impl Schemas<'_> {
                 let message =
                     "two branches allow the same, so that `oneOf` could never hold; it is `anyOf` here";
                 self.report.note(&here, "loose-one-of", message);
-                match out.remove("anyOf") {
-                    None => drop(out.insert("anyOf".to_owned(), Value::Array(converted))),
+                match out.swap_remove("anyOf") {
+                    None => out.put("anyOf", converted),
                     Some(first) => {
-                        let both = json!([{"anyOf": first}, {"anyOf": converted}]);
                         let mut all = vec![];
-                        if let Some(Value::Array(before)) = out.remove("allOf") {
+                        if let Some(Draft::List(before)) = out.swap_remove("allOf") {
                             all = before;
                         }
-                        all.extend(both.as_array().cloned().unwrap_or_default());
-                        out.insert("allOf".to_owned(), Value::Array(all));
+                        all.extend([object([("anyOf", first)]), object([("anyOf", converted.into())])]);
+                        out.put("allOf", all);
                     }
                 }
             } else {
-                out.insert(keyword.to_owned(), Value::Array(converted));
+                out.put(keyword, converted);
             }
         }
         if let Some(not) = source.get("not") {
+            let meant = not.is_blank();
             let not = self.schema(not, &at.key("not"), direction);
             // What was loosened until it allows anything must not forbid everything.
-            if not.as_object().is_some_and(|not| !not.is_empty()) || source.get("not") == Some(&json!({})) {
-                out.insert("not".to_owned(), not);
+            if !not.is_anything() || meant {
+                out.put("not", not);
                 any = true;
             }
         }
@@ -251,7 +264,7 @@ impl Schemas<'_> {
             for keyword in ["if", "then", "else"] {
                 let Some(branch) = source.get(keyword) else { continue };
                 let branch = self.schema(branch, &at.key(keyword), direction);
-                out.insert(keyword.to_owned(), branch);
+                out.put(keyword, branch);
                 any = true;
             }
         }
@@ -262,50 +275,49 @@ impl Schemas<'_> {
     }
 
     /// Says in every branch that the discriminator's mapping names which values lead there.
-    fn discriminate(&mut self, source: &Members, branches: &[Value], converted: &mut [Value]) {
+    fn discriminate(&mut self, source: View<'d>, branches: &[Node], converted: &mut [Draft<'d>]) {
         let Some(discriminator) = source.get("discriminator") else { return };
-        let Some(name) = discriminator.get("propertyName").and_then(Value::as_str) else { return };
-        let Some(Value::Object(mapping)) = discriminator.get("mapping") else { return };
+        let Some(name) = discriminator.get("propertyName").and_then(Node::as_str) else { return };
+        let Some(Node::Object(mapping)) = discriminator.get("mapping") else { return };
         for (branch, converted) in branches.iter().zip(converted) {
-            let Some(reference) = branch.get("$ref").and_then(Value::as_str) else { continue };
-            if converted.as_object().is_none_or(Map::is_empty) {
+            let Some(reference) = branch.get("$ref").and_then(Node::as_str) else { continue };
+            if converted.is_anything() {
                 continue;
             }
             let last = reference.rsplit('/').next();
-            let leads_here = |target: &&Value| {
+            let leads_here = |target: &Node| {
                 target.as_str().is_some_and(|target| {
                     target == reference || (!target.contains('/') && Some(target) == last)
                 })
             };
-            let values: Vec<&str> = mapping
-                .iter()
-                .filter(|(_, target)| leads_here(target))
-                .map(|(value, _)| value.as_str())
-                .collect();
+            let values: Vec<&str> =
+                mapping.iter().filter(|(_, target)| leads_here(target)).map(|(value, _)| value).collect();
             if !values.is_empty() {
-                let kind = json!({"properties": {name: {"enum": values}}, "required": [name]});
-                *converted = json!({"allOf": [converted.clone(), kind]});
+                let mut property = Fields::new();
+                property.put(name, object([("enum", Draft::texts(values))]));
+                let kind = object([("properties", property.into()), ("required", Draft::texts([name]))]);
+                let branch = std::mem::replace(converted, Draft::Null);
+                *converted = object([("allOf", vec![branch, kind].into())]);
             }
         }
     }
 }
 
 /// The property that says which kind it is: an object since 3.0, a name in Swagger.
-fn discriminator(value: &Value) -> Option<&str> {
-    value.as_str().or_else(|| value.get("propertyName").and_then(Value::as_str))
+fn discriminator(value: &Node) -> Option<&str> {
+    value.as_str().or_else(|| value.get("propertyName").and_then(Node::as_str))
 }
 
-fn as_schema(dependency: Value) -> Value {
+fn as_schema(dependency: Draft<'_>) -> Draft<'_> {
     match dependency {
-        Value::Array(names) => json!({"required": names}),
+        Draft::List(_) => object([("required", dependency)]),
         schema => schema,
     }
 }
 
 /// Whether a value that fits one branch always fits another one too.
-fn overlap(branches: &[Value]) -> bool {
+fn overlap(branches: &[Draft<'_>]) -> bool {
     branches.iter().enumerate().any(|(n, branch)| {
-        branch.as_object().is_some_and(Map::is_empty) && branches.len() > 1
-            || branches.iter().skip(n + 1).any(|other| other == branch)
+        branch.is_anything() && branches.len() > 1 || branches.iter().skip(n + 1).any(|other| other == branch)
     })
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::document::{Document, Target, push_segment};
+use crate::document::{Document, Members, Node, Target, push_segment};
 use crate::operation::{Diagnostic, Severity};
 
 /// A place in one of the files, on the way down into it. Most are never written out, so they are only linked.
@@ -157,7 +157,7 @@ pub(super) enum Extra {
 /// An object of the document that may have been somewhere else, and where it really is.
 #[derive(Debug, Clone)]
 pub(super) struct Found<'d> {
-    pub(super) members: &'d Map<String, Value>,
+    pub(super) members: &'d Members,
     pub(super) target: Target,
 }
 
@@ -167,7 +167,7 @@ const MOST_HOPS: usize = 64;
 pub(super) fn follow<'d>(
     document: &'d Document,
     report: &mut Report<'_>,
-    value: &'d Value,
+    value: &'d Node,
     at: &At<'_>,
     what: &str,
 ) -> Option<Found<'d>> {
@@ -179,7 +179,7 @@ pub(super) fn follow<'d>(
             report.warn(&At::of(&target), "wrong-type", message);
             return None;
         };
-        let Some(reference) = members.get("$ref").and_then(Value::as_str) else {
+        let Some(reference) = members.get("$ref").and_then(Node::as_str) else {
             return Some(Found { members, target });
         };
         let found = document.index.find(&document.parts, target.part, reference);

@@ -2,20 +2,21 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value, json};
-use toolyard_hub::Raw;
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use toolyard_hub::json::to_raw;
 
 use super::answer::{accepted, is_good};
 use super::body::Planned;
 use super::describe;
+use super::draft::{Draft, Fields, fields, typed};
 use super::parameters::{Kind, Parameter, Writing, dressed};
 use super::schema::{Direction, Schemas};
 use super::spot::{At, Extra};
 use super::{ConvertSettings, DRAFT, OutputSchemas};
-use crate::document::Target;
+use crate::document::{Members, Node, Target};
 use crate::operation::{Argument, Body, Method, Operation, Place, Scheme, SchemeKind, Severity, Style};
-
-type Members = Map<String, Value>;
 
 /// An operation as the document has it.
 #[derive(Debug)]
@@ -37,13 +38,13 @@ impl Source<'_> {
 }
 
 /// A property of the input schema on its way there.
-struct Property {
+struct Property<'d> {
     wanted: String,
     place: Place,
     wire_name: String,
     writing: Writing,
     required: bool,
-    schema: Value,
+    schema: Draft<'d>,
 }
 
 impl<'d> Schemas<'d> {
@@ -54,7 +55,7 @@ impl<'d> Schemas<'d> {
         schemes: &[Scheme],
         settings: &ConvertSettings,
     ) -> Operation {
-        let root = self.document.value().as_object();
+        let root = self.document.root().as_object();
         let empty = Members::new();
         let root = root.unwrap_or(&empty);
         let top = At::new(0, "");
@@ -83,7 +84,7 @@ impl<'d> Schemas<'d> {
         self.undeclared(source, &mut properties);
         let (arguments, body, input) = self.assembled(properties, body, &at);
         let needs = std::mem::take(&mut self.needs);
-        let packed = self.pack(&input, &needs, Direction::Input, settings.budgets.input_bytes);
+        let packed = self.pack(input, &needs, Direction::Input, settings.budgets.input_bytes);
         self.tell_elided(&at, "input", &packed.elided);
 
         let responses = self.responses(source.members, &at);
@@ -95,7 +96,7 @@ impl<'d> Schemas<'d> {
         let wraps_answer = answer.as_ref().is_some_and(|answer| answer.wrapped);
         let output = answer.map(|answer| {
             let packed =
-                self.pack(&answer.root, &answer.needs, Direction::Output, settings.budgets.output_bytes);
+                self.pack(answer.root, &answer.needs, Direction::Output, settings.budgets.output_bytes);
             self.tell_elided(&at, "output", &packed.elided);
             packed.text
         });
@@ -112,7 +113,15 @@ impl<'d> Schemas<'d> {
             describe::description(source.members, source.item, &parameters, &responses, most)
         });
         let title = describe::title(source.members, source.id, source.method.as_str(), source.path);
-        let definition = definition(source, &name, &title, &description, &packed.text, output.as_deref());
+        let definition = to_raw(&Definition {
+            name: &name,
+            title: &title,
+            description: &description,
+            input_schema: &packed.text,
+            output_schema: output.as_deref(),
+            annotations: hints(&source.method),
+            meta: Meta { method: source.method.as_str(), path: source.path, operation_id: source.id },
+        });
         Operation {
             name,
             definition,
@@ -135,7 +144,7 @@ impl<'d> Schemas<'d> {
         parameter: &Parameter<'d>,
         place: Place,
         keys: &[(Place, &str)],
-        properties: &mut Vec<Property>,
+        properties: &mut Vec<Property<'d>>,
     ) {
         let name = &parameter.wire_name;
         let target = parameter.target.clone();
@@ -152,16 +161,16 @@ impl<'d> Schemas<'d> {
             return;
         }
         let (schema, writing) = self.written(parameter, place);
-        let required = place == Place::Path || parameter.members.get("required") == Some(&Value::Bool(true));
+        let required = place == Place::Path || parameter.members.get("required") == Some(&Node::Bool(true));
         let mut schema = dressed(schema, parameter.members);
         // Without it the path would be another one, so an empty text is refused; the schema says so.
-        if let Value::Object(members) = &mut schema
+        if let Draft::Object(members) = &mut schema
             && place == Place::Path
-            && members.get("type").is_some_and(|kind| kind == "string")
+            && members.text("type") == Some("string")
             && !members.contains_key("enum")
-            && members.get("minLength").is_none_or(|least| *least == 0)
+            && members.get("minLength").is_none_or(|least| *least == Draft::from(0))
         {
-            members.insert("minLength".to_owned(), Value::from(1));
+            members.put("minLength", 1);
         }
         properties.push(Property {
             wanted: property_name(name),
@@ -174,11 +183,11 @@ impl<'d> Schemas<'d> {
     }
 
     /// Parts of the path that no parameter describes are texts.
-    fn undeclared(&mut self, source: &Source<'_>, properties: &mut Vec<Property>) {
+    fn undeclared(&mut self, source: &Source<'_>, properties: &mut Vec<Property<'d>>) {
         for name in
             source.path.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
         {
-            let known = |property: &Property| property.place == Place::Path && property.wire_name == name;
+            let known = |property: &Property<'_>| property.place == Place::Path && property.wire_name == name;
             if name.is_empty() || properties.iter().any(known) {
                 continue;
             }
@@ -190,7 +199,7 @@ impl<'d> Schemas<'d> {
                 wire_name: name.to_owned(),
                 writing: simple(),
                 required: true,
-                schema: json!({"type": "string"}),
+                schema: typed("string"),
             });
         }
     }
@@ -198,10 +207,10 @@ impl<'d> Schemas<'d> {
     /// Names for all properties, the table of arguments, and the input schema.
     fn assembled(
         &mut self,
-        mut properties: Vec<Property>,
-        body: Option<Planned>,
+        mut properties: Vec<Property<'d>>,
+        body: Option<Planned<'d>>,
         at: &At<'_>,
-    ) -> (Vec<Argument>, Option<Body>, Members) {
+    ) -> (Vec<Argument>, Option<Body>, Fields<'d>) {
         // Names are given out in this order, whatever the order of the document.
         properties.sort_by_key(|property| match property.place {
             Place::Path => 0,
@@ -214,7 +223,7 @@ impl<'d> Schemas<'d> {
         let body = body.map(|plan| self.take_body(plan, &mut properties));
         let mut taken = HashSet::new();
         let mut arguments = Vec::new();
-        let mut shown = Members::new();
+        let mut shown = Fields::new();
         let mut required = Vec::new();
         for property in properties {
             let mut name = property.wanted.clone();
@@ -231,9 +240,9 @@ impl<'d> Schemas<'d> {
             }
             taken.insert(name.clone());
             if property.required {
-                required.push(Value::from(name.clone()));
+                required.push(Draft::from(name.clone()));
             }
-            shown.insert(name.clone(), property.schema);
+            shown.put(name.clone(), property.schema);
             arguments.push(Argument {
                 property: name,
                 place: property.place,
@@ -245,16 +254,17 @@ impl<'d> Schemas<'d> {
                 content: property.writing.content,
             });
         }
-        let mut root = Members::new();
-        root.insert("$schema".to_owned(), Value::from(DRAFT));
-        root.insert("type".to_owned(), Value::from("object"));
-        root.insert("properties".to_owned(), Value::Object(shown));
-        root.insert("required".to_owned(), Value::Array(required));
-        root.insert("additionalProperties".to_owned(), Value::Bool(false));
+        let root = fields([
+            ("$schema", DRAFT.into()),
+            ("type", "object".into()),
+            ("properties", shown.into()),
+            ("required", required.into()),
+            ("additionalProperties", false.into()),
+        ]);
         (arguments, body, root)
     }
 
-    fn take_body(&mut self, plan: Planned, properties: &mut Vec<Property>) -> Body {
+    fn take_body(&mut self, plan: Planned<'d>, properties: &mut Vec<Property<'d>>) -> Body {
         let form = plan.whole.is_form();
         let members = plan.spread.filter(|members| {
             let clashes =
@@ -379,50 +389,54 @@ fn property_name(wire_name: &str) -> String {
 
 /// Swagger's `consumes` and `produces`: the operation's, else the document's.
 fn media_types(operation: &Members, root: &Members, key: &str) -> Vec<String> {
-    let list = operation.get(key).or_else(|| root.get(key)).and_then(Value::as_array);
-    let texts = list.into_iter().flatten().filter_map(Value::as_str);
+    let list = operation.get(key).or_else(|| root.get(key)).and_then(Node::as_array);
+    let texts = list.into_iter().flatten().filter_map(Node::as_str);
     texts.filter(|text| text.contains('/')).map(str::to_owned).collect()
 }
 
-fn definition(
-    source: &Source<'_>,
-    name: &str,
-    title: &str,
-    description: &str,
-    input: &str,
-    output: Option<&str>,
-) -> Raw {
-    let mut text = String::with_capacity(input.len() + output.map_or(0, str::len) + description.len() + 400);
-    text.push_str(&format!("{{\"name\":{},\"title\":{}", Value::from(name), Value::from(title)));
-    if !description.is_empty() {
-        text.push_str(&format!(",\"description\":{}", Value::from(description)));
-    }
-    text.push_str(",\"inputSchema\":");
-    text.push_str(input);
-    if let Some(output) = output {
-        text.push_str(",\"outputSchema\":");
-        text.push_str(output);
-    }
-    let mut meta = json!({"method": source.method.as_str(), "path": source.path});
-    if let (Some(id), Value::Object(meta)) = (source.id, &mut meta) {
-        meta.insert("operationId".to_owned(), Value::from(id));
-    }
-    text.push_str(&format!(",\"annotations\":{},\"_meta\":{meta}}}", annotations(&source.method)));
-    Raw::from(serde_json::value::RawValue::from_string(text).unwrap_or_default())
+/// A tool as MCP has it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Definition<'a> {
+    name: &'a str,
+    title: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    input_schema: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<&'a RawValue>,
+    annotations: Hints,
+    #[serde(rename = "_meta")]
+    meta: Meta<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta<'a> {
+    method: &'a str,
+    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Hints {
+    read_only_hint: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destructive_hint: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotent_hint: Option<bool>,
+    open_world_hint: bool,
 }
 
 /// Hints from what HTTP says about methods.
-fn annotations(method: &Method) -> Value {
-    match method {
-        Method::Get | Method::Head | Method::Options | Method::Trace | Method::Query => {
-            json!({"readOnlyHint": true, "openWorldHint": true})
-        }
-        Method::Delete => {
-            json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": true})
-        }
-        Method::Put => json!({"readOnlyHint": false, "idempotentHint": true, "openWorldHint": true}),
-        Method::Post | Method::Patch | Method::Other(_) => {
-            json!({"readOnlyHint": false, "openWorldHint": true})
-        }
-    }
+fn hints(method: &Method) -> Hints {
+    let (read_only_hint, destructive_hint, idempotent_hint) = match method {
+        Method::Get | Method::Head | Method::Options | Method::Trace | Method::Query => (true, None, None),
+        Method::Delete => (false, Some(true), Some(true)),
+        Method::Put => (false, None, Some(true)),
+        Method::Post | Method::Patch | Method::Other(_) => (false, None, None),
+    };
+    Hints { read_only_hint, destructive_hint, idempotent_hint, open_world_hint: true }
 }

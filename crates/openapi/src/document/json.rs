@@ -4,19 +4,20 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::Number;
 
 use super::locate::push_segment;
+use super::node::{Members, Node};
 use super::text::{Reading, Refusal};
 
 const TOO_MANY: &str = "more values than are allowed";
 
-pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Value, Refusal> {
+pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Node, Refusal> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     // The depth is ours to watch; what is deeper is skipped without recursion.
     deserializer.disable_recursion_limit();
     let depth = reading.depth;
-    let value = Node { reading, depth }.deserialize(&mut deserializer);
+    let value = Reader { reading, depth }.deserialize(&mut deserializer);
     let whole = value.and_then(|value| deserializer.end().map(|()| value));
     whole.map_err(|error| {
         if error.to_string().starts_with(TOO_MANY) {
@@ -27,14 +28,14 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Value, Refusal> 
     })
 }
 
-struct Node<'a> {
+struct Reader<'a> {
     reading: &'a mut Reading,
     depth: usize,
 }
 
-impl Node<'_> {
-    fn child(&mut self) -> Node<'_> {
-        Node { reading: self.reading, depth: self.depth.saturating_sub(1) }
+impl Reader<'_> {
+    fn child(&mut self) -> Reader<'_> {
+        Reader { reading: self.reading, depth: self.depth.saturating_sub(1) }
     }
 
     /// Puts the way from here before the pointers of what was found below.
@@ -48,10 +49,10 @@ impl Node<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
-    type Value = Value;
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Node;
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
         if self.reading.count(1).is_err() {
             return Err(D::Error::custom(TOO_MANY));
         }
@@ -59,48 +60,48 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
             deserializer.deserialize_ignored_any(IgnoredAny)?;
             let message = "this is nested too deeply; what is here was left out".to_owned();
             self.reading.warn(String::new(), "too-deep", message);
-            return Ok(Value::Null);
+            return Ok(Node::Null);
         }
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
-    type Value = Value;
+impl<'de> Visitor<'de> for Reader<'_> {
+    type Value = Node;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("any JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Bool(value))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::from(value))
+    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Number(value.into()))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::from(value))
+    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Number(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(Number::from_f64(value).map_or(Node::Null, Node::Number))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+        Ok(Node::String(value.into()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
+    fn visit_string<E>(self, value: String) -> Result<Node, E> {
+        Ok(Node::String(value.into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Node, A::Error> {
         let mut values = Vec::new();
         loop {
             let found = self.reading.diagnostics.len();
@@ -110,12 +111,12 @@ impl<'de> Visitor<'de> for Node<'_> {
             }
             values.push(value);
         }
-        Ok(Value::Array(values))
+        Ok(Node::Array(values))
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
-        let mut members = Map::new();
-        while let Some(key) = access.next_key::<String>()? {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Node, A::Error> {
+        let mut members = Members::new();
+        while let Some(key) = access.next_key::<Box<str>>()? {
             let found = self.reading.diagnostics.len();
             let value = access.next_value_seed(self.child())?;
             if members.contains_key(&key) {
@@ -127,6 +128,6 @@ impl<'de> Visitor<'de> for Node<'_> {
             }
             members.insert(key, value);
         }
-        Ok(Value::Object(members))
+        Ok(Node::Object(members))
     }
 }

@@ -2,9 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
-
 use super::Part;
+use super::node::Node;
 
 /// A place in one of the files.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -101,7 +100,7 @@ fn by_name(parts: &[Part], part: usize, name: &str) -> Option<Target> {
 }
 
 /// The files that a value names in references; on the way, remembers what carries a name of its own.
-pub(super) fn collect(part: usize, value: &Value, addresses: &mut Addresses) -> Vec<String> {
+pub(super) fn collect(part: usize, value: &Node, addresses: &mut Addresses) -> Vec<String> {
     let mut names = Vec::new();
     let mut seen = HashSet::new();
     // The ways are kept apart from the values, so that a pointer is only built for what has a name.
@@ -109,25 +108,25 @@ pub(super) fn collect(part: usize, value: &Value, addresses: &mut Addresses) -> 
     let mut waiting = vec![(value, 0_usize)];
     while let Some((value, place)) = waiting.pop() {
         match value {
-            Value::Object(members) => {
-                for (key, member) in members {
-                    match (key.as_str(), member) {
-                        ("$ref" | "$dynamicRef", Value::String(reference)) => {
+            Node::Object(members) => {
+                for (key, member) in members.iter() {
+                    match (key, member) {
+                        ("$ref" | "$dynamicRef", Node::String(reference)) => {
                             let name = reference.split('#').next().unwrap_or_default();
                             if !name.is_empty() && seen.insert(name) {
                                 names.push(name.to_owned());
                             }
                         }
-                        ("$id" | "$self", Value::String(id)) => {
+                        ("$id" | "$self", Node::String(id)) => {
                             let id = id.trim_end_matches('#').to_owned();
                             let target = Target { part, pointer: pointer_of(&ways, place) };
                             addresses.ids.entry(id).or_insert(target);
                         }
-                        ("$anchor" | "$dynamicAnchor", Value::String(anchor)) => {
+                        ("$anchor" | "$dynamicAnchor", Node::String(anchor)) => {
                             let pointer = pointer_of(&ways, place);
-                            addresses.anchors.entry((part, anchor.clone())).or_insert(pointer);
+                            addresses.anchors.entry((part, anchor.to_string())).or_insert(pointer);
                         }
-                        (_, Value::Object(_) | Value::Array(_)) => {
+                        (_, Node::Object(_) | Node::Array(_)) => {
                             ways.push((Way::Key(key), place));
                             waiting.push((member, ways.len() - 1));
                         }
@@ -135,9 +134,9 @@ pub(super) fn collect(part: usize, value: &Value, addresses: &mut Addresses) -> 
                     }
                 }
             }
-            Value::Array(values) => {
+            Node::Array(values) => {
                 for (at, value) in values.iter().enumerate() {
-                    if matches!(value, Value::Object(_) | Value::Array(_)) {
+                    if matches!(value, Node::Object(_) | Node::Array(_)) {
                         ways.push((Way::At(at), place));
                         waiting.push((value, ways.len() - 1));
                     }

@@ -1,14 +1,16 @@
 //! What a plain YAML scalar is, by the core schema of YAML 1.2: `y`, `on` and dates are strings, `012` is twelve.
 
-use serde_json::{Number, Value};
+use serde_json::Number;
+
+use super::node::Node;
 
 /// The value of a scalar without quotes and without a tag.
-pub(super) fn plain(text: &str) -> Value {
+pub(super) fn plain(text: &str) -> Node {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
-        "true" | "True" | "TRUE" => Value::Bool(true),
-        "false" | "False" | "FALSE" => Value::Bool(false),
-        _ => number(text).map_or_else(|| Value::String(text.to_owned()), Value::Number),
+        "" | "~" | "null" | "Null" | "NULL" => Node::Null,
+        "true" | "True" | "TRUE" => Node::Bool(true),
+        "false" | "False" | "FALSE" => Node::Bool(false),
+        _ => number(text).map_or_else(|| Node::String(text.into()), Node::Number),
     }
 }
 

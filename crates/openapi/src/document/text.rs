@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
+use super::node::Node;
 use super::{LoadError, json, yaml};
 use crate::operation::{Diagnostic, Severity};
 
@@ -48,7 +47,7 @@ impl Reading {
 }
 
 /// Reads a text as JSON if it looks like it, and else, or if that fails, as YAML: some files that are called JSON are not.
-pub(super) fn read(bytes: &[u8], reading: &mut Reading) -> Result<Value, Refusal> {
+pub(super) fn read(bytes: &[u8], reading: &mut Reading) -> Result<Node, Refusal> {
     let text = decode(bytes, reading);
     let text = text.trim_start_matches('\u{feff}');
     let start = text.trim_start();
@@ -95,17 +94,17 @@ fn decode<'b>(bytes: &'b [u8], reading: &mut Reading) -> Cow<'b, str> {
 }
 
 /// The version of OpenAPI or Swagger that a document says it follows.
-pub(super) fn stated_version(document: &Value) -> Option<String> {
+pub(super) fn stated_version(document: &Node) -> Option<String> {
     let version = document.get("openapi").or_else(|| document.get("swagger"))?;
     match version {
-        Value::String(version) => Some(version.trim().to_owned()),
-        Value::Number(version) => Some(version.to_string()),
+        Node::String(version) => Some(version.trim().to_owned()),
+        Node::Number(version) => Some(version.to_string()),
         _ => None,
     }
 }
 
 /// Refuses what is not OpenAPI, in words that say what it is instead; what leaves its version out but has paths is taken.
-pub(super) fn check(name: &str, document: &Value, reading: &mut Reading) -> Result<(), LoadError> {
+pub(super) fn check(name: &str, document: &Node, reading: &mut Reading) -> Result<(), LoadError> {
     let refuse = |found: String| Err(LoadError::NotOpenApi { name: name.to_owned(), found });
     let Some(root) = document.as_object() else {
         // YAML takes such a page for one long text.
@@ -114,7 +113,7 @@ pub(super) fn check(name: &str, document: &Value, reading: &mut Reading) -> Resu
         }
         return refuse(format!("it is {}, not an object", kind(document)));
     };
-    let has_paths = ["paths", "webhooks", "components"].iter().any(|key| root.contains_key(*key));
+    let has_paths = ["paths", "webhooks", "components"].iter().any(|key| root.contains_key(key));
     let Some(version) = stated_version(document) else {
         for (key, what) in [
             ("asyncapi", "an AsyncAPI document"),
@@ -129,7 +128,7 @@ pub(super) fn check(name: &str, document: &Value, reading: &mut Reading) -> Resu
             }
         }
         if !has_paths {
-            let keys: Vec<&str> = root.keys().take(5).map(String::as_str).collect();
+            let keys: Vec<&str> = root.keys().take(5).collect();
             return refuse(format!(
                 "it says neither `openapi` nor `swagger`; its keys are {}",
                 keys.join(", ")
@@ -155,13 +154,13 @@ pub(super) fn check(name: &str, document: &Value, reading: &mut Reading) -> Resu
 }
 
 /// A value's kind, as a sentence needs it.
-pub(crate) fn kind(value: &Value) -> &'static str {
+pub(crate) fn kind(value: &Node) -> &'static str {
     match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
+        Node::Null => "null",
+        Node::Bool(_) => "a boolean",
+        Node::Number(_) => "a number",
+        Node::String(_) => "a string",
+        Node::Array(_) => "an array",
+        Node::Object(_) => "an object",
     }
 }

@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
-use serde_json::{Map, Value};
-
 use super::locate::push_segment;
+use super::node::{Members, Node};
 use super::text::{Reading, Refusal};
-use super::{flow, scalar};
+use super::{flow, scalar, usual};
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
 /// Bytes that may be read again because of what others read and the parser refuses: each such place costs one reading.
 const MOST_AGAIN: usize = 16 << 20;
@@ -17,10 +16,13 @@ const LEAST_AGAIN: usize = 16 << 10;
 
 /// The first document of a stream; more of them are reported. A closing bracket that is not indented more than its key is
 /// against the rules of YAML, but many write it so, and most readers take it.
-pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Value, Refusal> {
+pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Node, Refusal> {
     let (left, found) = (reading.left, reading.diagnostics.len());
     let mut text = Cow::Borrowed(text);
     let (mut again, mut shifted) = (MOST_AGAIN.max(text.len().saturating_mul(8)), None);
+    if let Some(value) = usual::read(&text, reading) {
+        return Ok(value);
+    }
     loop {
         reading.left = left;
         reading.diagnostics.truncate(found);
@@ -56,7 +58,8 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Value, Refusal> 
 }
 
 /// Where and why the reader stopped.
-enum Stop {
+#[derive(Debug)]
+pub(super) enum Stop {
     TooDeep {
         line: usize,
         column: usize,
@@ -111,7 +114,8 @@ fn with_brackets_indented(text: &str) -> String {
     shifted
 }
 
-fn read_strictly(text: &str, reading: &mut Reading) -> Result<Value, Stop> {
+/// What saphyr's parser makes of it.
+pub(super) fn read_strictly(text: &str, reading: &mut Reading) -> Result<Node, Stop> {
     let mut builder = Builder { reading, open: Vec::new(), anchors: HashMap::new(), root: None, skipping: 0 };
     let mut documents = 0;
     let mut parser = Parser::new_from_str(text);
@@ -144,14 +148,14 @@ struct Builder<'r> {
     reading: &'r mut Reading,
     open: Vec<Open>,
     anchors: HashMap<usize, Known>,
-    root: Option<Value>,
+    root: Option<Node>,
     /// How many collections are open below the deepest that is kept.
     skipping: usize,
 }
 
 /// A value that an alias may repeat.
 struct Known {
-    value: Value,
+    value: Node,
     size: usize,
     height: usize,
 }
@@ -165,12 +169,12 @@ struct Open {
 }
 
 enum Content {
-    List(Vec<Value>),
-    Map { members: Map<String, Value>, merged: Vec<Value>, key: Option<Key> },
+    List(Vec<Node>),
+    Map { members: Members, merged: Vec<Node>, key: Option<Key> },
 }
 
 enum Key {
-    Name(String),
+    Name(Box<str>),
     Merge,
     /// A key that no JSON object can have.
     Odd,
@@ -178,11 +182,11 @@ enum Key {
 
 /// A value that is complete, on its way to the collection around it.
 struct Done {
-    value: Value,
+    value: Node,
     size: usize,
     height: usize,
     /// The text of a scalar, for keys, and whether it was plain.
-    text: Option<(String, bool)>,
+    text: Option<(Box<str>, bool)>,
 }
 
 impl Builder<'_> {
@@ -190,14 +194,14 @@ impl Builder<'_> {
         match event {
             Event::SequenceStart(anchor, _) => self.begin(anchor, Content::List(Vec::new())),
             Event::MappingStart(anchor, _) => {
-                let content = Content::Map { members: Map::new(), merged: Vec::new(), key: None };
+                let content = Content::Map { members: Members::new(), merged: Vec::new(), key: None };
                 self.begin(anchor, content)
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Scalar(text, style, anchor, tag) if self.skipping == 0 => {
                 self.reading.count(1)?;
                 let value = resolve(&text, style, tag.as_deref());
-                let text = Some((text.into_owned(), style == ScalarStyle::Plain));
+                let text = Some((text.into(), style == ScalarStyle::Plain));
                 let done = Done { value, size: 1, height: 1, text };
                 self.remember(anchor, &done)?;
                 self.place(done);
@@ -224,18 +228,18 @@ impl Builder<'_> {
             if self.skipping == 0 {
                 let message = "this is nested too deeply; what is here was left out".to_owned();
                 self.reading.warn(self.pointer(), "too-deep", message);
-                self.place(Done { value: Value::Null, size: 1, height: 1, text: None });
+                self.place(Done { value: Node::Null, size: 1, height: 1, text: None });
             }
             return Ok(());
         }
         let Some(open) = self.open.pop() else { return Ok(()) };
         let value = match open.content {
-            Content::List(values) => Value::Array(values),
+            Content::List(values) => Node::Array(values),
             Content::Map { mut members, merged, .. } => {
                 for source in merged {
                     self.merge(&mut members, source)?;
                 }
-                Value::Object(members)
+                Node::Object(members)
             }
         };
         let done = Done { value, size: open.size, height: open.height, text: None };
@@ -248,17 +252,17 @@ impl Builder<'_> {
         let Some(known) = self.anchors.get(&anchor) else {
             let message = "an alias stands inside what it repeats; it was left out".to_owned();
             self.reading.warn(self.pointer(), "alias-cycle", message);
-            self.place(Done { value: Value::Null, size: 1, height: 1, text: None });
+            self.place(Done { value: Node::Null, size: 1, height: 1, text: None });
             return Ok(());
         };
         self.reading.count(known.size)?;
         if self.open.len() + known.height > self.reading.depth {
             let message = "an alias makes this nested too deeply; it was left out".to_owned();
             self.reading.warn(self.pointer(), "too-deep", message);
-            self.place(Done { value: Value::Null, size: 1, height: 1, text: None });
+            self.place(Done { value: Node::Null, size: 1, height: 1, text: None });
             return Ok(());
         }
-        let text = known.value.as_str().map(|text| (text.to_owned(), false));
+        let text = known.value.as_str().map(|text| (text.into(), false));
         let done = Done { value: known.value.clone(), size: known.size, height: known.height, text };
         self.place(done);
         Ok(())
@@ -275,17 +279,19 @@ impl Builder<'_> {
     }
 
     /// The keys of a merged map that are not there already.
-    fn merge(&mut self, members: &mut Map<String, Value>, source: Value) -> Result<(), Refusal> {
+    fn merge(&mut self, members: &mut Members, source: Node) -> Result<(), Refusal> {
         match source {
-            Value::Object(source) => {
+            Node::Object(source) => {
                 for (key, value) in source {
-                    members.entry(key).or_insert(value);
+                    if !members.contains_key(&key) {
+                        members.insert(key, value);
+                    }
                 }
             }
-            Value::Array(sources) => {
+            Node::Array(sources) => {
                 for source in sources {
                     match source {
-                        Value::Object(_) => self.merge(members, source)?,
+                        Node::Object(_) => self.merge(members, source)?,
                         _ => self.not_a_map(),
                     }
                 }
@@ -315,10 +321,10 @@ impl Builder<'_> {
             Content::Map { members, merged, key } => match key.take() {
                 None => {
                     let name = match (done.text, &done.value) {
-                        (Some((text, true)), _) if text == "<<" => Key::Merge,
+                        (Some((text, true)), _) if &*text == "<<" => Key::Merge,
                         (Some((text, _)), _) => Key::Name(text),
-                        (None, Value::Array(_) | Value::Object(_)) => Key::Odd,
-                        (None, other) => Key::Name(other.to_string()),
+                        (None, Node::Array(_) | Node::Object(_)) => Key::Odd,
+                        (None, other) => Key::Name(other.to_string().into()),
                     };
                     *key = Some(name);
                 }
@@ -361,16 +367,16 @@ impl Builder<'_> {
 }
 
 /// A scalar's value: by its tag, else a string if it has quotes, else by its looks.
-fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
+fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Node {
     if let Some(tag) = tag.filter(|tag| tag.is_yaml_core_schema()) {
         match tag.suffix.as_str() {
-            "str" | "binary" => return Value::String(text.to_owned()),
+            "str" | "binary" => return Node::String(text.into()),
             "int" | "float" | "bool" | "null" => return scalar::plain(text),
             _ => {}
         }
     }
     match style {
         ScalarStyle::Plain => scalar::plain(text),
-        _ => Value::String(text.to_owned()),
+        _ => Node::String(text.into()),
     }
 }

@@ -88,7 +88,7 @@ fn run(folder: &Path) -> Tally {
         if let Err(fault) = soundness::check(&conversion) {
             tally.faults.push(format!("{name}: {fault}"));
         }
-        let expected = counted(document.value());
+        let expected = counted(&document.value());
         if expected.is_some_and(|expected| expected != conversion.operations.len()) {
             tally
                 .faults

@@ -1,0 +1,153 @@
+//! A value of a document: JSON's kinds, as they were read, in the order of the text.
+
+use std::fmt;
+
+use serde::ser::{Serialize, Serializer};
+use serde_json::{Number, Value};
+
+use crate::ordered::Ordered;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Node {
+    Null,
+    Bool(bool),
+    Number(Number),
+    String(Box<str>),
+    Array(Vec<Node>),
+    Object(Members),
+}
+
+/// The members of an object.
+pub(crate) type Members = Ordered<Box<str>, Node>;
+
+impl Node {
+    pub(crate) fn as_object(&self) -> Option<&Members> {
+        if let Self::Object(members) = self { Some(members) } else { None }
+    }
+
+    pub(crate) fn as_array(&self) -> Option<&[Node]> {
+        if let Self::Array(values) = self { Some(values) } else { None }
+    }
+
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        if let Self::String(text) = self { Some(text) } else { None }
+    }
+
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        if let Self::Bool(value) = self { Some(*value) } else { None }
+    }
+
+    pub(crate) fn as_u64(&self) -> Option<u64> {
+        if let Self::Number(number) = self { number.as_u64() } else { None }
+    }
+
+    pub(crate) fn is_object(&self) -> bool {
+        matches!(self, Self::Object(_))
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// Whether it is an object without members.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.as_object().is_some_and(Members::is_empty)
+    }
+
+    /// A member, if this is an object that has it.
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        self.as_object()?.get(key)
+    }
+
+    /// What a JSON pointer leads to.
+    pub(crate) fn pointer(&self, pointer: &str) -> Option<&Node> {
+        if pointer.is_empty() {
+            return Some(self);
+        }
+        pointer.strip_prefix('/')?.split('/').try_fold(self, |node, step| match node {
+            Self::Object(members) if step.contains('~') => {
+                members.get(&step.replace("~1", "/").replace("~0", "~"))
+            }
+            Self::Object(members) => members.get(step),
+            Self::Array(values) => values.get(index(step)?),
+            _ => None,
+        })
+    }
+}
+
+/// A place in a list as pointers write it: no sign, and no zeros before it.
+fn index(step: &str) -> Option<usize> {
+    let padded = step.starts_with('+') || (step.starts_with('0') && step.len() > 1);
+    if padded { None } else { step.parse().ok() }
+}
+
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Number(number) => number.serialize(serializer),
+            Self::String(text) => serializer.serialize_str(text),
+            Self::Array(values) => serializer.collect_seq(values),
+            Self::Object(members) => members.serialize(serializer),
+        }
+    }
+}
+
+/// As JSON.
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl From<&Node> for Value {
+    fn from(node: &Node) -> Self {
+        match node {
+            Node::Null => Self::Null,
+            Node::Bool(value) => Self::Bool(*value),
+            Node::Number(number) => Self::Number(number.clone()),
+            Node::String(text) => Self::String(text.to_string()),
+            Node::Array(values) => Self::Array(values.iter().map(Self::from).collect()),
+            Node::Object(members) => Self::Object(
+                members.iter().map(|(key, value)| (key.to_string(), Self::from(value))).collect(),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::text::{Reading, read};
+    use super::Value;
+
+    #[test]
+    fn pointers_lead_where_they_lead_in_json() {
+        let text = r#"{"a": [{"b/c": 1}, [2]], "": {"~": 3}, "01": 4}"#;
+        let mut reading = Reading { depth: 9, left: 99, diagnostics: Vec::new() };
+        let node = read(text.as_bytes(), &mut reading).unwrap();
+        let value: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(Value::from(&node), value);
+        for pointer in [
+            "",
+            "/",
+            "//~0",
+            "/a",
+            "/a/0/b~1c",
+            "/a/1/0",
+            "/a/01",
+            "/a/+1",
+            "/a/2",
+            "/01",
+            "a",
+            "/a/0/b/c",
+            "/a/1/0/0",
+            "/a/-",
+        ] {
+            assert_eq!(node.pointer(pointer).map(Value::from).as_ref(), value.pointer(pointer), "{pointer}");
+        }
+        assert_eq!(json!(node.to_string()), json!(value.to_string()));
+    }
+}
