@@ -12,7 +12,7 @@ use text::Further;
 
 /// The document, if nothing in it is unusual. What was counted counts only then.
 pub(super) fn read(text: &str, reading: &mut Reading) -> Option<Node> {
-    if text.bytes().any(|byte| byte < b' ' && byte != b'\n') || text.contains('\u{feff}') {
+    if has_odd_characters(text) {
         return None;
     }
     let begin = text.strip_prefix("---\n").map_or(0, |rest| text.len() - rest.len());
@@ -24,6 +24,14 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Option<Node> {
     }
     let map = usual.map()?;
     usual.is_over().then_some(map)
+}
+
+/// Whether there are tabs, other characters that nobody sees, or marks of an encoding.
+fn has_odd_characters(text: &str) -> bool {
+    // Whole pieces are looked at without a way out, which processors do many bytes at a time.
+    let odd = |piece: &[u8]| piece.iter().fold(false, |odd, byte| odd | ((*byte < b' ') & (*byte != b'\n')));
+    let mark = "\u{feff}".as_bytes();
+    text.as_bytes().chunks(1 << 10).any(odd) || memchr::memmem::find(text.as_bytes(), mark).is_some()
 }
 
 /// Collections inside one another: each takes some of the stack.
