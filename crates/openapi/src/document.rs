@@ -8,7 +8,6 @@ mod locate;
 mod node;
 mod scalar;
 mod text;
-mod usual;
 mod yaml;
 
 use std::path::PathBuf;

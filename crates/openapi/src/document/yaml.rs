@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
+
 use super::locate::push_segment;
 use super::node::{Members, Node};
 use super::text::{Reading, Refusal};
-use super::{flow, scalar, usual};
-use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
+use super::{flow, scalar};
 
 /// Bytes that may be read again because of what others read and the parser refuses: each such place costs one reading.
 const MOST_AGAIN: usize = 16 << 20;
@@ -20,9 +21,6 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Node, Refusal> {
     let (left, found) = (reading.left, reading.diagnostics.len());
     let mut text = Cow::Borrowed(text);
     let (mut again, mut shifted) = (MOST_AGAIN.max(text.len().saturating_mul(8)), None);
-    if let Some(value) = usual::read(&text, reading) {
-        return Ok(value);
-    }
     loop {
         reading.left = left;
         reading.diagnostics.truncate(found);
@@ -58,8 +56,7 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Node, Refusal> {
 }
 
 /// Where and why the reader stopped.
-#[derive(Debug)]
-pub(super) enum Stop {
+enum Stop {
     TooDeep {
         line: usize,
         column: usize,
@@ -114,8 +111,7 @@ fn with_brackets_indented(text: &str) -> String {
     shifted
 }
 
-/// What saphyr's parser makes of it.
-pub(super) fn read_strictly(text: &str, reading: &mut Reading) -> Result<Node, Stop> {
+fn read_strictly(text: &str, reading: &mut Reading) -> Result<Node, Stop> {
     let mut builder = Builder { reading, open: Vec::new(), anchors: HashMap::new(), root: None, skipping: 0 };
     let mut documents = 0;
     let mut parser = Parser::new_from_str(text);
