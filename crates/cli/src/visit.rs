@@ -18,11 +18,13 @@ use crate::clean::clean_line;
 use crate::config::{Config, ServerEntry, Surroundings};
 use crate::fault::Fault;
 use crate::keeping::{Keeping, Readers};
+use crate::known::{self, Memory};
 use crate::outside::ConfiguredHooks;
 use crate::terminal::{self, note, note_more};
-use crate::{Exit, demo, known, outside, shared, yard};
+use crate::{Exit, demo, outside, shared, yard};
 
 pub(crate) mod other;
+mod waiting;
 
 /// What a command needs the servers for.
 #[derive(Debug, Clone, Copy)]
@@ -131,9 +133,11 @@ impl Visit {
         stop: &CancellationToken,
     ) -> Result<Self, Fault> {
         let visit = Self::start(plan, &wish)?;
+        let remembered = which.other.is_absent() && which.config.is_empty();
+        let memory = if remembered { Memory::load() } else { Memory::default() };
         let waiting = async {
             tokio::select! {
-                () = visit.yard.settle(Duration::from_secs(3600)) => Ok(()),
+                () = waiting::wait(&visit, &wish, &memory) => Ok(()),
                 () = stop.cancelled() => Err(Fault::interrupted()),
             }
         };
@@ -143,7 +147,7 @@ impl Visit {
             visit.close().await;
             return Err(fault);
         }
-        if which.other.is_absent() && which.config.is_empty() {
+        if remembered {
             known::remember(&visit.yard, wish.lists);
         }
         Ok(visit)
@@ -218,9 +222,13 @@ impl Visit {
     }
 
     fn waiting_for(&self) -> String {
-        let late = self.sources().filter(|source| source.starting_since().is_some());
-        let names: Vec<&str> = late.map(|source| source.name().as_str()).collect();
+        let names: Vec<&str> = self.late().map(|source| source.name().as_str()).collect();
         format!("waiting for {}", names.join(", "))
+    }
+
+    /// What has not started yet, nor failed to.
+    fn late(&self) -> impl Iterator<Item = &dyn Source> {
+        self.sources().filter(|source| source.starting_since().is_some())
     }
 
     fn with_troubles(mut self) -> Self {

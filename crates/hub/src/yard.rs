@@ -205,8 +205,16 @@ impl Yard {
 
     /// Waits for sources that are still starting, for each at most this long since it began.
     pub async fn settle(&self, longest: Duration) {
+        self.settle_unless(longest, || false).await;
+    }
+
+    /// The same, but no longer than until this is enough, which is asked again whenever a source's status changes.
+    pub async fn settle_unless(&self, longest: Duration, enough: impl Fn() -> bool) {
         loop {
             let changed = self.status.notified();
+            if enough() {
+                return;
+            }
             let until = {
                 let sources = self.lock_sources();
                 sources.iter().filter_map(|source| source.starting_since()).max().map(|since| since + longest)
