@@ -198,7 +198,9 @@ fn of_trouble(trouble: &Trouble) -> Finding {
     let name = trouble.server.as_str();
     let message = format!("it {}", trouble.words());
     let fix = match trouble.state {
-        State::NeedsAuthorization => Some(format!("`toolyard login {name}`")),
+        State::NeedsAuthorization => {
+            Some(trouble.suggestion.clone().unwrap_or_else(|| format!("`toolyard login {name}`")))
+        }
         _ if trouble.stderr.is_empty() => None,
         _ => Some(format!("its last words: {}", trouble.stderr.join(" / "))),
     };
