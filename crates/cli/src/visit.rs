@@ -245,7 +245,7 @@ impl Visit {
             let status = source.status();
             let reason = status.reason.unwrap_or_else(|| "it does not answer".to_owned());
             let (server, state, stderr) = (source.name().clone(), status.state, status.stderr);
-            let suggestion = None;
+            let suggestion = status.suggestion;
             (state != State::Ready).then_some(Trouble { server, state, reason, suggestion, stderr })
         };
         let more: Vec<Trouble> = self.sources().filter_map(trouble).collect();

@@ -81,8 +81,12 @@ impl Follower {
             return;
         }
         let retry_at = Instant::now() + self.patience();
-        let failed =
-            Status { reason: Some(why), retry_at: Some(retry_at), ..Status::new(State::BackingOff, true) };
+        let failed = Status {
+            reason: Some(why),
+            suggestion: Some(LOOK_AT_IT.to_owned()),
+            retry_at: Some(retry_at),
+            ..Status::new(State::BackingOff, true)
+        };
         self.inner.set_status(failed);
     }
 
@@ -131,6 +135,8 @@ impl Follower {
         }
     }
 }
+
+const LOOK_AT_IT: &str = "see whether `openapi` names the right document; `toolyard openapi DOCUMENT` shows what is wrong with one";
 
 /// How the warning begins that is shown while an older version is served.
 const OLD: &str = "an older version is served, because the new one cannot be used";
