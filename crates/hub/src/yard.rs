@@ -301,8 +301,10 @@ impl Yard {
 
 /// How a source is doing, with what is odd about what it offers.
 fn status_in(catalog: &Catalog, source: &dyn Source) -> Status {
-    let own = catalog.warnings().iter().filter(|(of, _)| of == source.name()).map(|(_, text)| text.clone());
-    Status { warnings: own.collect(), ..source.status() }
+    let mut status = source.status();
+    let of_offer = catalog.warnings().iter().filter(|(of, _)| of == source.name());
+    status.warnings.extend(of_offer.map(|(_, text)| text.clone()));
+    status
 }
 
 impl std::fmt::Debug for Yard {

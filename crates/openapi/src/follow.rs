@@ -15,6 +15,7 @@ use toolyard_hub::{State, Status};
 use crate::document::Location;
 use crate::source::Inner;
 use bring::{Bringing, Brought};
+use offer::UNCALLABLE;
 use stamp::Stamps;
 
 /// How often files are looked at. A change counts once a file has stayed the same from one look to the next.
@@ -56,6 +57,10 @@ impl Follower {
             }
             Ok(Brought::New(new)) => {
                 self.failures = 0;
+                // Told now, not only to whoever calls the first of them.
+                for warning in new.warnings.iter().filter(|warning| warning.starts_with(UNCALLABLE)) {
+                    tracing::warn!(source = %self.inner.settings.name, "{warning}");
+                }
                 let ready = Status { warnings: new.warnings, ..Status::new(State::Ready, true) };
                 self.inner.serve(new.served, new.offer);
                 self.inner.set_status(ready);
