@@ -8,7 +8,7 @@ use toolyard_upstream::Lists;
 
 use super::{Need, Visit, Wish};
 use crate::known::Memory;
-use crate::terminal::{note, note_more};
+use crate::terminal::{make_room, note, note_more};
 
 /// Who waits for longer than this is told what for.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -23,7 +23,10 @@ pub(super) async fn wait(visit: &Visit, wish: &Wish<'_>, memory: &Memory) {
     if tokio::time::timeout(PATIENCE, settled).await.is_ok() {
         return;
     }
-    sought.tell();
+    match sought.is_enough(Doubt::GoesOn) {
+        true => sought.tell_left(),
+        false => sought.tell(),
+    }
     visit.yard.settle_unless(LONGEST, || sought.is_enough(Doubt::GoesOn)).await;
 }
 
@@ -68,13 +71,29 @@ impl Sought<'_> {
         }
     }
 
-    fn tell(&self) {
+    /// Those that are not there yet.
+    fn late(&self) -> String {
         let late: Vec<&str> = self.visit.late().map(|source| source.name().as_str()).collect();
+        late.join(", ")
+    }
+
+    /// Tells who is not waited for any longer.
+    fn tell_left(&self) {
+        make_room();
+        note(&format!(
+            "{} has not started, and could not be used the last time either: going on without",
+            self.late()
+        ));
+    }
+
+    /// Tells who is waited for.
+    fn tell(&self) {
+        let (late, name) = (self.late(), self.name);
         // Whoever named the server, or has only one, knows what is waited for.
         if late.is_empty() || self.visit.sources().count() < 2 {
             return;
         }
-        let (late, name) = (late.join(", "), self.name);
+        make_room();
         let found = self.found();
         let why = match &found {
             Found::One(_) => format!("which may have {name} too"),
