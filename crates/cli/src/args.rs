@@ -104,8 +104,8 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) documents: DocumentArgs,
 
-    /// The address to listen on; port 0 picks a free one [default: 127.0.0.1:8080].
-    #[arg(long, value_name = "ADDRESS")]
+    /// The address to listen on, or a port of 127.0.0.1; port 0 picks a free one [default: 127.0.0.1:8080].
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::config::read_listen)]
     pub(crate) listen: Option<SocketAddr>,
 
     /// Who may come in: whoever has the token, or everybody on this machine [default: token].

@@ -11,6 +11,8 @@ use crate::terminal::note;
 
 /// How deep `a.b.c` may go.
 const DEEPEST: usize = 32;
+/// How many parameters are named where one is not known.
+const MOST_NAMES: usize = 10;
 
 /// Reads a file that an argument names; `-` is standard input.
 pub(crate) type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String, Fault>;
@@ -36,6 +38,7 @@ pub(crate) fn arguments(
         let Value::Object(members) = parsed else {
             return Err(Fault::usage("what --args says is no JSON object, such as {\"key\": 1}"));
         };
+        members.keys().for_each(|name| mention_if_unknown(schema, follow(schema, schema), name));
         let raw = json::from_text(text.trim().to_owned());
         if words.is_empty() {
             return Ok(raw);
@@ -167,15 +170,8 @@ impl<'a> Typing<'a> {
     /// The schema of a property; a name that nobody knows is worth a word.
     fn below(&self, schema: Option<&'a Value>, name: &str) -> Option<&'a Value> {
         let schema = follow(self.root, schema?);
-        let found = property(self.root, schema, name);
-        if found.is_none() {
-            let known = schema.get("properties").and_then(Value::as_object);
-            let names = known.into_iter().flatten().map(|(name, _)| name.as_str());
-            if let Some(close) = nearest(name, names) {
-                note(&format!("there is no parameter {name}; did you mean {close}?"));
-            }
-        }
-        found
+        mention_if_unknown(self.root, schema, name);
+        property(self.root, schema, name)
     }
 
     /// A text as the schema wants it.
@@ -231,6 +227,40 @@ impl<'a> Typing<'a> {
             _ => fault,
         })
     }
+}
+
+fn mention_if_unknown(root: &Value, schema: &Value, name: &str) {
+    if let Some(words) = unknown(root, schema, name) {
+        note(&words);
+    }
+}
+
+/// What to say of a name that the schema does not know, if there is anything to say. A schema that speaks of other names
+/// itself, in whatever way, expects them; then only a slip of the pen is worth a word.
+fn unknown(root: &Value, schema: &Value, name: &str) -> Option<String> {
+    let known = schema.get("properties")?.as_object()?;
+    let expected = schema.get("patternProperties").is_some()
+        || schema.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
+    if expected || property(root, schema, name).is_some() {
+        return None;
+    }
+    let name = json::short(name);
+    if let Some(close) = nearest(&name, known.keys().map(String::as_str)) {
+        return Some(format!("there is no parameter {name}; did you mean {close}?"));
+    }
+    let more = ["allOf", "anyOf", "oneOf", "if", "dependentSchemas", "unevaluatedProperties"];
+    // What is refused anyway is told then.
+    if known.is_empty()
+        || more.iter().any(|key| schema.get(key).is_some())
+        || schema.get("additionalProperties").is_some()
+    {
+        return None;
+    }
+    let mut names: Vec<&str> = known.keys().map(String::as_str).take(MOST_NAMES).collect();
+    if known.len() > MOST_NAMES {
+        names.push("…");
+    }
+    Some(format!("there is no parameter {name}; there are: {}", names.join(", ")))
 }
 
 enum Typed {
@@ -300,7 +330,7 @@ fn number(text: &str) -> Option<Number> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{arguments, texts};
+    use super::{arguments, texts, unknown};
     use crate::fault::Fault;
 
     fn schema() -> Value {
@@ -422,6 +452,32 @@ mod tests {
             ("{", "what --args says is no JSON: EOF while parsing an object at line 1 column 1"),
         ] {
             assert_eq!(made(Some(whole), &[]), Err(expected.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_name_that_the_schema_does_not_know_is_worth_a_word() {
+        let words = |schema: Value, name: &str| unknown(&schema, &schema, name);
+        let two = || json!({"message": {}, "count": {}});
+        assert_eq!(words(json!({"properties": two()}), "message"), None);
+        let near = Some("there is no parameter mesage; did you mean message?".to_owned());
+        assert_eq!(words(json!({"properties": two()}), "mesage"), near);
+        assert_eq!(words(json!({"properties": two(), "additionalProperties": false}), "mesage"), near);
+        let far = "there is no parameter colour; there are: message, count";
+        assert_eq!(words(json!({"properties": two()}), "colour").as_deref(), Some(far));
+        for other in [
+            json!({"properties": two(), "additionalProperties": true}),
+            json!({"properties": two(), "additionalProperties": {"type": "string"}}),
+            json!({"properties": two(), "patternProperties": {"^x": {}}}),
+            json!({"properties": two(), "anyOf": [{"properties": {"colour": {}}}]}),
+            json!({"properties": two(), "allOf": [{"required": ["count"]}]}),
+            json!({"properties": two(), "additionalProperties": false}),
+            json!({"properties": {}}),
+            json!({"properties": [1]}),
+            json!({"type": "object"}),
+            json!(true),
+        ] {
+            assert_eq!(words(other.clone(), "colour"), None, "{other}");
         }
     }
 

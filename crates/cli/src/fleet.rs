@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use toolyard_hub::{Source, SourceName, State, Yard};
 use toolyard_openapi::{Http, OpenApi};
 use toolyard_tester::{Known, Servers};
-use toolyard_upstream::{Broken, Common, Upstream};
+use toolyard_upstream::{Broken, Common, Upstream, Visitor};
 
 use crate::config::{Change, Config, Given, ServerEntry, Watch, diff};
 
@@ -52,10 +52,12 @@ pub(crate) struct Crew {
 }
 
 /// Whether the servers of the configuration are started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Manned {
-    /// All of them, as sources of the yard.
+    /// All of them, as sources of the yard that clients share.
     Fully,
+    /// All of them, for one client alone.
+    ForOne(Visitor),
     /// None: they are only known by name.
     Not,
 }
@@ -135,13 +137,20 @@ impl Fleet {
     }
 
     fn add(&mut self, entry: &ServerEntry) {
-        if self.manned == Manned::Not {
-            return;
-        }
+        let visitor = match &self.manned {
+            Manned::Not => return,
+            Manned::Fully => None,
+            Manned::ForOne(visitor) => Some(visitor.clone()),
+        };
         let source: Arc<dyn Source> = match entry {
             ServerEntry::Ready(settings) => {
-                let upstream = Upstream::start((**settings).clone(), self.common.clone());
-                self.running.insert(settings.name.clone(), Running::Upstream(Arc::clone(&upstream)));
+                let (settings, common) = ((**settings).clone(), self.common.clone());
+                let name = settings.name.clone();
+                let upstream = match visitor {
+                    Some(visitor) => Upstream::start_for(settings, common, visitor),
+                    None => Upstream::start(settings, common),
+                };
+                self.running.insert(name, Running::Upstream(Arc::clone(&upstream)));
                 upstream
             }
             ServerEntry::Document(settings) => {

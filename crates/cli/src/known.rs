@@ -1,6 +1,6 @@
-//! Names for the shell to complete. Completing must be quick, so no server is started for it: servers are read out of
-//! the configuration, and the names of what they offer are those of the last time that a verb asked them, kept in a
-//! small file among people's caches.
+//! What is known without asking any server: servers are read out of the configuration, and the names of what they offer
+//! are those of the last time that a verb asked them, kept in a small file among people's caches. The shell completes from
+//! it, because completing must be quick; and a verb need not wait for a server that never had what it looks for.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -25,8 +25,46 @@ type Kept = BTreeMap<String, BTreeMap<String, Names>>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Names {
-    tools: Vec<String>,
-    prompts: Vec<String>,
+    /// Nothing if it was never asked for them.
+    tools: Option<Vec<String>>,
+    prompts: Option<Vec<String>>,
+    /// It could not be used the last time.
+    absent: bool,
+}
+
+/// What the servers of one configuration offered the last time that they were asked.
+#[derive(Debug, Default)]
+pub(crate) struct Memory(BTreeMap<String, Names>);
+
+impl Memory {
+    /// What is remembered of the configuration that is used where none is named.
+    pub(crate) fn load() -> Self {
+        let around = Surroundings::of_process();
+        Self(read(&around).and_then(|mut kept| kept.remove(&key(&around))).unwrap_or_default())
+    }
+
+    /// Whether this server was asked before, and had nothing of this name.
+    pub(crate) fn lacks(&self, server: &str, name: &str, lists: &[Lists]) -> bool {
+        let Some(names) = self.0.get(server) else { return false };
+        let without = |list: &Lists| match list {
+            Lists::Tools => is_without(names.tools.as_deref(), name),
+            Lists::Prompts => is_without(names.prompts.as_deref(), name),
+            Lists::Resources | Lists::Templates => false,
+        };
+        lists.iter().all(without)
+    }
+
+    /// Whether this server could not be used the last time.
+    pub(crate) fn was_absent(&self, server: &str) -> bool {
+        self.0.get(server).is_some_and(|names| names.absent)
+    }
+}
+
+fn is_without(known: Option<&[String]>, name: &str) -> bool {
+    // Of a server that offers very much not everything is kept, nor is every name.
+    known.is_some_and(|known| {
+        known.len() < MOST_NAMES && is_plain(name) && !known.iter().any(|one| one == name)
+    })
 }
 
 pub(crate) fn servers() -> ArgValueCompleter {
@@ -39,11 +77,15 @@ pub(crate) fn servers() -> ArgValueCompleter {
 }
 
 pub(crate) fn tools() -> ArgValueCompleter {
-    ArgValueCompleter::new(|typed: &OsStr| beginning(typed, of_this_config(|names| names.tools)))
+    ArgValueCompleter::new(|typed: &OsStr| {
+        beginning(typed, of_this_config(|names| names.tools.unwrap_or_default()))
+    })
 }
 
 pub(crate) fn prompts() -> ArgValueCompleter {
-    ArgValueCompleter::new(|typed: &OsStr| beginning(typed, of_this_config(|names| names.prompts)))
+    ArgValueCompleter::new(|typed: &OsStr| {
+        beginning(typed, of_this_config(|names| names.prompts.unwrap_or_default()))
+    })
 }
 
 fn beginning(typed: &OsStr, names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
@@ -52,11 +94,7 @@ fn beginning(typed: &OsStr, names: impl IntoIterator<Item = String>) -> Vec<Comp
 }
 
 fn of_this_config(pick: impl Fn(Names) -> Vec<String>) -> Vec<String> {
-    let around = Surroundings::of_process();
-    let Some(servers) = read(&around).and_then(|mut kept| kept.remove(&key(&around))) else {
-        return Vec::new();
-    };
-    let mut names: Vec<String> = servers.into_values().flat_map(pick).collect();
+    let mut names: Vec<String> = Memory::load().0.into_values().flat_map(pick).collect();
     names.sort();
     // A bare name that two servers have is of no use.
     let mut once = Vec::with_capacity(names.len());
@@ -77,17 +115,23 @@ pub(crate) fn remember(yard: &Yard, lists: &[Lists]) {
     let mut servers = before.clone();
     let catalog = yard.catalog();
     for (source, status) in yard.statuses() {
-        if status.state != State::Ready {
+        // Nobody knows yet what becomes of it.
+        if !status.settled {
             continue;
         }
         let names = servers.entry(source.to_string()).or_default();
+        names.absent = status.state != State::Ready;
+        if names.absent {
+            continue;
+        }
         if lists.contains(&Lists::Tools) {
             let own = catalog.tools().iter().filter(|tool| tool.source == source);
-            names.tools = both(own.map(|tool| (tool.full_name.to_string(), tool.raw_name.clone())));
+            names.tools = Some(both(own.map(|tool| (tool.full_name.to_string(), tool.raw_name.clone()))));
         }
         if lists.contains(&Lists::Prompts) {
             let own = catalog.prompts().iter().filter(|prompt| prompt.source == source);
-            names.prompts = both(own.map(|prompt| (prompt.full_name.to_string(), prompt.raw_name.clone())));
+            names.prompts =
+                Some(both(own.map(|prompt| (prompt.full_name.to_string(), prompt.raw_name.clone()))));
         }
     }
     if servers == before {
@@ -106,16 +150,18 @@ pub(crate) fn remember(yard: &Yard, lists: &[Lists]) {
 
 /// Full names and bare ones, without those that no shell should be given.
 fn both(names: impl Iterator<Item = (String, String)>) -> Vec<String> {
-    let plain =
-        |name: &str| name.len() < 200 && name.chars().all(|c| c.is_ascii_graphic() && !"'\"\\`$".contains(c));
     let mut all: Vec<String> = Vec::new();
     for (full, raw) in names.take(MOST_NAMES) {
-        if raw != full && plain(&raw) {
+        if raw != full && is_plain(&raw) {
             all.push(raw);
         }
         all.push(full);
     }
     all
+}
+
+fn is_plain(name: &str) -> bool {
+    name.len() < 200 && name.chars().all(|c| c.is_ascii_graphic() && !"'\"\\`$".contains(c))
 }
 
 fn read(around: &Surroundings) -> Option<Kept> {

@@ -187,8 +187,14 @@ impl Ended {
     }
 
     fn json(&self) -> Value {
-        let trouble = Some(&self.trouble).filter(|text| !text.is_empty());
-        json!({"success": self.exit == Exit::Fine, "ended": self.how, "output": self.printed, "error": trouble})
+        let success = self.exit == Exit::Fine;
+        let said = Some(&self.trouble).filter(|text| !text.is_empty());
+        let error = said.filter(|_| !success);
+        let mut told = json!({"success": success, "ended": self.how, "output": self.printed, "error": error});
+        if let Some(note) = said.filter(|_| success) {
+            told["note"] = json!(note);
+        }
+        told
     }
 }
 

@@ -166,6 +166,13 @@ pub(crate) async fn spin<T>(words: impl Fn() -> String, work: impl Future<Output
     }
 }
 
+/// Takes away what moves on standard error, so that something can be said there; it comes back below.
+pub(crate) fn make_room() {
+    if can_move() {
+        let _ = write!(io::stderr(), "\r\x1b[2K");
+    }
+}
+
 /// The bar of a call that reports how far it is.
 pub(crate) fn progress_bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());

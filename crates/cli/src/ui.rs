@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Principal, Yard};
 use toolyard_tester::Servers;
 use toolyard_tui::{Colour, Message, Settings};
-use toolyard_upstream::{ServerSettings, Upstream};
+use toolyard_upstream::{Lists, ServerSettings, Upstream, Visitor};
 
 use crate::args::{OtherArgs, UiArgs};
 use crate::attach::{cannot, shown};
@@ -72,7 +72,7 @@ async fn of_configuration(args: UiArgs, settings: Settings) -> anyhow::Result<Ex
     let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
     let owner = yard::owner(&config);
     let reloaded = move |config: &Config| hooks.replace(&config.hooks);
-    let crew = Crew { common, manned: Manned::Fully, directory: Servers::default() };
+    let crew = Crew { common, manned: Manned::ForOne(person()), directory: Servers::default() };
     let stop = CancellationToken::new();
     let (told, messages) = mpsc::channel(QUEUE);
     let aside = Aside::step(told)?;
@@ -116,7 +116,7 @@ async fn of_one(server: ServerSettings, settings: Settings) -> anyhow::Result<Ex
     let stop = CancellationToken::new();
     let (told, messages) = mpsc::channel(QUEUE);
     let aside = Aside::step(told)?;
-    let upstream = Upstream::start(server, shared::common()?);
+    let upstream = Upstream::start_for(server, shared::common()?, person());
     let yard = Yard::of([Arc::clone(&upstream) as _]);
     let work = Box::pin(async {
         let shown = show(yard, Principal::owner(), settings, messages, stop.clone()).await;
@@ -126,6 +126,12 @@ async fn of_one(server: ServerSettings, settings: Settings) -> anyhow::Result<Ex
     let done = until_stopped(stop.clone(), work).await;
     drop(aside);
     ended(done)
+}
+
+/// Who sits at the terminal: the only client there is, who can be asked on the very connection that offers the tools. Servers
+/// that offer more to a client who can be asked then offer it here too.
+fn person() -> Visitor {
+    Visitor { abilities: toolyard_tui::abilities(), lists: Lists::ALL.to_vec() }
 }
 
 /// Nothing is there to be done any more where a signal came first.

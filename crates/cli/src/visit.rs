@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{
-    Abilities, Error, Kind, Level, Limits, Principal, Secret, Source, SourceName, State, Yard, YardSettings,
-    nearest,
+    Abilities, AuthStatus, Error, Kind, Level, Limits, Principal, Secret, Source, SourceName, State, Yard,
+    YardSettings, nearest,
 };
 use toolyard_openapi::{DocumentSettings, Http, OpenApi};
 use toolyard_upstream::{Lists, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings, Visitor};
@@ -18,11 +18,16 @@ use crate::clean::clean_line;
 use crate::config::{Config, ServerEntry, Surroundings};
 use crate::fault::Fault;
 use crate::keeping::{Keeping, Readers};
+use crate::known::{self, Memory};
 use crate::outside::ConfiguredHooks;
 use crate::terminal::{self, note, note_more};
-use crate::{Exit, demo, known, outside, shared, yard};
+use crate::{Exit, demo, outside, shared, yard};
 
 pub(crate) mod other;
+mod waiting;
+
+/// How a token is said that belongs to nothing in a configuration.
+const HEADER: &str = "--header \"Authorization: Bearer TOKEN\"";
 
 /// What a command needs the servers for.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +74,8 @@ pub(crate) struct Trouble {
     pub(crate) server: SourceName,
     pub(crate) state: State,
     pub(crate) reason: String,
+    /// What to do about it, where the reason does not say that.
+    pub(crate) suggestion: Option<String>,
     pub(crate) stderr: Vec<String>,
 }
 
@@ -94,6 +101,9 @@ impl Trouble {
 
     pub(crate) fn tell(&self) {
         note(&format!("{} {}", self.server, self.words()));
+        // What a person has to do themselves comes first; for everything else there is `doctor`.
+        let asked = self.suggestion.as_deref().filter(|_| self.state == State::NeedsAuthorization);
+        asked.into_iter().filter(|asked| !self.reason.contains(asked)).for_each(note_more);
         self.stderr.iter().for_each(|line| note_more(&clean_line(line)));
     }
 }
@@ -131,19 +141,22 @@ impl Visit {
         stop: &CancellationToken,
     ) -> Result<Self, Fault> {
         let visit = Self::start(plan, &wish)?;
+        let remembered = which.other.is_absent() && which.config.is_empty();
+        let memory = if remembered { Memory::load() } else { Memory::default() };
         let waiting = async {
             tokio::select! {
-                () = visit.yard.settle(Duration::from_secs(3600)) => Ok(()),
+                () = waiting::wait(&visit, &wish, &memory) => Ok(()),
                 () = stop.cancelled() => Err(Fault::interrupted()),
             }
         };
         let settled = terminal::spin(|| visit.waiting_for(), waiting).await;
-        let visit = visit.with_troubles();
+        let mut visit = visit.with_troubles();
+        visit.advise(&which.other).await;
         if let Err(fault) = settled {
             visit.close().await;
             return Err(fault);
         }
-        if which.other.is_absent() && which.config.is_empty() {
+        if remembered {
             known::remember(&visit.yard, wish.lists);
         }
         Ok(visit)
@@ -218,9 +231,13 @@ impl Visit {
     }
 
     fn waiting_for(&self) -> String {
-        let late = self.sources().filter(|source| source.starting_since().is_some());
-        let names: Vec<&str> = late.map(|source| source.name().as_str()).collect();
+        let names: Vec<&str> = self.late().map(|source| source.name().as_str()).collect();
         format!("waiting for {}", names.join(", "))
+    }
+
+    /// What has not started yet, nor failed to.
+    fn late(&self) -> impl Iterator<Item = &dyn Source> {
+        self.sources().filter(|source| source.starting_since().is_some())
     }
 
     fn with_troubles(mut self) -> Self {
@@ -228,11 +245,48 @@ impl Visit {
             let status = source.status();
             let reason = status.reason.unwrap_or_else(|| "it does not answer".to_owned());
             let (server, state, stderr) = (source.name().clone(), status.state, status.stderr);
-            (state != State::Ready).then_some(Trouble { server, state, reason, stderr })
+            let suggestion = status.suggestion;
+            (state != State::Ready).then_some(Trouble { server, state, reason, suggestion, stderr })
         };
         let more: Vec<Trouble> = self.sources().filter_map(trouble).collect();
         self.troubles.extend(more);
         self
+    }
+
+    /// What to do about servers that want to know who we are: not all of them have a login, and one that is in no
+    /// configuration has no name to log in with.
+    async fn advise(&mut self, other: &OtherArgs) {
+        for trouble in self.troubles.iter_mut().filter(|one| one.state == State::NeedsAuthorization) {
+            let Some(upstream) = self.upstreams.iter().find(|one| *one.name() == trouble.server) else {
+                continue;
+            };
+            match upstream.auth_status().await {
+                Ok(AuthStatus::NotLoggedIn) => {}
+                Ok(AuthStatus::BearerToken) if other.url.is_some() => {
+                    trouble.reason = "it does not accept what --header says".to_owned();
+                    trouble.suggestion =
+                        Some("see whether the token is right, and has not expired".to_owned());
+                    continue;
+                }
+                _ => continue,
+            }
+            let server = &trouble.server;
+            let (reason, suggestion) = match (upstream.offers_login().await, &other.url) {
+                (true, None) => continue,
+                (true, Some(url)) => (
+                    "it wants somebody to log in",
+                    format!(
+                        "`toolyard add NAME {url}`, then `toolyard login NAME`; or say a token with {HEADER}"
+                    ),
+                ),
+                (false, Some(_)) => ("it wants a token", format!("say it with {HEADER}")),
+                (false, None) => (
+                    "it wants a token",
+                    format!("name it with bearer_token_env_var or headers under [servers.{server}]"),
+                ),
+            };
+            (trouble.reason, trouble.suggestion) = (reason.to_owned(), Some(suggestion));
+        }
     }
 
     /// Whatever was started.
@@ -255,12 +309,17 @@ impl Visit {
             return Fault::Told(trouble.exit());
         }
         let unknown = matches!(error.kind(), Kind::UnknownTool | Kind::UnknownResource | Kind::UnknownPrompt);
+        let nobody = || self.sources().all(|source| source.status().state != State::Ready);
         match self.troubles.first() {
+            Some(first) if error.kind() == Kind::CannotConnect && nobody() => {
+                self.troubles.iter().for_each(Trouble::tell);
+                Fault::Told(first.exit())
+            }
             Some(first) if unknown => {
                 let exit = first.exit();
                 self.troubles.iter().for_each(Trouble::tell);
                 // Where nobody could be asked, nothing is known about the name either.
-                if self.sources().all(|source| source.status().state != State::Ready) {
+                if nobody() {
                     return Fault::Told(exit);
                 }
                 match Fault::from(error) {
@@ -342,6 +401,7 @@ fn plan(which: &WhichArgs, need: Need<'_>) -> Result<Plan, Fault> {
                 reason: broken.reason(),
                 server: broken.name,
                 state: State::Failed,
+                suggestion: None,
                 stderr: Vec::new(),
             }),
             // Of those that were not asked for by name nobody expects anything.
@@ -349,6 +409,7 @@ fn plan(which: &WhichArgs, need: Need<'_>) -> Result<Plan, Fault> {
                 server: off.name().clone(),
                 state: State::Disabled,
                 reason: format!("`toolyard enable {}` switches it on", off.name()),
+                suggestion: None,
                 stderr: Vec::new(),
             }),
             off => disabled.push(off.name().clone()),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use self::events::{Look, Seen};
 use crate::Exit;
 use crate::args::WatchArgs;
-use crate::attach::{Attached, Lost, Patience, attach, cannot};
+use crate::attach::{Attached, Lost, Patience, attach, cannot, shown};
 use crate::clean::clean_line;
 
 const CALLS: [&str; 3] = ["call_started", "call_progress", "call_ended"];
@@ -57,8 +57,14 @@ async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
     loop {
         let lost = match attach(&args.url, args.token.as_deref()).await {
             Ok(attached) => {
-                if before {
-                    eprintln!("toolyard: connected again");
+                match before {
+                    true => eprintln!("toolyard: connected again"),
+                    // It may be long until there is anything else to say.
+                    false => eprintln!(
+                        "toolyard: attached to {} as {}; what happens there is told here, Ctrl-C ends it",
+                        clean_line(&shown(&args.url)),
+                        clean_line(&attached.welcome.principal)
+                    ),
                 }
                 (before, patience) = (true, Patience::default());
                 match watcher.follow(attached).await {

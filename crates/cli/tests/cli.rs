@@ -21,6 +21,7 @@ mod cli {
     mod starting;
     mod stopping;
     mod tester;
+    mod waiting;
     mod watch;
 
     const TOOLYARD: &str = env!("CARGO_BIN_EXE_toolyard");

@@ -62,6 +62,8 @@ pub struct Status {
     pub state: State,
     /// Why it is not ready, if it is not.
     pub reason: Option<String>,
+    /// What a person can do about that, where the reason does not say it.
+    pub suggestion: Option<String>,
     /// The last lines that its process wrote to standard error.
     pub stderr: Vec<String>,
     /// What is odd about what it offers: things that were left out, or that somebody else offers too.
@@ -92,6 +94,7 @@ impl Status {
         Self {
             state,
             reason: None,
+            suggestion: None,
             stderr: Vec::new(),
             warnings: Vec::new(),
             transport: None,

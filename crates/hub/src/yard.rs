@@ -205,8 +205,16 @@ impl Yard {
 
     /// Waits for sources that are still starting, for each at most this long since it began.
     pub async fn settle(&self, longest: Duration) {
+        self.settle_unless(longest, || false).await;
+    }
+
+    /// The same, but no longer than until this is enough, which is asked again whenever a source's status changes.
+    pub async fn settle_unless(&self, longest: Duration, enough: impl Fn() -> bool) {
         loop {
             let changed = self.status.notified();
+            if enough() {
+                return;
+            }
             let until = {
                 let sources = self.lock_sources();
                 sources.iter().filter_map(|source| source.starting_since()).max().map(|since| since + longest)
@@ -293,8 +301,10 @@ impl Yard {
 
 /// How a source is doing, with what is odd about what it offers.
 fn status_in(catalog: &Catalog, source: &dyn Source) -> Status {
-    let own = catalog.warnings().iter().filter(|(of, _)| of == source.name()).map(|(_, text)| text.clone());
-    Status { warnings: own.collect(), ..source.status() }
+    let mut status = source.status();
+    let of_offer = catalog.warnings().iter().filter(|(of, _)| of == source.name());
+    status.warnings.extend(of_offer.map(|(_, text)| text.clone()));
+    status
 }
 
 impl std::fmt::Debug for Yard {

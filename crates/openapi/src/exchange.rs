@@ -17,7 +17,7 @@ use crate::auth::{Ask, Tokens, plan};
 use crate::clients::{Http, leads_inside, reason};
 use crate::operation::{Operation, Scheme};
 use crate::request::{Order, Payload, Refusal, order};
-use crate::server::base;
+use crate::server::{NAME_IT, SAY_WHERE, base};
 use crate::settings::DocumentSettings;
 
 /// How often a request is sent on to another path.
@@ -60,7 +60,7 @@ impl Exchange<'_> {
         let refuse = |refusal: Refusal| refusal.into_error(operation);
         let base = base(operation, self.settings, self.document).map_err(|nowhere| {
             Error::new(Kind::CannotConnect, format!("{} cannot be called: {nowhere}", operation.name))
-                .suggest("say base_url for this server, or --base-url")
+                .suggest(SAY_WHERE)
         })?;
         self.named.reach(&base).map_err(|error| self.unreachable(&error))?;
         let ends = Instant::now() + self.settings.call_time.min(call.deadline.remaining()).min(LONGEST);
@@ -218,9 +218,7 @@ impl Exchange<'_> {
 
     fn unreachable(&self, error: &Unreachable) -> Error {
         let told = Error::new(Kind::CannotConnect, format!("{} is not called: {error}", self.operation.name));
-        told.suggest(
-            "if that is meant, name the host in allow_hosts or base_url of this server, or say --base-url",
-        )
+        told.suggest(NAME_IT)
     }
 
     fn too_slow(&self) -> Error {

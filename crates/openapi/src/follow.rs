@@ -15,6 +15,7 @@ use toolyard_hub::{State, Status};
 use crate::document::Location;
 use crate::source::Inner;
 use bring::{Bringing, Brought};
+use offer::UNCALLABLE;
 use stamp::Stamps;
 
 /// How often files are looked at. A change counts once a file has stayed the same from one look to the next.
@@ -56,6 +57,10 @@ impl Follower {
             }
             Ok(Brought::New(new)) => {
                 self.failures = 0;
+                // Told now, not only to whoever calls the first of them.
+                for warning in new.warnings.iter().filter(|warning| warning.starts_with(UNCALLABLE)) {
+                    tracing::warn!(source = %self.inner.settings.name, "{warning}");
+                }
                 let ready = Status { warnings: new.warnings, ..Status::new(State::Ready, true) };
                 self.inner.serve(new.served, new.offer);
                 self.inner.set_status(ready);
@@ -81,8 +86,12 @@ impl Follower {
             return;
         }
         let retry_at = Instant::now() + self.patience();
-        let failed =
-            Status { reason: Some(why), retry_at: Some(retry_at), ..Status::new(State::BackingOff, true) };
+        let failed = Status {
+            reason: Some(why),
+            suggestion: Some(LOOK_AT_IT.to_owned()),
+            retry_at: Some(retry_at),
+            ..Status::new(State::BackingOff, true)
+        };
         self.inner.set_status(failed);
     }
 
@@ -131,6 +140,8 @@ impl Follower {
         }
     }
 }
+
+const LOOK_AT_IT: &str = "see whether `openapi` names the right document; `toolyard openapi DOCUMENT` shows what is wrong with one";
 
 /// How the warning begins that is shown while an older version is served.
 const OLD: &str = "an older version is served, because the new one cannot be used";

@@ -7,6 +7,12 @@ use reqwest::Url;
 use crate::operation::{Operation, ServerUrl};
 use crate::settings::DocumentSettings;
 
+/// What to do where the document does not say at which address its operations are.
+pub(crate) const SAY_WHERE: &str = "say base_url for this server, or --base-url";
+/// What to do where it names an address that only a person may name.
+pub(crate) const NAME_IT: &str =
+    "if that is meant, name the host in allow_hosts or base_url of this server, or say --base-url";
+
 /// Why an operation is nowhere.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Nowhere {

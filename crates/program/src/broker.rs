@@ -60,16 +60,15 @@ impl Broker {
     pub(crate) fn faces(&self, code: &str) -> Vec<Face> {
         let catalog = self.yard.catalog();
         let seen = self.seen(&catalog);
+        let spellings = seen.spellings();
         let mut faces: Vec<Face> = Vec::new();
         for word in words_of(code) {
             // A bare name counts only where the program would have it as a function.
-            let Some(tool) =
-                seen.tool(word).filter(|tool| tool.full_name.as_str() == word || seen.name(tool) == word)
-            else {
-                continue;
-            };
+            let named =
+                seen.tool(word).filter(|tool| tool.full_name.as_str() == word || seen.name(tool) == word);
+            let Some(tool) = named.or_else(|| spellings.get(word).cloned()) else { continue };
             if faces.iter().all(|face| face.full_name != tool.full_name.as_str()) {
-                faces.push(seen.face(&tool));
+                faces.push(seen.face(&tool, &spellings));
             }
         }
         faces
@@ -132,10 +131,18 @@ impl Broker {
         let catalog = self.yard.catalog();
         match question {
             Question::Call { .. } => Reply::Failed(failure("", LIMIT, "calls are made elsewhere", None)),
-            Question::Face { tool } => match self.seen(&catalog).tool(short(&tool)) {
-                Some(found) => Reply::Face(self.seen(&catalog).face(&found)),
-                None => Reply::Failed(of_error(&tool, &self.unknown(&catalog, &tool).await)),
-            },
+            Question::Face { tool } => {
+                let face = {
+                    let (seen, name) = (self.seen(&catalog), short(&tool));
+                    let spellings = seen.spellings();
+                    let found = seen.tool(name).or_else(|| spellings.get(name).cloned());
+                    found.map(|found| seen.face(&found, &spellings))
+                };
+                match face {
+                    Some(face) => Reply::Face(face),
+                    None => Reply::Failed(of_error(&tool, &self.unknown(&catalog, &tool).await)),
+                }
+            }
             Question::Inspect { tool } => self.inspect(&catalog, &tool).await,
             Question::Search { query, server, limit } => {
                 self.search(&catalog, Wanted { query, server, limit, cursor: None }).await

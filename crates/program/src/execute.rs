@@ -10,7 +10,7 @@ use toolyard_hub::json::to_raw;
 use toolyard_hub::{Error, Kind, Outcome};
 
 use crate::broker::Broker;
-use crate::program::{Ending, How, Limits, Printed, Program, Unavailable};
+use crate::program::{Ending, How, Limits, Printed, Program, Unavailable, Unawaited};
 use crate::source::Programs;
 
 /// Longer scripts are refused: nobody writes them.
@@ -109,8 +109,10 @@ fn answer(ending: &Ending, limits: &Limits) -> Outcome {
         }
     };
     let header = if trouble.is_none() { "[Script executed successfully]" } else { "[Script failed]" };
-    let pieces = [Some(header.to_owned()), Some(printed).filter(|text| !text.is_empty()), trouble];
-    let text = pieces.into_iter().flatten().collect::<Vec<_>>().join("\n");
+    let printed = Some(printed).filter(|text| !text.is_empty());
+    let unawaited = ending.unawaited.iter().map(|forgotten| Some(never_made(forgotten)));
+    let pieces = [Some(header.to_owned()), printed, trouble].into_iter().chain(unawaited);
+    let text = pieces.flatten().collect::<Vec<_>>().join("\n");
     let failed = ending.how != How::Finished;
     let mut body = json!({"content": [{"type": "text", "text": text}]});
     if failed {
@@ -120,6 +122,12 @@ fn answer(ending: &Ending, limits: &Limits) -> Outcome {
     let Printed { text, left_out } = &ending.printed;
     body["_meta"] = json!({META: {"ended": word, "printed": text.len(), "leftOut": left_out}});
     if failed { Outcome::failure(to_raw(&body)) } else { Outcome::success(to_raw(&body)) }
+}
+
+fn never_made(Unawaited { call, line }: &Unawaited) -> String {
+    format!(
+        "[Not awaited] line {line}: {call}(...) was not called, because nobody awaited it; write `await` before it"
+    )
 }
 
 /// What was printed, without the end of its last line, and marked where something is missing.
@@ -152,12 +160,16 @@ mod tests {
     use serde_json::Value;
 
     use super::{Order, answer, cannot};
-    use crate::program::{Ending, How, Limits, Printed, Unavailable};
+    use crate::program::{Ending, How, Limits, Printed, Unavailable, Unawaited};
 
     fn told(how: How, text: &str, left_out: u64) -> String {
         let limits = Limits { time: Duration::from_millis(2_500), memory: 512 << 20, output: 10 };
         let printed = Printed { text: text.to_owned(), left_out };
-        let outcome = answer(&Ending { printed, how }, &limits);
+        told_of(&Ending { printed, unawaited: Vec::new(), how }, &limits)
+    }
+
+    fn told_of(ending: &Ending, limits: &Limits) -> String {
+        let outcome = answer(ending, limits);
         let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
         assert_eq!(body["isError"] == true, outcome.failed);
         format!("{}\n{}", body["content"][0]["text"].as_str().unwrap(), body["_meta"])
@@ -178,6 +190,23 @@ mod tests {
             told(How::OutOfMemory, "", 0),
             told(How::Died { why: "it was killed by signal 31".to_owned() }, "", 0),
             told(How::Broke { why: "a message that is no JSON".to_owned() }, "", 0),
+        ];
+        insta::assert_snapshot!(all.join("\n----\n"));
+    }
+
+    #[test]
+    fn calls_that_nobody_awaited_are_named_after_what_was_printed() {
+        let limits = Limits { time: Duration::from_secs(1), memory: 512 << 20, output: 100 };
+        let forgotten = |call: &str, line: u64| Unawaited { call: call.to_owned(), line };
+        let ending = |how: How, text: &str| Ending {
+            printed: Printed { text: text.to_owned(), left_out: 0 },
+            unawaited: vec![forgotten("mcp__shop__buy", 3), forgotten("echo", 7)],
+            how,
+        };
+        let all = [
+            told_of(&ending(How::Finished, "done\n"), &limits),
+            told_of(&ending(How::Finished, ""), &limits),
+            told_of(&ending(How::Raised { traceback: "ValueError: x\n".to_owned() }, "done\n"), &limits),
         ];
         insta::assert_snapshot!(all.join("\n----\n"));
     }

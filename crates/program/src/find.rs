@@ -1,11 +1,12 @@
 //! Which tools there are for a program: those that its caller may use, without the three that are about programs.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use toolyard_hub::{Catalog, Lookup, Principal, SourceName, Tool};
 
 use crate::program::Face;
-use crate::python::{is_free, is_word};
+use crate::python::{is_free, is_word, spelled};
 use crate::signature::Signature;
 
 /// The tools of one catalog as one caller sees them.
@@ -50,8 +51,33 @@ impl<'a> Seen<'a> {
         }
     }
 
+    /// What people write for names that Python cannot spell.
+    pub(crate) fn spellings(&self) -> Spellings {
+        let mut all: HashMap<String, Option<Arc<Tool>>> = HashMap::new();
+        for tool in self.tools() {
+            let full = spelled(tool.full_name.as_str());
+            let bare = spelled(&tool.raw_name).filter(|word| is_free(word));
+            for word in full.into_iter().chain(bare).filter(|word| !self.is_taken(word)) {
+                let one = all.entry(word).or_insert_with(|| Some(Arc::clone(tool)));
+                if one.as_ref().is_some_and(|one| one.full_name != tool.full_name) {
+                    *one = None;
+                }
+            }
+        }
+        Spellings(all)
+    }
+
+    /// Whether a tool, or several, have this very name.
+    fn is_taken(&self, name: &str) -> bool {
+        let shown = |name: &str| matches!(self.catalog.tool(name), Lookup::Found(tool) if self.shows(&tool));
+        match self.catalog.tool(name) {
+            Lookup::Ambiguous(names) => names.iter().any(|name| shown(name.as_str())),
+            Lookup::Found(_) | Lookup::Unknown => shown(name),
+        }
+    }
+
     /// What a program sees of a tool.
-    pub(crate) fn face(&self, tool: &Tool) -> Face {
+    pub(crate) fn face(&self, tool: &Tool, spellings: &Spellings) -> Face {
         let full = tool.full_name.as_str();
         let signature = Signature::of(tool);
         let name = self.name(tool);
@@ -61,6 +87,12 @@ impl<'a> Seen<'a> {
         }
         if name != full && is_word(name) {
             words.push(name.to_owned());
+        }
+        for spelled in [full, tool.raw_name.as_str()].into_iter().filter_map(spelled) {
+            let ours = spellings.get(&spelled).is_some_and(|found| found.full_name == tool.full_name);
+            if ours && !words.contains(&spelled) {
+                words.push(spelled);
+            }
         }
         Face {
             full_name: full.to_owned(),
@@ -76,6 +108,16 @@ impl<'a> Seen<'a> {
         let bare = tool.raw_name.as_str();
         let unique = || self.tool(bare).is_some_and(|found| found.full_name == tool.full_name);
         if is_word(bare) && is_free(bare) && unique() { bare } else { tool.full_name.as_str() }
+    }
+}
+
+/// Tools by what people write for names that Python cannot spell, as far as it is clear which one is meant.
+#[derive(Debug, Default)]
+pub(crate) struct Spellings(HashMap<String, Option<Arc<Tool>>>);
+
+impl Spellings {
+    pub(crate) fn get(&self, word: &str) -> Option<&Arc<Tool>> {
+        self.0.get(word)?.as_ref()
     }
 }
 
@@ -107,19 +149,43 @@ mod tests {
         let (owner, ada) = (Principal::owner(), ada());
         let words = |principal: &Principal, name: &str| {
             let seen = Seen { catalog: &catalog, principal, own: &own };
-            seen.tool(name).map(|tool| seen.face(&tool).words)
+            let found = seen.tool(name).or_else(|| seen.spellings().get(name).cloned());
+            found.map(|tool| seen.face(&tool, &seen.spellings()).words)
         };
         let said = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(words(&ada, "query"), said(&["mcp__a__query", "query"]));
         assert_eq!(words(&owner, "query"), None);
         assert_eq!(words(&owner, "mcp__a__query"), said(&["mcp__a__query"]));
-        assert_eq!(words(&owner, "mcp__b-c__query"), said(&[]));
+        assert_eq!(words(&owner, "mcp__b-c__query"), said(&["mcp__b_c__query"]));
         assert_eq!(words(&ada, "mcp__b-c__query"), None);
         assert_eq!(words(&ada, "print"), said(&["mcp__a__print"]));
-        assert_eq!(words(&ada, "with-dash"), said(&[]));
-        assert_eq!(words(&ada, "other"), said(&["other"]));
+        assert_eq!(words(&ada, "with-dash"), said(&["mcp__a__with_dash", "with_dash"]));
+        assert_eq!(words(&ada, "with_dash"), words(&ada, "with-dash"));
+        assert_eq!(words(&ada, "other"), said(&["other", "mcp__b_c__other"]));
         // What the source of programs offers is nothing that a program can call, and takes nobody's name.
         assert_eq!(words(&ada, "one"), said(&["mcp__a__one", "one"]));
         assert_eq!(words(&ada, "mcp__programs__one"), None);
+    }
+
+    #[test]
+    fn a_spelling_counts_only_where_it_is_clear_which_tool_is_meant() {
+        let yard = yard(&[
+            Fake::offering(
+                "a",
+                &[named("get-sum"), named("to.day"), named("p-rint"), named("set"), named("in-put")],
+            ),
+            Fake::offering("b", &[named("get_sum"), named("to-day"), secret("in_put")]),
+        ]);
+        let (catalog, own, ada) = (yard.catalog(), SourceName::new("programs"), ada());
+        let seen = Seen { catalog: &catalog, principal: &ada, own: &own };
+        let spellings = seen.spellings();
+        let found = |word: &str| spellings.get(word).map(|tool| tool.full_name.to_string());
+        // One tool has the name itself, two are spelled alike, and what is not for this caller is in nobody's way.
+        assert_eq!(found("get_sum"), None);
+        assert_eq!(found("mcp__a__get_sum").as_deref(), Some("mcp__a__get-sum"));
+        assert_eq!(found("to_day"), None);
+        assert_eq!(found("p_rint").as_deref(), Some("mcp__a__p-rint"));
+        assert_eq!(found("in_put").as_deref(), Some("mcp__a__in-put"));
+        assert_eq!(found("set"), None);
     }
 }

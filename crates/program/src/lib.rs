@@ -27,6 +27,7 @@ pub use engine::{
 pub use execute::META;
 pub use program::{
     Asked, Block, Data, Ending, Face, Failure, How, Limits, Printed, Program, Question, Reply, Unavailable,
+    Unawaited,
 };
 pub use search::ranked;
 pub use settings::ProgramSettings;

@@ -121,7 +121,19 @@ pub struct Failure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
     pub printed: Printed,
+    /// Calls that came to nothing, because nobody awaited them.
+    pub unawaited: Vec<Unawaited>,
     pub how: How,
+}
+
+/// A call that was written down and never made.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unawaited {
+    /// The name of the function, as the program has it.
+    pub call: String,
+    /// The line of the program.
+    pub line: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -99,6 +99,13 @@ pub(crate) fn is_word(name: &str) -> bool {
     first && rest && KEYWORDS.binary_search(&name).is_err()
 }
 
+/// What people write for a name that Python cannot spell: `get_sum` for `get-sum`.
+pub(crate) fn spelled(name: &str) -> Option<String> {
+    let letter = |letter: char| if letter.is_ascii_punctuation() || letter == ' ' { '_' } else { letter };
+    let spelled: String = name.chars().map(letter).collect();
+    (spelled != name && is_word(&spelled)).then_some(spelled)
+}
+
 /// Whether a script may have a function of this name without losing one that it knows.
 pub(crate) fn is_free(name: &str) -> bool {
     BUILTINS.binary_search(&name).is_err()
@@ -114,7 +121,7 @@ pub(crate) fn words_of(code: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BUILTINS, KEYWORDS, is_free, is_word, words_of};
+    use super::{BUILTINS, KEYWORDS, is_free, is_word, spelled, words_of};
 
     #[test]
     fn the_lists_are_in_order() {
@@ -128,6 +135,15 @@ mod tests {
         assert!(fine.into_iter().all(is_word));
         assert!(!not.into_iter().any(is_word));
         assert!(is_free("query") && !is_free("print") && !is_free("tools"));
+    }
+
+    #[test]
+    fn names_that_python_cannot_spell_are_written_with_underscores() {
+        assert_eq!(spelled("get-sum").as_deref(), Some("get_sum"));
+        assert_eq!(spelled("mcp__my-server__a.b c").as_deref(), Some("mcp__my_server__a_b_c"));
+        for none in ["get_sum", "3d-render", "größe-x", "", "-", "a\nb"] {
+            assert_eq!(spelled(none).filter(|word| word != "_"), None, "{none}");
+        }
     }
 
     #[test]

@@ -32,5 +32,5 @@ pub use app::App;
 pub use key::Key;
 pub use log::{Entry, EntryKind};
 pub use message::{AskId, CallId, Colour, Contents, Effect, Message, News, Now, Settings, Snapshot};
-pub use run::{UiError, run};
+pub use run::{UiError, abilities, run};
 pub use terminal::{restore, restore_before_panics};

@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 use toolyard_hub::{History, HistoryQuery, Order, Principal, SourceName, Yard};
 
 use self::calls::Running;
+pub use self::calls::abilities;
 use crate::app::App;
 use crate::key::Key;
 use crate::message::{Contents, Effect, Message, Now, Settings};

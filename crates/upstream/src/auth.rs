@@ -120,6 +120,11 @@ impl AuthError {
             | Self::WrongPaste
             | Self::Refused(_) => Some(format!("run: toolyard login {server}")),
             Self::TokenRefused => Some("look at the token and the headers in the configuration".to_owned()),
+            Self::Discovery(_) => Some(
+                "if it wants a token that does not come of a login, name it with bearer_token_env_var or headers \
+                 in the configuration"
+                    .to_owned(),
+            ),
             Self::Client(_) => Some("set oauth.client_id in the configuration".to_owned()),
             Self::Callback(_) => Some("set oauth.callback_port to a free port".to_owned()),
             _ => None,

@@ -25,6 +25,8 @@ use crate::settings::{
 };
 use crate::trust;
 
+mod suggestion;
+
 /// How often a server may want to know who we are before it is taken to go round in circles.
 const MOST_TRIES: usize = 3;
 
@@ -87,6 +89,10 @@ pub(crate) enum Cause {
     Failure(Failure),
     Spawn(SpawnError),
     Exit(Fate),
+    /// It took longer than it may.
+    Slow,
+    /// We could not become who it wants us to be; and what a person can do about that.
+    Unauthorised(Option<String>),
 }
 
 impl Refused {
@@ -99,12 +105,13 @@ impl Refused {
     pub(crate) fn slow(settings: &ServerSettings) -> Self {
         let seconds = settings.start_time.as_secs_f64();
         let slow = format!("it did not answer within {seconds} s");
-        Self::new(match settings.transport.downloader() {
+        let reason = match settings.transport.downloader() {
             Some(program) => format!(
                 "{slow}; {program} may still be downloading it: try again, or allow it more time with start_timeout"
             ),
             None => slow,
-        })
+        };
+        Self { cause: Box::new(Cause::Slow), ..Self::new(reason) }
     }
 }
 
@@ -128,11 +135,13 @@ impl From<SpawnError> for Refused {
 impl Refused {
     /// We could not become who the server wants us to be.
     pub(crate) fn unauthorised(error: &AuthError, server: &str) -> Self {
-        let reason = match error.suggestion(server) {
+        let suggestion = error.suggestion(server);
+        let reason = match &suggestion {
             Some(suggestion) => format!("{error}; {suggestion}"),
             None => error.to_string(),
         };
-        Self { needs_person: error.is_for_a_person(), ..Self::new(reason) }
+        let cause = Box::new(Cause::Unauthorised(suggestion));
+        Self { needs_person: error.is_for_a_person(), cause, ..Self::new(reason) }
     }
 }
 

@@ -250,7 +250,7 @@ fn cannot_connect(refused: Refused) -> Error {
             (Map::new(), error.suggestion())
         }
         Cause::Exit(fate) => (Map::from_iter([("exit_code".to_owned(), json!(fate.code))]), None),
-        Cause::Other => (Map::new(), None),
+        Cause::Other | Cause::Slow | Cause::Unauthorised(_) => (Map::new(), None),
     };
     add_stderr(&mut facts, &refused.stderr);
     let error = Error::new(Kind::CannotConnect, reason).with_details(Value::Object(facts));

@@ -90,6 +90,7 @@ pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Co
         let state = if refused.needs_person { State::NeedsAuthorization } else { State::BackingOff };
         tracing::warn!(server = %inner.settings.name, reason = refused.reason, "not connected");
         inner.set_status(Status {
+            suggestion: refused.suggestion(&inner.settings),
             reason: Some(refused.reason),
             stderr: refused.stderr,
             retry_at: (!refused.needs_person).then_some(retry_at),

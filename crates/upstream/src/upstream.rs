@@ -120,6 +120,11 @@ impl Upstream {
         self.inner.auth_status(self.inner.status().state).await
     }
 
+    /// Whether a person could log in to it. Asks on the network.
+    pub async fn offers_login(&self) -> bool {
+        self.inner.authoriser.offers_login().await
+    }
+
     /// Ends the connection, and everything that was started for it.
     pub async fn stop(&self) {
         let _ = self.commands.send(Command::Stop).await;

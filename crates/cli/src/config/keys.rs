@@ -2,7 +2,6 @@
 //! `docs/config.md` are made from it. What has secrets in it has no `Debug`.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,6 +10,7 @@ use toolyard_hub::ResultCheck;
 use super::access::{JwtKeys, TokenKeys};
 use super::hook::HookKeys;
 use super::limits::{BoundKeys, LimitKeys};
+use super::listen::Listen;
 use super::openapi::{BudgetKeys, FilterKeys, MissingAuthKey, ReferencesKey, SchemeKeys};
 use super::programs::ProgramKeys;
 use super::records::{AuditKeys, HistoryKeys};
@@ -24,8 +24,8 @@ use toolyard_tester::{Sharing, TesterSettings};
 #[serde(default, expecting = "a table")]
 #[schemars(title = "toolyard.toml")]
 pub(super) struct ConfigKeys {
-    /// The address to listen on; port 0 picks a free one.
-    pub(super) listen: Option<SocketAddr>,
+    /// The address to listen on; a port alone is one of 127.0.0.1, and port 0 picks a free one.
+    pub(super) listen: Option<Listen>,
     /// Who may come in: whoever has the token, or everybody on this machine.
     pub(super) auth: Option<AuthMode>,
     /// Host names, beside the loopback ones, under which this server is reached.

@@ -234,7 +234,7 @@ impl<'a> Loading<'a> {
             return Err(Problems(problems));
         }
         Ok(Config {
-            listen: self.keys.listen,
+            listen: self.keys.listen.map(|listen| listen.0),
             auth: self.keys.auth,
             hosts: self.keys.hosts.unwrap_or_default(),
             origins: self.keys.origins.unwrap_or_default(),

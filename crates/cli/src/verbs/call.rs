@@ -10,7 +10,10 @@ use super::perform::{Order, Performed, Telling, perform};
 use crate::Exit;
 use crate::args::CallArgs;
 use crate::arguments::arguments;
+use crate::clean::clean_line;
+use crate::config::{Config, Surroundings};
 use crate::fault::Fault;
+use crate::known::Memory;
 use crate::terminal::{Out, note};
 use crate::visit::{Need, Visit, Wish};
 
@@ -18,11 +21,38 @@ use crate::visit::{Need, Visit, Wish};
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 pub(crate) async fn run(args: CallArgs, stop: CancellationToken) -> Result<Exit, Fault> {
+    if let Some(fault) = two_words(&args) {
+        return Err(fault);
+    }
     let wish = Wish { call_time: args.timeout, ..Wish::new(Need::Named(&args.tool), &[Lists::Tools]) };
     let visit = Visit::open(&args.which, wish, &stop).await?;
     let done = call(&args, &visit, &stop).await;
     visit.close().await;
     done
+}
+
+/// Where somebody says `SERVER TOOL`: what they meant. Told before any server is started.
+fn two_words(args: &CallArgs) -> Option<Fault> {
+    let (server, tool) = (&args.tool, args.arguments.first()?);
+    if tool.contains('=') || !args.which.other.is_absent() || args.which.server.is_some() {
+        return None;
+    }
+    let config = Config::load(&args.which.config, &Surroundings::of_process()).ok()?;
+    let entry = config.servers().iter().find(|entry| entry.name().as_str() == server)?;
+    // Where the server is known not to have it, something else was meant.
+    if args.which.config.is_empty() && Memory::load().lacks(server, tool, &[Lists::Tools]) {
+        return None;
+    }
+    let fault = Fault::usage(format!("{server} is a server, not a tool"));
+    let tool = clean_line(tool);
+    let plain = tool.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter));
+    Some(match plain {
+        true => fault.suggest(format!(
+            "its tool {tool} is called with `toolyard call {}{tool}`, or `toolyard call --server {server} {tool}`",
+            entry.name().prefix()
+        )),
+        false => fault.suggest(format!("its tools are called with `toolyard call --server {server} TOOL`")),
+    })
 }
 
 async fn call(args: &CallArgs, visit: &Visit, stop: &CancellationToken) -> Result<Exit, Fault> {

@@ -20,8 +20,14 @@ pub(crate) enum Switch {
 }
 
 pub(crate) fn add(args: &AddArgs) -> Result<Exit, Fault> {
-    let entry = entry(args)?;
-    let path = target(args.scope, &Surroundings::of_process())?;
+    let around = Surroundings::of_process();
+    let path = target(args.scope, &around)?;
+    let mut entry = entry(args)?;
+    if args.cwd.is_none()
+        && let Some(program) = args.command.first()
+    {
+        pin(&mut entry, program, &path, around.folder());
+    }
     edit(&path, |document| {
         let servers = servers(document)?;
         if servers.contains_key(&args.name) {
@@ -195,6 +201,24 @@ fn entry(args: &AddArgs) -> Result<Table, Fault> {
         }
     }
     Ok(table)
+}
+
+/// A program that is named by its place in this folder is found from elsewhere too. In the file of this very folder that is
+/// said with the folder that the server starts in, so that the file can be moved and shared; anywhere else with the whole
+/// path.
+fn pin(entry: &mut Table, program: &str, file: &Path, folder: &Path) {
+    let here = folder.join(program);
+    if !program.contains('/') || Path::new(program).is_absolute() || program.contains("${") || !here.is_file()
+    {
+        return;
+    }
+    if file.parent() == Some(folder) {
+        entry.insert("cwd", value("."));
+        return;
+    }
+    if let Some(whole) = std::path::absolute(&here).ok().as_deref().and_then(Path::to_str) {
+        entry.insert("command", value(whole));
+    }
 }
 
 fn looks_secret(header: &str) -> bool {

@@ -196,14 +196,22 @@ async fn authorisation(upstream: &Upstream) -> Option<Finding> {
 
 fn of_trouble(trouble: &Trouble) -> Finding {
     let name = trouble.server.as_str();
-    let message = format!("it {}", trouble.words());
+    let mut message = format!("it {}", trouble.words());
+    if !trouble.stderr.is_empty() {
+        message.push_str(&format!("; its last words: {}", trouble.stderr.join(" / ")));
+    }
     let fix = match trouble.state {
-        State::NeedsAuthorization => Some(format!("`toolyard login {name}`")),
-        _ if trouble.stderr.is_empty() => None,
-        _ => Some(format!("its last words: {}", trouble.stderr.join(" / "))),
+        State::NeedsAuthorization => {
+            trouble.suggestion.clone().unwrap_or_else(|| format!("`toolyard login {name}`"))
+        }
+        // Then the reason says it all.
+        _ => trouble
+            .suggestion
+            .clone()
+            .unwrap_or_else(|| format!("`toolyard --log debug list tools {name}` tells more of how it went")),
     };
     let about = if trouble.state == State::NeedsAuthorization { "authorisation" } else { "server" };
-    Finding::failed(trouble.exit(), about, name, message).fix(fix)
+    Finding::failed(trouble.exit(), about, name, message).fix(Some(fix))
 }
 
 /// What this machine must have: a place for logins, and what the sandbox for programs is made of.

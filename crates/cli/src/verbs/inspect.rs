@@ -4,7 +4,7 @@ use anstyle::Style;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{Parameter, Tool, parameters};
+use toolyard_hub::{Lookup, Parameter, Tool, parameters};
 use toolyard_upstream::Lists;
 
 use crate::Exit;
@@ -15,9 +15,11 @@ use crate::terminal::Out;
 use crate::visit::{Need, Visit, Wish};
 
 pub(crate) async fn run(args: InspectArgs, stop: CancellationToken) -> Result<Exit, Fault> {
-    let wish = Wish::new(Need::Named(&args.tool), &[Lists::Tools]);
+    let wish = Wish::new(Need::Named(&args.tool), &[Lists::Tools, Lists::Prompts]);
     let visit = Visit::open(&args.which, wish, &stop).await?;
-    let found = visit.yard.find_tool(&args.tool, &visit.principal).map_err(|error| visit.explain(error));
+    let found = visit.yard.find_tool(&args.tool, &visit.principal);
+    let found =
+        found.map_err(|error| other_thing(&visit, &args.tool).unwrap_or_else(|| visit.explain(error)));
     let done = found.and_then(|tool| {
         let mut out = Out::new();
         match args.json {
@@ -32,6 +34,31 @@ pub(crate) async fn run(args: InspectArgs, stop: CancellationToken) -> Result<Ex
     });
     visit.close().await;
     done.map(|()| Exit::Fine)
+}
+
+/// Where the name is not that of a tool, but of something else: which verb is for that.
+fn other_thing(visit: &Visit, name: &str) -> Option<Fault> {
+    if let Lookup::Found(prompt) = visit.yard.catalog().prompt(name) {
+        return Some(
+            Fault::new(Exit::ToolFailed, format!("{} is a prompt, not a tool", prompt.full_name)).suggest(
+                format!(
+                    "`toolyard prompt {}` gets it; `toolyard list prompts` shows what it takes",
+                    prompt.full_name
+                ),
+            ),
+        );
+    }
+    // No tool is named like an address, and every resource is.
+    let scheme = name.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
+    let is_uri = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter));
+    is_uri.then(|| {
+        Fault::new(
+            Exit::ToolFailed,
+            format!("{} is no tool: it looks like the URI of a resource", clean_line(name)),
+        )
+        .suggest(format!("`toolyard read {}` reads it", clean_line(name)))
+    })
 }
 
 /// The page of a tool. `bold` marks what people look for.

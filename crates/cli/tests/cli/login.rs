@@ -4,10 +4,10 @@ use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::Command;
-use toolyard_testkit::harness::{Scratch, soon};
+use toolyard_testkit::harness::{Scratch, Server, soon};
 
-use super::TOOLYARD;
 use super::authority::Authority;
+use super::{SERVE, TOOLYARD};
 
 fn toolyard(scratch: &Scratch, words: &str) -> Command {
     let mut command = Command::new(TOOLYARD);
@@ -39,6 +39,12 @@ async fn a_server_that_wants_a_login_is_exit_code_3_until_there_is_one() {
     }
     let (code, said) = says(&scratch, &format!("call read --url {}/mcp", authority.url)).await;
     assert_eq!(code, Some(3), "{said}");
+    let url = format!("{}/mcp", authority.url);
+    let nameless = format!(
+        "toolyard: 127.0.0.1 wants to know who you are: it wants somebody to log in\n  `toolyard add NAME {url}`, then \
+         `toolyard login NAME`; or say a token with --header \"Authorization: Bearer TOKEN\"\n"
+    );
+    assert_eq!(said, nameless);
     let (code, said) = says(&scratch, "list servers").await;
     assert_eq!(code, Some(0), "{said}");
 
@@ -70,4 +76,40 @@ async fn a_server_that_wants_a_login_is_exit_code_3_until_there_is_one() {
     assert_eq!((code, said.as_str()), (Some(0), "logged out of locked\n"));
     authority.revoke();
     assert_eq!(says(&scratch, "list").await.0, Some(3));
+}
+
+#[tokio::test]
+async fn a_server_that_has_no_login_wants_a_token_and_says_how_it_is_given() {
+    let token = "the token of this test";
+    let yard = Server::start(TOOLYARD, &[&SERVE[..], &["--token", token]].concat()).await;
+    let url = format!("http://{}/mcp", yard.address);
+    let scratch = Scratch::new();
+    scratch.file("demo.toml", "demo = true\n");
+    let nameless = "toolyard: 127.0.0.1 wants to know who you are: it wants a token\n  \
+                    say it with --header \"Authorization: Bearer TOKEN\"\n";
+    assert_eq!(says(&scratch, &format!("list --url {url}")).await, (Some(3), nameless.to_owned()));
+    let mut call = toolyard(&scratch, &format!("call add a=2 b=3 --url {url}"));
+    let call = call.args(["--header", &format!("Authorization: Bearer {token}")]).output();
+    let done = soon("the call", call).await.unwrap();
+    assert_eq!(
+        (done.status.code(), String::from_utf8(done.stdout).unwrap().as_str()),
+        (Some(0), "{\"sum\":5.0}\n")
+    );
+    // What it does not accept is not asked for again.
+    let mut wrong = toolyard(&scratch, &format!("list --url {url}"));
+    let done = soon("the list", wrong.args(["--header", "Authorization: Bearer x"]).output()).await.unwrap();
+    let said = "toolyard: 127.0.0.1 wants to know who you are: it does not accept what --header says\n  \
+                see whether the token is right, and has not expired\n";
+    assert_eq!((done.status.code(), String::from_utf8(done.stderr).unwrap().as_str()), (Some(3), said));
+
+    scratch.file("toolyard.toml", &format!("[servers.locked]\nurl = \"{url}\"\n"));
+    let named = "toolyard: locked wants to know who you are: it wants a token\n  \
+                 name it with bearer_token_env_var or headers under [servers.locked]\n";
+    assert_eq!(says(&scratch, "list").await, (Some(3), named.to_owned()));
+    let (code, said) = says(&scratch, "doctor").await;
+    let finding = "FAIL authorisation locked: it wants to know who you are: it wants a token\n     \
+                   fix: name it with bearer_token_env_var or headers under [servers.locked]\n";
+    assert!(code == Some(3) && said.contains(finding), "{said}");
+    let (code, said) = says(&scratch, "login locked").await;
+    assert!(code == Some(3) && said.contains("name it with bearer_token_env_var"), "{said}");
 }

@@ -78,6 +78,11 @@ async fn a_watcher_sees_calls_and_servers_and_comes_back_with_the_yard() {
     let arguments = [&SERVE[..], &["--config", &config], &token].concat();
     let server = Server::start(TOOLYARD, &arguments).await;
     let url = format!("http://{}", server.address);
+    let idle = Watching::start(&url, &token);
+    idle.says(&format!(
+        "toolyard: attached to {url}/ as owner; what happens there is told here, Ctrl-C ends it\n"
+    ))
+    .await;
     let mut words = Watching::start(&format!("{url}/#token=the token of this test"), &[]);
     let mut lines = Watching::start(&url, &["--token", token[1], "--json", "--calls"]);
     let ended = call_until(&server, token[1], &mut words, "call_ended").await;

@@ -10,11 +10,13 @@ use crate::address::Named;
 use crate::convert::Conversion;
 use crate::document::Location;
 use crate::operation::{Operation, Severity};
-use crate::server::base;
+use crate::server::{NAME_IT, SAY_WHERE, base};
 use crate::settings::DocumentSettings;
 
 /// More warnings than this are only counted: `toolyard openapi` shows them all.
 const MOST: usize = 20;
+/// How the warning begins that there are tools which will not work.
+pub(super) const UNCALLABLE: &str = "some tools cannot be called";
 
 /// The hosts that a person has named: in the configuration, or with the document's own address.
 pub(super) fn named(settings: &DocumentSettings) -> Named {
@@ -73,12 +75,12 @@ pub(super) fn served_warnings(
     let mut places = BTreeSet::new();
     for operation in &conversion.operations {
         let problem = match base(operation, settings, document) {
-            Ok(url) => named.reach(&url).err().map(|error| error.to_string()),
-            Err(nowhere) => Some(nowhere.to_string()),
+            Ok(url) => named.reach(&url).err().map(|error| format!("{error}; {NAME_IT}")),
+            Err(nowhere) => Some(format!("{nowhere}; {SAY_WHERE}")),
         };
         places.extend(problem);
     }
-    warnings.extend(places.into_iter().map(|problem| format!("some tools cannot be called: {problem}")));
+    warnings.extend(places.into_iter().map(|problem| format!("{UNCALLABLE}: {problem}")));
     let mut found: Vec<_> =
         conversion.diagnostics.iter().filter(|found| found.severity >= Severity::Warning).collect();
     found.sort_by_key(|found| std::cmp::Reverse(found.severity));

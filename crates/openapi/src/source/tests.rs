@@ -283,7 +283,7 @@ async fn what_a_person_should_know_is_among_the_warnings() {
         stage.source.status().warnings,
         [
             "auth.nobody is of no use: the security schemes of the document are none",
-            "some tools cannot be called: the document names http://169.254.169.254, which is this machine, a private network or the like",
+            "some tools cannot be called: the document names http://169.254.169.254, which is this machine, a private network or the like; if that is meant, name the host in allow_hosts or base_url of this server, or say --base-url",
         ]
     );
     assert_eq!(stage.call("mcp__made__a").await.unwrap_err().kind(), Kind::CannotConnect);

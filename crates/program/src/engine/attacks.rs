@@ -325,7 +325,7 @@ async fn outcome(zygote: &Zygote, clock: Clock, means: &Means) -> AttackOutcome 
         Means::Endless(code, patience) => {
             match tokio::time::timeout(SHORT + *patience, run(zygote, clock, "", code, SHORT)).await {
                 Ok(Some(Ending { how: How::TimedOut, .. })) => AttackOutcome::Held,
-                Ok(Some(Ending { how: How::Died { .. }, printed })) if printed.text == "trying\n" => {
+                Ok(Some(Ending { how: How::Died { .. }, printed, .. })) if printed.text == "trying\n" => {
                     AttackOutcome::Held
                 }
                 Ok(other) => AttackOutcome::Unclear(format!("{other:?}")),
@@ -367,14 +367,18 @@ fn said(ending: Option<Ending>) -> AttackOutcome {
 /// Those that are ended at the attempt have said that they try.
 fn ended_for_trying(ending: Option<Ending>) -> AttackOutcome {
     match &ending {
-        Some(Ending { how: How::Died { .. }, printed }) if printed.text == "trying\n" => AttackOutcome::Held,
+        Some(Ending { how: How::Died { .. }, printed, .. }) if printed.text == "trying\n" => {
+            AttackOutcome::Held
+        }
         _ => said(ending),
     }
 }
 
 fn found_out(ending: Option<Ending>) -> AttackOutcome {
     match ending {
-        Some(Ending { how: How::Broke { .. }, printed }) if printed.text == "trying\n" => AttackOutcome::Held,
+        Some(Ending { how: How::Broke { .. }, printed, .. }) if printed.text == "trying\n" => {
+            AttackOutcome::Held
+        }
         Some(Ending { how: How::TimedOut | How::Finished, .. }) => {
             AttackOutcome::Escaped("it was believed".into())
         }

@@ -5,7 +5,7 @@ use bytes::{Buf, BytesMut};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::program::{Block, Data, Face, Failure, Question, Reply};
+use crate::program::{Block, Data, Face, Failure, Question, Reply, Unawaited};
 
 /// The longest question, arguments included.
 pub(super) const LONGEST_QUESTION: usize = 16 << 20;
@@ -28,10 +28,14 @@ pub(super) enum Said {
 pub(super) enum Ended {
     Finished {
         left_out: u64,
+        #[serde(default)]
+        unawaited: Vec<Unawaited>,
     },
     Raised {
         traceback: String,
         left_out: u64,
+        #[serde(default)]
+        unawaited: Vec<Unawaited>,
     },
     Memory {
         left_out: u64,

@@ -18,7 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::frame::{self, Ended, Said};
 use super::zygote::{Handed, Zygote, kill};
-use crate::program::{Asked, Ending, Failure, How, Limits, Printed, Program, Question, Reply, Unavailable};
+use crate::program::{
+    Asked, Ending, Failure, How, Limits, Printed, Program, Question, Reply, Unavailable, Unawaited,
+};
 
 /// More questions than this are never open at once; the worker keeps fewer.
 const MOST_OPEN: usize = 256;
@@ -26,6 +28,8 @@ const MOST_OPEN: usize = 256;
 const LONGEST_REPLY: usize = 256 << 20;
 /// Printing far beyond the limit is no accident, for the worker keeps it.
 const MOST_BEYOND: u64 = 64 << 20;
+/// More calls that were not awaited are not told of; the worker says fewer.
+const MOST_UNAWAITED: usize = 100;
 const NO_PYTHON: &str = "the Python process of all programs is gone";
 /// How long the zygote may take to say what became of a process.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -66,6 +70,7 @@ pub(super) async fn run(
     let first = frame::program(&code, &faces, limits.output).map_err(|error| unavailable(&error.into()))?;
     let mut talk = Talk {
         printed,
+        unawaited: Vec::new(),
         left_out: 0,
         limits,
         last: 0,
@@ -96,6 +101,7 @@ impl Drop for Process {
 
 struct Talk {
     printed: watch::Sender<Vec<u8>>,
+    unawaited: Vec<Unawaited>,
     left_out: u64,
     limits: Limits,
     /// The highest number that a question has had.
@@ -239,8 +245,14 @@ impl Talk {
                 Ok(Some(Step::Ask(Box::new((id, question)))))
             }
             Ok(Some(Said::Ending(ended))) => Ok(Some(Step::Over(match ended {
-                Ended::Finished { left_out } => self.counted(left_out, How::Finished),
-                Ended::Raised { traceback, left_out } => self.counted(left_out, How::Raised { traceback }),
+                Ended::Finished { left_out, unawaited } => {
+                    self.unawaited = unawaited;
+                    self.counted(left_out, How::Finished)
+                }
+                Ended::Raised { traceback, left_out, unawaited } => {
+                    self.unawaited = unawaited;
+                    self.counted(left_out, How::Raised { traceback })
+                }
                 Ended::Memory { left_out } => self.counted(left_out, How::OutOfMemory),
                 Ended::Broken { why } => How::Died { why: format!("it could not be run: {why}") },
             }))),
@@ -279,7 +291,9 @@ impl Talk {
         }
         let text = String::from_utf8(printed)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        Ending { printed: Printed { text, left_out }, how }
+        let mut unawaited = self.unawaited;
+        unawaited.truncate(MOST_UNAWAITED);
+        Ending { printed: Printed { text, left_out }, unawaited, how }
     }
 }
 

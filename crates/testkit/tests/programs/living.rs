@@ -76,7 +76,7 @@ async fn waiting(engine: &Arc<Engine>) -> tokio::task::JoinHandle<Ending> {
 
 fn died(why: &str) -> Ending {
     let printed = Printed { text: "asking\n".into(), left_out: 0 };
-    Ending { printed, how: How::Died { why: why.into() } }
+    Ending { printed, unawaited: Vec::new(), how: How::Died { why: why.into() } }
 }
 
 #[tokio::test]
@@ -147,10 +147,17 @@ async fn two_programs_at_once_cannot_see_each_other() {
     let looked = run(&engine, LOOKS).await.unwrap();
     assert!(!children(zygote).is_empty(), "the one who keeps it is there all the time");
     let printed = |text: &str| Printed { text: text.into(), left_out: 0 };
-    assert_eq!(looked, Ending { printed: printed("[]\n"), how: How::Finished });
+    assert_eq!(looked, Ending { printed: printed("[]\n"), unawaited: Vec::new(), how: How::Finished });
     waiting.reply.send(toolyard_program::Reply::Data(toolyard_program::Data::Text(String::new()))).unwrap();
     let kept = keeper.await.unwrap().unwrap();
-    assert_eq!(kept, Ending { printed: printed("keeping needle\nkept needle\n"), how: How::Finished });
+    assert_eq!(
+        kept,
+        Ending {
+            printed: printed("keeping needle\nkept needle\n"),
+            unawaited: Vec::new(),
+            how: How::Finished
+        }
+    );
     engine.stop().await;
 }
 

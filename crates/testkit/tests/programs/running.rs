@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolyard_program::{Asked, Ending, Engine, How, Printed, Question};
+use toolyard_program::{Asked, Ending, Engine, How, Printed, Question, Unawaited};
 
 use super::fixture::{engine, limits, program, run};
 use super::shop::{answer, faces};
 
 fn finished(text: &str) -> Ending {
-    Ending { printed: Printed { text: text.into(), left_out: 0 }, how: How::Finished }
+    Ending { printed: Printed { text: text.into(), left_out: 0 }, unawaited: Vec::new(), how: How::Finished }
 }
 
 /// Runs a program that has the shop's tools.
@@ -131,6 +131,44 @@ async fn a_forgotten_await_is_explained() {
 }
 
 #[tokio::test]
+async fn a_call_that_nobody_awaits_is_named_with_its_line() {
+    let engine = engine();
+    let forgotten = |call: &str, line: u64| Unawaited { call: call.to_owned(), line };
+    let code = r#"
+get_customer(1)
+kept = list_orders()
+several = [get_customer(number) for number in range(2)]
+async def later():
+    pass
+later()
+call_tool("echo", {"value": 1})
+print("done")
+"#;
+    let ending = with_tools(&engine, code).await;
+    assert_eq!((ending.how, ending.printed.text.as_str()), (How::Finished, "done\n"));
+    let mut unawaited = ending.unawaited;
+    unawaited.sort_by_key(|one| one.line);
+    let expected = [
+        forgotten("get_customer", 2),
+        forgotten("list_orders", 3),
+        forgotten("get_customer", 4),
+        forgotten("get_customer", 4),
+        forgotten("later", 7),
+        forgotten("call_tool", 8),
+    ];
+    assert_eq!(unawaited, expected);
+    // The same inside of a function that is awaited, and before something else goes wrong.
+    let code = "async def main():\n    get_customer(1)\nawait main()\nraise ValueError('other')\n";
+    assert_eq!(with_tools(&engine, code).await.unawaited, [forgotten("get_customer", 2)]);
+    // Who is told already is told once, and there is an end to it.
+    let code = "customer = get_customer(1)\nprint(customer['name'])\n";
+    assert_eq!(with_tools(&engine, code).await.unawaited, []);
+    let code = "for number in range(1000):\n    get_customer(number)\n";
+    assert_eq!(with_tools(&engine, code).await.unawaited, vec![forgotten("get_customer", 2); 20]);
+    engine.stop().await;
+}
+
+#[tokio::test]
 async fn values_that_json_cannot_say_are_put_in_words() {
     let engine = engine();
     let code = r#"
@@ -227,10 +265,10 @@ async fn limits_end_a_program_and_keep_what_it_printed() {
     // The first program also waits for the attacks.
     eprintln!("stopped after {:?}", began.elapsed());
     let so_far = |text: &str| Printed { text: text.into(), left_out: 0 };
-    assert_eq!(ending, Ending { printed: so_far("so far\n"), how: How::TimedOut });
+    assert_eq!(ending, Ending { printed: so_far("so far\n"), unawaited: Vec::new(), how: How::TimedOut });
 
     let ending = run(&engine, "print('a')\nx = []\nwhile True: x.append(b'x' * 10**6)").await.unwrap();
-    assert_eq!(ending, Ending { printed: so_far("a\n"), how: How::OutOfMemory });
+    assert_eq!(ending, Ending { printed: so_far("a\n"), unawaited: Vec::new(), how: How::OutOfMemory });
     let caught = "try:\n    x = bytearray(10**9)\nexcept MemoryError:\n    print('caught')";
     assert_eq!(run(&engine, caught).await.unwrap(), finished("caught\n"));
 
@@ -239,13 +277,16 @@ async fn limits_end_a_program_and_keep_what_it_printed() {
     let ending = engine.run(loud, asked.clone(), CancellationToken::new()).await.unwrap();
     let text = format!("{}\n", "ä".repeat(500));
     let expected = Printed { text, left_out: 1001 * 1000 - 1001 };
-    assert_eq!(ending, Ending { printed: expected, how: How::Raised { traceback: "end\n".into() } });
+    assert_eq!(
+        ending,
+        Ending { printed: expected, unawaited: Vec::new(), how: How::Raised { traceback: "end\n".into() } }
+    );
 
     let ended = run(&engine, "import ctypes\nprint('x')\nctypes.CDLL(None).mount(b'', b'/', b'', 0, None)")
         .await
         .unwrap();
     let why = "it made a forbidden system call".to_owned();
-    assert_eq!(ended, Ending { printed: so_far("x\n"), how: How::Died { why } });
+    assert_eq!(ended, Ending { printed: so_far("x\n"), unawaited: Vec::new(), how: How::Died { why } });
     let crashed = run(&engine, "import ctypes\nctypes.string_at(0)").await.unwrap();
     assert_eq!(crashed.how, How::Died { why: "Python crashed".into() });
     let left = run(&engine, "import os\nprint('y', flush=True)\nos._exit(0)").await.unwrap();
@@ -265,7 +306,10 @@ async fn a_program_that_was_cancelled_says_so() {
             cancel.cancel();
         });
     let printed = Printed { text: "1\n".into(), left_out: 0 };
-    assert_eq!(ending.unwrap(), Ending { printed, how: How::Died { why: "it was cancelled".into() } });
+    assert_eq!(
+        ending.unwrap(),
+        Ending { printed, unawaited: Vec::new(), how: How::Died { why: "it was cancelled".into() } }
+    );
     engine.stop().await;
 }
 

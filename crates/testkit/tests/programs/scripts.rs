@@ -51,7 +51,7 @@ async fn ours(engine: &Engine, code: &str) -> String {
     program.faces = faces();
     let run = engine.run(program, asked, CancellationToken::new());
     let (ending, ()) = tokio::join!(run, answer(questions));
-    let Ending { printed, how } = ending.unwrap();
+    let Ending { printed, how, .. } = ending.unwrap();
     let (text, end) = (printed.text, if how == How::Finished { "fine" } else { "failed" });
     match how {
         How::Finished => format!("{text}[{end}]"),

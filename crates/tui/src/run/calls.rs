@@ -14,6 +14,17 @@ use toolyard_hub::{
 
 use crate::message::{AskId, CallId, Message, News};
 
+/// What a server may ask of whoever sits before the UI. Folders are not among it: the UI has none to show.
+pub fn abilities() -> Abilities {
+    Abilities {
+        elicit_form: true,
+        elicit_url: true,
+        sample: true,
+        roots: false,
+        log_level: Some(Level::Debug),
+    }
+}
+
 type Reply = oneshot::Sender<Result<Answers, Error>>;
 
 /// Every call under way, and every question that waits for an answer.
@@ -62,14 +73,7 @@ impl Running {
         self.calls.retain(|_, cancel| !cancel.is_cancelled());
         let cancel = self.session.child_token();
         self.calls.insert(id, cancel.clone());
-        let abilities = Abilities {
-            elicit_form: true,
-            elicit_url: true,
-            sample: true,
-            roots: false,
-            log_level: Some(Level::Debug),
-        };
-        let (client, updates) = Client::new(abilities);
+        let (client, updates) = Client::new(abilities());
         let context = CallContext {
             session_id: Some("terminal-ui".into()),
             session_ended: Some(self.session.clone()),

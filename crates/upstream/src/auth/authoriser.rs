@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 use toolyard_hub::{AuthStatus, SourceName};
 use toolyard_wire::Authorization;
 
+use super::find::{Because, find};
 use super::login::{Login, Person};
 use super::machine;
 use super::record::{Record, Token, now, union};
@@ -24,6 +25,8 @@ use crate::settings::{OAuthSettings, ServerSettings};
 const AGAIN: u64 = 10;
 /// How often the store is looked at for what another process has done.
 const LOOK: Duration = Duration::from_secs(2);
+/// How long an authorization server may take to be found where only words depend on it.
+const LOOK_FOR_LOGIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct Authoriser {
@@ -218,6 +221,14 @@ impl Authoriser {
                 None => Ok(AuthStatus::NotLoggedIn),
             },
         }
+    }
+
+    /// Whether there is anything to log in to: an authorization server that says where it is. Asks on the network.
+    pub(crate) async fn offers_login(&self) -> bool {
+        let Way::OAuth { resource, .. } = &self.way else { return false };
+        let challenge = self.state.lock().await.record.challenge.clone();
+        let found = tokio::time::timeout(LOOK_FOR_LOGIN, find(resource, challenge.as_deref())).await;
+        found.is_ok_and(|found| found.is_ok_and(|found| found.because == Because::Announced))
     }
 
     /// What was asked for and did not help is not asked for again.

@@ -10,6 +10,16 @@ use super::AuthError;
 pub(crate) struct Found {
     pub(crate) manager: AuthorizationManager,
     pub(crate) metadata: AuthorizationMetadata,
+    pub(crate) because: Because,
+}
+
+/// Why this is taken for the authorization server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Because {
+    /// It says so itself.
+    Announced,
+    /// Nobody says anything, and these are the places where old servers have it.
+    Guessed,
 }
 
 impl Found {
@@ -57,7 +67,9 @@ pub(crate) async fn find(resource: &Url, challenge: Option<&str>) -> Result<Foun
     // for a resource that is on loopback itself.
     let mut manager =
         AuthorizationManager::new_allowing_private_addresses(resource.as_str()).await.map_err(failed)?;
-    let metadata = manager.resolve_metadata_from_challenge(challenge).await.map_err(failed)?.metadata;
+    let resolved = manager.resolve_metadata_from_challenge(challenge).await.map_err(failed)?;
+    let because = if resolved.source.is_discovered() { Because::Announced } else { Because::Guessed };
+    let metadata = resolved.metadata;
     let registration = metadata.registration_endpoint.as_ref();
     for endpoint in
         [&metadata.authorization_endpoint, &metadata.token_endpoint].into_iter().chain(registration)
@@ -65,7 +77,7 @@ pub(crate) async fn find(resource: &Url, challenge: Option<&str>) -> Result<Foun
         check(resource, endpoint)?;
     }
     manager.set_metadata(metadata.clone());
-    Ok(Found { manager, metadata })
+    Ok(Found { manager, metadata, because })
 }
 
 /// Secrets are sent to these addresses and people are sent there, so they must be of the web, and encrypted unless

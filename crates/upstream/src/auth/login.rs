@@ -14,7 +14,7 @@ use tracing::subscriber::NoSubscriber;
 
 use super::AuthError;
 use super::callback::{Answer, Callback, port, read};
-use super::find::{Found, find, told};
+use super::find::{Because, Found, find, told};
 use super::record::{KnownClient, Record, Token, union};
 use crate::settings::OAuthSettings;
 
@@ -135,7 +135,10 @@ impl Login<'_> {
             ));
         } else {
             let registered = found.manager.register_client(NAME, &redirect, scopes).await;
-            let registered = registered.map_err(|error| AuthError::Client(told(&error)))?;
+            let registered = registered.map_err(|error| match found.because {
+                Because::Announced => AuthError::Client(told(&error)),
+                Because::Guessed => AuthError::Discovery("there is none, as far as one can see".to_owned()),
+            })?;
             KnownClient { issuer, id: registered.client_id, secret: registered.client_secret, redirect }
         };
         let mut config = OAuthClientConfig::new(client.id.as_str(), client.redirect.as_str());

@@ -63,6 +63,22 @@ async fn what_a_script_prints_is_seen_while_it_runs() {
     assert_eq!(process.exit().await, Some(130), "{}", process.stderr());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_was_not_awaited_is_told_on_standard_error() {
+    let upstreams = Upstreams::start("").await;
+    let config = ["-", "--config", upstreams.config.as_str()];
+    let code = "search_docs(query='x')\nprint('done')\n";
+    let note = "[Not awaited] line 1: mcp__doc_retrieval__search_docs(...) was not called, because nobody awaited it; write `await` before it";
+    let told = (Some(0), "done\n".to_owned(), format!("{note}\n"));
+    assert_eq!(run(&config, code), told);
+    let (exit, out, err) = run(&[&config[..], &["--json"]].concat(), code);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    let expected = json!({
+        "success": true, "ended": "finished", "output": "done\n", "error": null, "note": note,
+    });
+    assert_eq!((exit, json, err), (Some(0), expected, String::new()));
+}
+
 #[test]
 fn a_server_that_is_not_there_has_its_own_exit_code() {
     let scratch = Scratch::new();

@@ -5,9 +5,11 @@ import linecache
 import sys
 import traceback
 import types
+import warnings
 
 NAME = "<program>"
 LONGEST = 100_000
+MOST_UNAWAITED = 20
 HINT = (
     "Hint: a tool call gives a coroutine until it is awaited; write `await` before it, as in `data = await tool(...)`.\n"
 )
@@ -16,6 +18,30 @@ HINT = (
 def remember(code):
     """Lets tracebacks and warnings show the lines."""
     linecache.cache[NAME] = (len(code), None, code.splitlines(True), NAME)
+
+
+_unawaited = []
+
+
+def mind_awaits():
+    """Remembers calls that nobody awaited, with the lines that made them. Python's own warning says where they were
+    thrown away instead, in the middle of what the program prints."""
+    pythons_own = warnings._warn_unawaited_coroutine
+
+    def warn(coroutine):
+        made = [line for file, line, _ in coroutine.cr_origin or () if file == NAME]
+        if not made:
+            pythons_own(coroutine)
+        elif len(_unawaited) < MOST_UNAWAITED:
+            _unawaited.append({"call": coroutine.__qualname__[:200], "line": made[0]})
+
+    warnings._warn_unawaited_coroutine = warn
+    # Comprehensions and lambdas are frames of their own.
+    sys.set_coroutine_origin_tracking_depth(3)
+
+
+def unawaited():
+    return list(_unawaited)
 
 
 def hide(home):

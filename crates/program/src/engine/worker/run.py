@@ -90,6 +90,7 @@ def prepare():
     channel.before_waiting = _output.send
     loop.install()
     ending.hide(os.path.dirname(__file__))
+    ending.mind_awaits()
     sys.argv = [ending.NAME]
 
 
@@ -128,6 +129,9 @@ def _run(code, known):
     ending.remember(code)
     how = _attempt(code, vars(main))
     _wind_up(main)
+    # Who is told what to do about a coroutine already need not hear it twice.
+    if how["how"] == "finished" or how["how"] == "raised" and not how["traceback"].endswith(ending.HINT):
+        how["unawaited"] = ending.unawaited()
     return how
 
 

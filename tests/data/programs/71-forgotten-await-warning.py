@@ -1,7 +1,0 @@
-import gc
-
-def work():
-    get_customer(1)
-
-work()
-print("went on")
