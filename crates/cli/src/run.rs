@@ -224,6 +224,8 @@ mod tests {
         assert_eq!(parts("a\nTraceback", 2), r#""a\n" "Traceback""#);
         assert_eq!(parts("a\nTraceback", 1), r#""a" "Traceback""#);
         assert_eq!(parts("Traceback", 0), r#""" "Traceback""#);
+        assert_eq!(parts("\nTraceback", 1), r#""\n" "Traceback""#);
+        assert_eq!(parts("", 1), r#""\n" """#);
         assert_eq!(parts("", 0), r#""" """#);
     }
 }

@@ -109,7 +109,8 @@ fn answer(ending: &Ending, limits: &Limits) -> Outcome {
         }
     };
     let header = if trouble.is_none() { "[Script executed successfully]" } else { "[Script failed]" };
-    let printed = Some(printed).filter(|text| !text.is_empty());
+    // An empty line is something, too.
+    let printed = Some(printed).filter(|_| ending.printed != Printed::default());
     let unawaited = ending.unawaited.iter().map(|forgotten| Some(never_made(forgotten)));
     let pieces = [Some(header.to_owned()), printed, trouble].into_iter().chain(unawaited);
     let text = pieces.flatten().collect::<Vec<_>>().join("\n");
@@ -183,6 +184,8 @@ mod tests {
             told(How::Finished, "", 0),
             told(How::Finished, "no newline", 0),
             told(How::Finished, "\n\n", 0),
+            told(How::Finished, "\n", 0),
+            told(How::Raised { traceback: traceback.to_owned() }, "\n", 0),
             told(How::Finished, "0123456789", 90),
             told(How::Raised { traceback: traceback.to_owned() }, "before\n", 0),
             told(How::Raised { traceback: traceback.to_owned() }, "", 0),
