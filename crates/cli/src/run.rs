@@ -99,10 +99,13 @@ async fn execute(
     let owner = yard::owner(&config);
     let crew = Crew { common, manned: Manned::Fully, directory: Servers::default() };
     let fleet = Fleet::start(Arc::clone(&yard), config, given, crew, |_| {})?;
-    tokio::select! {
-        () = yard.settle(SETTLING) => {}
-        () = stop.cancelled() => {}
-    }
+    let settled = async {
+        tokio::select! {
+            () = yard.settle(SETTLING) => {}
+            () = stop.cancelled() => {}
+        }
+    };
+    terminal::spin(|| waiting_for(&yard), settled).await;
     tell_absent(&yard);
     let timeout_ms = timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
     let mut arguments = json!({"code": code});
@@ -130,6 +133,12 @@ async fn execute(
         Ok(outcome) => Ended::of(&outcome),
         Err(error) => Ended::refused(&error),
     })
+}
+
+fn waiting_for(yard: &Yard) -> String {
+    let late = yard.statuses().into_iter().filter(|(_, status)| !status.settled);
+    let names: Vec<String> = late.map(|(name, _)| name.to_string()).collect();
+    format!("waiting for {}", names.join(", "))
 }
 
 /// The script may do without them, or fail and wonder why.

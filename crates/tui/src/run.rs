@@ -136,7 +136,7 @@ pub async fn run(
                 Effect::Suspend => {
                     // The stream of events reads the terminal, which the shell wants for itself now.
                     drop(std::mem::replace(&mut input, EventStream::new()));
-                    if let Err(error) = screen.suspend() {
+                    if let Err(error) = screen.suspend().await {
                         app.update(Message::Failed(format!("cannot suspend: {error}")));
                     }
                 }

@@ -2,22 +2,28 @@
 
 use std::io::{self, Stdout, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crossterm::clipboard::CopyToClipboard;
 use crossterm::cursor::Show;
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::execute;
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
-    disable_raw_mode, enable_raw_mode,
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
+    LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::App;
 
 /// Whether the terminal is ours now. Giving it back twice would move the cursor into what was printed in between.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// How long it may take to be stopped.
+const NO_SHELL: Duration = Duration::from_millis(500);
 
 /// A terminal that is taken over until this is dropped.
 pub(crate) struct Screen {
@@ -40,11 +46,19 @@ impl Screen {
     }
 
     /// Lets the shell have the terminal until it wants us back.
-    pub(crate) fn suspend(&mut self) -> io::Result<()> {
+    pub(crate) async fn suspend(&mut self) -> io::Result<()> {
+        let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         restore();
-        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)?;
+        kill_process(getpid(), Signal::TSTP)?;
+        // The kernel may take any thread to stop all of them, and this one goes on for a moment: the terminal must not be
+        // taken before the shell has had it. Where nobody could wake us the signal is ignored, and nothing is to be waited for.
+        let _ = tokio::time::timeout(NO_SHELL, continued.recv()).await;
         enter()?;
-        self.terminal.clear()
+        // A new one draws everything. The old one would ask the terminal where its cursor is first, and whoever waits for keys
+        // would hear the answer instead.
+        execute!(stdout(), Clear(ClearType::All))?;
+        self.terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+        Ok(())
     }
 
     /// Asks the terminal to put a text on its clipboard.
