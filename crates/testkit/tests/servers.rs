@@ -9,6 +9,7 @@ mod servers {
     mod many;
     mod odd;
     mod patience;
+    mod redirects;
     mod start;
     mod tree;
     mod yard;
