@@ -27,6 +27,7 @@ mod places;
 mod principal;
 mod rate;
 mod reach;
+pub mod printable;
 mod record;
 mod request;
 mod results;

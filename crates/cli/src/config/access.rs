@@ -5,6 +5,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toolyard_hub::printable::is_deceptive;
 use toolyard_hub::{AllowList, Bounds, Permissions, Principal, Timestamp};
 use toolyard_serve::{Algorithm, FetchKeys, Jwks, Jwt, KeySource, Token, permissions};
 
@@ -151,8 +152,8 @@ pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
         return Some("must be 1 to 128 characters");
     }
     // The names of those with a JWT begin with `jwt:`.
-    if name.contains(|letter: char| letter.is_control() || letter == ':') {
-        return Some("must have no colon and no control character");
+    if name.contains(|letter: char| is_deceptive(letter) || letter == ':') {
+        return Some("must have no colon and no control or invisible character");
     }
     (name == "owner").then_some("is taken: the owner is whoever started this yard")
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use toolyard_hub::printable::is_deceptive;
 use toolyard_hub::{Secret, SourceName};
 use toolyard_openapi::DocumentSettings;
 use toolyard_upstream::{
@@ -125,12 +126,13 @@ fn name(keys: &ServerKeys, origin: &mut Origin<'_>) -> SourceName {
         let message = format!("{header:?} is no name of a header");
         origin.wrong(&["forward_headers"], message);
     }
-    let fine = |name: &str| !name.trim().is_empty() && !name.contains(|c: char| c.is_control() || c == '/');
+    let fine = |name: &str| !name.trim().is_empty() && !name.contains(|c: char| is_deceptive(c) || c == '/');
     let name = keys.alias.as_deref().unwrap_or(origin.name());
     if fine(name) {
         return SourceName::new(name);
     }
-    origin.wrong(&["alias"], "a server's name must not be empty or have a slash in it".to_owned());
+    let message = "a server's name must not be empty, and must have no slash and no invisible character";
+    origin.wrong(&["alias"], message.to_owned());
     SourceName::new(origin.name())
 }
 

@@ -7,7 +7,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, value};
 use toolyard_hub::nearest;
 
 use crate::args::{AddArgs, NamedArgs, RemoveArgs, Scope, ScopeArgs, Transport};
-use crate::clean::clean_name;
+use crate::clean::{clean_name, is_deceptive};
 use crate::config::{self, Config, Surroundings, TOOLYARD_TOML};
 use crate::fault::Fault;
 use crate::terminal::{note, note_more};
@@ -149,9 +149,11 @@ fn unknown(name: &str, servers: &dyn TableLike, path: &Path, around: &Surroundin
 }
 
 fn entry(args: &AddArgs) -> Result<Table, Fault> {
-    let fine = !args.name.trim().is_empty() && !args.name.contains(|c: char| c.is_control() || c == '/');
+    let fine = !args.name.trim().is_empty() && !args.name.contains(|c: char| is_deceptive(c) || c == '/');
     if !fine {
-        return Err(Fault::usage("a server's name must not be empty or have a slash in it"));
+        return Err(Fault::usage(
+            "a server's name must not be empty, and must have no slash and no invisible character",
+        ));
     }
     let mut table = Table::new();
     match (&args.url, args.command.split_first()) {
