@@ -18,6 +18,7 @@ use super::keys::{EraKey, OAuthKeys, ServerKeys};
 use super::openapi;
 use super::origin::Origin;
 use super::problem::Problem;
+use super::risk;
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, Word};
 
@@ -77,20 +78,21 @@ impl fmt::Debug for ServerEntry {
 }
 
 /// Makes the settings of a server. What was wrong with its keys is in `origin` already.
-pub(super) fn entry(keys: ServerKeys, mut origin: Origin<'_>) -> ServerEntry {
-    let name = name(&keys, &mut origin);
+pub(super) fn entry(keys: ServerKeys, origin: &mut Origin<'_>) -> ServerEntry {
+    let name = name(&keys, origin);
+    risk::of_server(&keys, origin);
     let enabled = keys.enabled.unwrap_or(true);
     let broken = |problems| ServerEntry::Broken(BrokenServer { name: name.clone(), enabled, problems });
     if keys.openapi.is_some() || origin.has("openapi") {
-        return match openapi::settings(&keys, &name, &mut origin) {
+        return match openapi::settings(&keys, &name, origin) {
             Some(settings) if origin.errors.is_empty() => ServerEntry::Document(Box::new(settings)),
-            _ => broken(origin.errors),
+            _ => broken(std::mem::take(&mut origin.errors)),
         };
     }
-    let settings = transport(&keys, &mut origin).zip(auth(&keys, &mut origin));
+    let settings = transport(&keys, origin).zip(auth(&keys, origin));
     let (transport, auth) = match settings {
         Some(settings) if origin.errors.is_empty() => settings,
-        _ => return broken(origin.errors),
+        _ => return broken(std::mem::take(&mut origin.errors)),
     };
     let (permissions, tool_permissions) = permissions(&keys);
     let usual = ServerSettings::new(name, transport);

@@ -8,7 +8,7 @@ use toolyard_hub::nearest;
 
 use crate::args::{AddArgs, NamedArgs, RemoveArgs, Scope, ScopeArgs, Transport};
 use crate::clean::{clean_name, is_deceptive};
-use crate::config::{self, Config, Surroundings, TOOLYARD_TOML};
+use crate::config::{self, Config, Surroundings, TOOLYARD_TOML, carries_credentials};
 use crate::fault::Fault;
 use crate::terminal::{note, note_more};
 use crate::{Exit, atomic};
@@ -173,7 +173,7 @@ fn entry(args: &AddArgs) -> Result<Table, Fault> {
             }
             let headers = args.header.iter().map(|header| config::header(header).map_err(Fault::usage));
             let headers: Vec<(String, String)> = headers.collect::<Result<_, _>>()?;
-            if headers.iter().any(|(name, value)| looks_secret(name) && !value.contains("${")) {
+            if headers.iter().any(|(name, value)| carries_credentials(name) && !value.contains("${")) {
                 note("a secret is written into the file as it is; ${NAME} would keep it in the environment");
             }
             put(&mut table, "headers", headers);
@@ -221,11 +221,6 @@ fn pin(entry: &mut Table, program: &str, file: &Path, folder: &Path) {
     if let Some(whole) = std::path::absolute(&here).ok().as_deref().and_then(Path::to_str) {
         entry.insert("command", value(whole));
     }
-}
-
-fn looks_secret(header: &str) -> bool {
-    let header = header.to_ascii_lowercase();
-    ["authorization", "key", "token", "secret", "cookie"].iter().any(|word| header.contains(word))
 }
 
 fn put(table: &mut Table, key: &str, pairs: Vec<(String, String)>) {
