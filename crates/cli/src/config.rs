@@ -32,6 +32,7 @@ mod problem;
 mod programs;
 mod records;
 mod server;
+mod risk;
 mod surroundings;
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ pub(crate) use load::{FILE as TOOLYARD_TOML, servers_of, usual_file};
 pub(crate) use problem::{Problem, Problems, Severity};
 pub(crate) use programs::ProgramKeys;
 pub(crate) use server::ServerEntry;
+pub(crate) use risk::carries_credentials;
 pub(crate) use surroundings::Surroundings;
 pub(crate) use values::read_time;
 pub(crate) use watch::{Change, Watch};

@@ -39,7 +39,7 @@ mod yard;
 
 use std::process::ExitCode;
 
-use toolyard_tui::plain as clean;
+use toolyard_hub::printable as clean;
 
 use args::{TokenVerb, Verb};
 

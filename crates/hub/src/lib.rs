@@ -29,6 +29,7 @@ mod places;
 mod principal;
 mod rate;
 mod reach;
+pub mod printable;
 mod record;
 mod request;
 mod results;

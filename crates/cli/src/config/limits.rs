@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_hub::{Bounds, Limits, Rate};
 
+use super::problem::Severity;
+
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(crate) struct LimitKeys {
@@ -47,15 +49,27 @@ pub(crate) struct RateKeys {
     burst: f64,
 }
 
-/// A value that is of the right kind and still makes no sense: where, and why.
+/// A value that is of the right kind and still makes no sense, or is risky: where, and why.
 pub(super) struct Nonsense {
+    pub(super) severity: Severity,
     pub(super) place: Vec<String>,
     pub(super) why: String,
+    pub(super) suggestion: Option<&'static str>,
 }
 
 impl Nonsense {
     pub(super) fn new(place: &[&str], why: impl Into<String>) -> Self {
-        Self { place: place.iter().map(|step| (*step).to_owned()).collect(), why: why.into() }
+        Self {
+            severity: Severity::Error,
+            place: place.iter().map(|step| (*step).to_owned()).collect(),
+            why: why.into(),
+            suggestion: None,
+        }
+    }
+
+    /// A value that works, and that an operator should know the risk of.
+    pub(super) fn risky(place: &[&str], why: impl Into<String>, suggestion: &'static str) -> Self {
+        Self { severity: Severity::Warning, suggestion: Some(suggestion), ..Self::new(place, why) }
     }
 }
 

@@ -172,7 +172,7 @@ impl<'a> Loading<'a> {
         if let Some(history) = keys.history.take() {
             self.history = records::history(history, self.around, &folder, &mut nonsense);
         }
-        for Nonsense { place, why } in nonsense {
+        for Nonsense { severity, place, why, suggestion } in nonsense {
             let node = place.iter().try_fold(&read.root, |node, step| node.below(step));
             // What is not there was left out because it is wrong, and that has been told.
             if node.is_none() && !findings.faults.is_empty() {
@@ -180,7 +180,8 @@ impl<'a> Loading<'a> {
             }
             let node = node.unwrap_or(&read.root);
             let message = format!("{} {why}", place.join("."));
-            self.problems.push(read.document.problem(Severity::Error, &node.span, message));
+            let problem = read.document.problem(severity, &node.span, message);
+            self.problems.push(problem.suggest(suggestion.map(str::to_owned)));
         }
         for import in keys.imports.iter().flatten() {
             self.import(&self.around.resolve(import, &folder));
@@ -298,19 +299,22 @@ fn candidate(
 ) -> Candidate {
     let (mut keys, findings) = form.read(node);
     let errors = findings.faults.iter().map(|fault| document.fault(fault).about(&key.name)).collect();
-    let mut origin = Origin { document, key, node, references, files, errors };
+    let mut origin = Origin { document, key, node, references, files, errors, warnings: Vec::new() };
     let limits = keys.limits.take();
-    for Nonsense { place, why } in limits.iter().flat_map(|limits| limits.nonsense(&["limits"])) {
+    for Nonsense { place, why, .. } in limits.iter().flat_map(|limits| limits.nonsense(&["limits"])) {
         let steps: Vec<&str> = place.iter().map(String::as_str).collect();
         origin.wrong(&steps, format!("{} {why}", place.join(".")));
     }
     Candidate {
         key: key.name.clone(),
         place: (Rc::clone(document), key.span.clone()),
-        check_results: keys.check_results.map(Into::into),
-        entry: entry(keys, origin),
+        check_results,
+        entry,
+    let check_results = keys.check_results.map(Into::into);
+    let entry = entry(keys, &mut origin);
+    let unknown = unknown(document, &findings).map(|problem| problem.about(&key.name));
         limits,
-        warnings: unknown(document, &findings).map(|problem| problem.about(&key.name)).collect(),
+        warnings: unknown.chain(origin.warnings).collect(),
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Origin<'a> {
     pub(super) files: &'a Files,
     /// What is wrong with this server.
     pub(super) errors: Vec<Problem>,
+    /// What works and is risky.
+    pub(super) warnings: Vec<Problem>,
 }
 
 impl Origin<'_> {
@@ -41,6 +43,11 @@ impl Origin<'_> {
     pub(super) fn wrong(&mut self, place: &[&str], message: String) {
         let problem = self.document.problem(Severity::Error, &self.span(place), message);
         self.errors.push(problem.about(&self.key.name));
+    }
+
+    pub(super) fn warn(&mut self, place: &[&str], message: String, suggestion: &str) {
+        let problem = self.document.problem(Severity::Warning, &self.span(place), message);
+        self.warnings.push(problem.about(&self.key.name).suggest(Some(suggestion.to_owned())));
     }
 
     /// Notes a problem that nothing can be made of.

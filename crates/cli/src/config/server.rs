@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use toolyard_hub::printable::is_deceptive;
 use toolyard_hub::{Secret, SourceName};
 use toolyard_openapi::DocumentSettings;
 use toolyard_upstream::{
@@ -17,6 +18,7 @@ use super::keys::{EraKey, OAuthKeys, ServerKeys};
 use super::openapi;
 use super::origin::Origin;
 use super::problem::Problem;
+use super::risk;
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, Word};
 
@@ -76,20 +78,21 @@ impl fmt::Debug for ServerEntry {
 }
 
 /// Makes the settings of a server. What was wrong with its keys is in `origin` already.
-pub(super) fn entry(keys: ServerKeys, mut origin: Origin<'_>) -> ServerEntry {
-    let name = name(&keys, &mut origin);
+pub(super) fn entry(keys: ServerKeys, origin: &mut Origin<'_>) -> ServerEntry {
+    let name = name(&keys, origin);
+    risk::of_server(&keys, origin);
     let enabled = keys.enabled.unwrap_or(true);
     let broken = |problems| ServerEntry::Broken(BrokenServer { name: name.clone(), enabled, problems });
     if keys.openapi.is_some() || origin.has("openapi") {
-        return match openapi::settings(&keys, &name, &mut origin) {
+        return match openapi::settings(&keys, &name, origin) {
             Some(settings) if origin.errors.is_empty() => ServerEntry::Document(Box::new(settings)),
-            _ => broken(origin.errors),
+            _ => broken(std::mem::take(&mut origin.errors)),
         };
     }
-    let settings = transport(&keys, &mut origin).zip(auth(&keys, &mut origin));
+    let settings = transport(&keys, origin).zip(auth(&keys, origin));
     let (transport, auth) = match settings {
         Some(settings) if origin.errors.is_empty() => settings,
-        _ => return broken(origin.errors),
+        _ => return broken(std::mem::take(&mut origin.errors)),
     };
     let (permissions, tool_permissions) = permissions(&keys);
     let usual = ServerSettings::new(name, transport);
@@ -125,12 +128,13 @@ fn name(keys: &ServerKeys, origin: &mut Origin<'_>) -> SourceName {
         let message = format!("{header:?} is no name of a header");
         origin.wrong(&["forward_headers"], message);
     }
-    let fine = |name: &str| !name.trim().is_empty() && !name.contains(|c: char| c.is_control() || c == '/');
+    let fine = |name: &str| !name.trim().is_empty() && !name.contains(|c: char| is_deceptive(c) || c == '/');
     let name = keys.alias.as_deref().unwrap_or(origin.name());
     if fine(name) {
         return SourceName::new(name);
     }
-    origin.wrong(&["alias"], "a server's name must not be empty or have a slash in it".to_owned());
+    let message = "a server's name must not be empty, and must have no slash and no invisible character";
+    origin.wrong(&["alias"], message.to_owned());
     SourceName::new(origin.name())
 }
 
