@@ -5,10 +5,13 @@ mod connection;
 mod control;
 mod door;
 mod fronts;
+#[doc(hidden)]
+pub mod inventory;
 mod listen;
 mod mcp;
 mod page;
 mod rest;
+mod route;
 mod router;
 mod stdio;
 

@@ -8,35 +8,50 @@ use axum::extract::{Path, State};
 use axum::http::{Request, Response, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
-use axum::routing::{any, get};
 use toolyard_hub::{Principal, SourceName};
 use toolyard_wire::Endpoint;
 
-use crate::door::{Door, guard};
+use crate::door::{Door, WELL_KNOWN, guard};
 use crate::fronts::Fronts;
 use crate::mcp::Front;
-use crate::page;
+use crate::page::{self, ASSETS};
 use crate::rest;
+use crate::route::Route;
 
 /// Routes that anybody may see without a token.
 pub(crate) const PUBLIC: [&str; 2] = ["/", "/health"];
 /// The control socket, which looks at tokens that come in other ways than by a header itself.
 pub(crate) const CONTROL: &str = "/control";
 
+/// The routes beside those of the REST front; an annex is one of these names.
+fn routes(annexes: &[&'static str]) -> Vec<Route<Arc<Fronts>>> {
+    let mut routes = vec![
+        Route::at("/").get(page::front),
+        Route::at(format!("{ASSETS}{{name}}")).get(page::asset),
+        Route::at("/health").get(health),
+        Route::at(CONTROL).get(control),
+        Route::at("/mcp").mcp(mcp),
+        Route::at("/servers/{name}/mcp").mcp(mcp_of_source),
+    ];
+    routes.extend(annexes.iter().map(|&name| {
+        let annex = move |fronts, request| mcp_of_annex(name, fronts, request);
+        Route::at(format!("/{name}/mcp")).mcp(annex)
+    }));
+    routes
+}
+
+/// Every method and path pattern that is routed, with these annexes, and the metadata that the door answers itself.
+pub(crate) fn requests(annexes: &[&'static str]) -> Vec<(&'static str, String)> {
+    let mut requests: Vec<_> = routes(annexes).iter().flat_map(Route::requests).collect();
+    requests.extend(rest::routes().iter().flat_map(Route::requests));
+    requests.push(("GET", format!("{WELL_KNOWN}{{path}}")));
+    requests
+}
+
 pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
-    let rest = rest::routes(Arc::clone(fronts.rest()));
-    let mut router = Router::new()
-        .route("/", get(page::front))
-        .route("/assets/{name}", get(page::asset))
-        .route("/health", get(health))
-        .route(CONTROL, get(control))
-        .route("/mcp", any(mcp))
-        .route("/servers/{name}/mcp", any(mcp_of_source));
-    for (name, endpoint) in fronts.annexes() {
-        let endpoint = Arc::clone(endpoint);
-        let annex = any(move |request: Request<Body>| async move { respond(&endpoint, request).await });
-        router = router.route(&format!("/{name}/mcp"), annex);
-    }
+    let rest = rest::router(Arc::clone(fronts.rest()));
+    let annexes: Vec<&'static str> = fronts.annexes().map(|(name, _)| name).collect();
+    let router = routes(&annexes).into_iter().fold(Router::new(), |router, route| route.add_to(router));
     router
         .method_not_allowed_fallback(rest::wrong_method)
         .fallback(rest::nowhere)
@@ -51,6 +66,18 @@ async fn control(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> R
 
 async fn mcp(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {
     respond(fronts.all(), request).await
+}
+
+async fn mcp_of_annex(
+    name: &'static str,
+    State(fronts): State<Arc<Fronts>>,
+    request: Request<Body>,
+) -> Response<Body> {
+    match fronts.annexes().find(|(known, _)| *known == name) {
+        Some((_, endpoint)) => respond(endpoint, request).await,
+        // Only annexes that there are have a route.
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
 async fn mcp_of_source(
