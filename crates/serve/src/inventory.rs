@@ -3,9 +3,9 @@
 
 use toolyard_wire::Era;
 
-/// Every HTTP request by method and path pattern, with these annexes.
-pub fn http_requests(annexes: &[&'static str]) -> Vec<(&'static str, String)> {
-    crate::router::requests(annexes)
+/// Every HTTP request by method and path pattern.
+pub fn http_requests() -> Vec<(&'static str, String)> {
+    crate::router::requests()
 }
 
 /// Every method of MCP, by era.

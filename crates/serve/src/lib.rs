@@ -20,7 +20,7 @@ pub use door::{
     Algorithm, Auth, DoorSettings, FetchKeys, FetchedKeys, Jwks, Jwt, KeySource, Keyring, Keys, Token,
     UnknownAlgorithm, permissions,
 };
-pub use fronts::Annex;
+pub use fronts::{Annex, AnnexName};
 pub use listen::{Bound, ServeError, ServeSettings, bind};
 pub use mcp::{Identity, McpSettings};
 pub use stdio::{StdioOptions, stdio, stdio_with};

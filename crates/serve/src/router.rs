@@ -12,7 +12,7 @@ use toolyard_hub::{Principal, SourceName};
 use toolyard_wire::Endpoint;
 
 use crate::door::{Door, WELL_KNOWN, guard};
-use crate::fronts::Fronts;
+use crate::fronts::{AnnexName, Fronts};
 use crate::mcp::Front;
 use crate::page::{self, ASSETS};
 use crate::rest;
@@ -23,8 +23,8 @@ pub(crate) const PUBLIC: [&str; 2] = ["/", "/health"];
 /// The control socket, which looks at tokens that come in other ways than by a header itself.
 pub(crate) const CONTROL: &str = "/control";
 
-/// The routes beside those of the REST front; an annex is one of these names.
-fn routes(annexes: &[&'static str]) -> Vec<Route<Arc<Fronts>>> {
+/// The routes beside those of the REST front.
+fn routes() -> Vec<Route<Arc<Fronts>>> {
     let mut routes = vec![
         Route::at("/").get(page::front),
         Route::at(format!("{ASSETS}{{name}}")).get(page::asset),
@@ -33,16 +33,16 @@ fn routes(annexes: &[&'static str]) -> Vec<Route<Arc<Fronts>>> {
         Route::at("/mcp").mcp(mcp),
         Route::at("/servers/{name}/mcp").mcp(mcp_of_source),
     ];
-    routes.extend(annexes.iter().map(|&name| {
+    routes.extend(AnnexName::ALL.map(|name| {
         let annex = move |fronts, request| mcp_of_annex(name, fronts, request);
-        Route::at(format!("/{name}/mcp")).mcp(annex)
+        Route::at(format!("/{}/mcp", name.as_str())).mcp(annex)
     }));
     routes
 }
 
-/// Every method and path pattern that is routed, with these annexes, and the metadata that the door answers itself.
-pub(crate) fn requests(annexes: &[&'static str]) -> Vec<(&'static str, String)> {
-    let mut requests: Vec<_> = routes(annexes).iter().flat_map(Route::requests).collect();
+/// Every method and path pattern that is routed, and the metadata that the door answers itself.
+pub(crate) fn requests() -> Vec<(&'static str, String)> {
+    let mut requests: Vec<_> = routes().iter().flat_map(Route::requests).collect();
     requests.extend(rest::routes().iter().flat_map(Route::requests));
     requests.push(("GET", format!("{WELL_KNOWN}{{path}}")));
     requests
@@ -50,8 +50,7 @@ pub(crate) fn requests(annexes: &[&'static str]) -> Vec<(&'static str, String)> 
 
 pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
     let rest = rest::router(Arc::clone(fronts.rest()));
-    let annexes: Vec<&'static str> = fronts.annexes().map(|(name, _)| name).collect();
-    let router = routes(&annexes).into_iter().fold(Router::new(), |router, route| route.add_to(router));
+    let router = routes().into_iter().fold(Router::new(), |router, route| route.add_to(router));
     router
         .method_not_allowed_fallback(rest::wrong_method)
         .fallback(rest::nowhere)
@@ -69,14 +68,13 @@ async fn mcp(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Respo
 }
 
 async fn mcp_of_annex(
-    name: &'static str,
+    name: AnnexName,
     State(fronts): State<Arc<Fronts>>,
     request: Request<Body>,
 ) -> Response<Body> {
-    match fronts.annexes().find(|(known, _)| *known == name) {
-        Some((_, endpoint)) => respond(endpoint, request).await,
-        // Only annexes that there are have a route.
-        None => StatusCode::NOT_FOUND.into_response(),
+    match fronts.annex(name) {
+        Some(endpoint) => respond(endpoint, request).await,
+        None => rest::nowhere().await,
     }
 }
 
