@@ -6,14 +6,10 @@ use std::time::SystemTime;
 
 use crate::name::SourceName;
 use crate::nearest::nearest;
+use crate::permission::{MANAGE, OBSERVE};
 use crate::principal::Principal;
 use crate::source::Source;
 use crate::yard::Yard;
-
-/// Needed to tell sources what to do.
-pub const MANAGE: &str = "manage";
-/// Needed to read what was said with them.
-pub const OBSERVE: &str = "observe";
 
 /// What a source can be told to do. It does so in the background; its status says how that goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

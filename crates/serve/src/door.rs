@@ -39,7 +39,7 @@ pub struct DoorSettings {
     pub auth: Auth,
     /// Host names, beside the loopback ones, under which this server is reached.
     pub hosts: Vec<String>,
-    /// Origins, beside loopback ones, whose pages may use this server.
+    /// Origins whose pages may use this server, beside its own; with tokens, also beside loopback ones.
     pub origins: Vec<String>,
 }
 
@@ -100,7 +100,8 @@ impl Door {
         if !self.knows_host(text(headers, header::HOST).unwrap_or_default()) {
             return Err(Reason::Host);
         }
-        if text(headers, header::ORIGIN).is_some_and(|origin| !self.knows_origin(origin)) {
+        let host = text(headers, header::HOST).unwrap_or_default();
+        if text(headers, header::ORIGIN).is_some_and(|origin| !self.knows_origin(origin, host)) {
             return Err(Reason::Origin);
         }
         if PUBLIC.contains(&path) || path.starts_with(ASSETS) || path.starts_with(WELL_KNOWN) {
@@ -157,11 +158,29 @@ impl Door {
         self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
     }
 
-    fn knows_origin(&self, origin: &str) -> bool {
-        let configured = self.names_origin(origin);
-        let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        configured || name.is_some_and(|name| is_loopback(without_port(name)))
+    /// Whether pages of this origin may use this server. With a token, any page of this machine may: the token is
+    /// what protects. Without one, only the yard's own page and those that the configuration names.
+    fn knows_origin(&self, origin: &str, host: &str) -> bool {
+        if self.names_origin(origin) {
+            return true;
+        }
+        match &self.lock {
+            Lock::Open(_) => is_own_origin(origin, host),
+            Lock::Keyring(_) => {
+                let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+                name.is_some_and(|name| is_loopback(without_port(name)))
+            }
+        }
     }
+}
+
+/// Whether a page of this origin came from the very address that the request was sent to. This server speaks plain HTTP.
+fn is_own_origin(origin: &str, host: &str) -> bool {
+    let without_default_port = |authority: &str| authority.strip_suffix(":80").unwrap_or(authority).len();
+    let Some(authority) = origin.strip_prefix("http://").filter(|authority| !authority.is_empty()) else {
+        return false;
+    };
+    authority[..without_default_port(authority)].eq_ignore_ascii_case(&host[..without_default_port(host)])
 }
 
 /// The token that a request bears.

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
+use toolyard_hub::permission::is_privileged;
 use toolyard_hub::{AllowList, Bounds, Permissions, Principal};
 
 use super::algorithm::Algorithm;
@@ -31,7 +32,7 @@ pub struct Jwt {
     pub algorithms: Vec<Algorithm>,
     pub keys: KeySource,
     /// From claims, by their path, to their values, to permissions. Where this is empty, the words of `scope` are
-    /// permissions.
+    /// permissions, except `*` and the privileged ones.
     pub claims: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     pub allowed: AllowList,
     pub bounds: Bounds,
@@ -97,7 +98,9 @@ impl Jwt {
 
     fn permissions(&self, claims: &Value) -> Permissions {
         if self.claims.is_empty() {
-            return permissions(words(&claims[SCOPE], Spaces::Separate));
+            let scopes = words(&claims[SCOPE], Spaces::Separate).into_iter();
+            // The issuer means its own things by these names; the configuration has to map them.
+            return permissions(scopes.filter(|name| name != "*" && !is_privileged(name)));
         }
         let granted = self.claims.iter().flat_map(|(path, by_value)| {
             let words = words(at(claims, path), Spaces::Separate).into_iter();

@@ -78,6 +78,48 @@ async fn rebound_names_and_foreign_pages_are_turned_away() {
     assert!(!turned(&[("host", "yard.example:443"), ("origin", "https://app.example")]).await);
 }
 
+/// Whether a page of this origin is let in where nobody needs a token.
+async fn without_auth(host: &str, origin: &str, path: &str) -> bool {
+    let settings = DoorSettings {
+        auth: Auth::None(ada()),
+        hosts: vec!["yard.example".to_owned()],
+        origins: vec!["http://localhost:6274".to_owned()],
+    };
+    let door = Door::new(settings, true);
+    match door.admit(&headers(&[("host", host), ("origin", origin)]), path).await {
+        Ok(Some(_)) => true,
+        Err(Reason::Origin) => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn without_auth_only_pages_of_the_own_origin_and_of_configured_ones_get_in() {
+    for path in ["/control", "/mcp", "/mcp/tools/add/execute"] {
+        for (host, origin, expected) in [
+            ("127.0.0.1:8080", "http://127.0.0.1:8080", true),
+            ("localhost:8080", "http://LOCALHOST:8080", true),
+            ("[::1]:8080", "http://[::1]:8080", true),
+            ("yard.example:8080", "http://yard.example:8080", true),
+            ("localhost", "http://localhost", true),
+            ("localhost:80", "http://localhost", true),
+            ("localhost", "http://localhost:80", true),
+            // Named by the configuration.
+            ("127.0.0.1:8080", "http://localhost:6274", true),
+            // Pages of other servers on this machine.
+            ("127.0.0.1:8080", "http://127.0.0.1:3000", false),
+            ("localhost:8080", "http://localhost", false),
+            ("127.0.0.1:8080", "http://localhost:8080", false),
+            ("localhost:8080", "https://localhost:8080", false),
+            ("localhost:8080", "http://localhost:8080.evil.example", false),
+            ("localhost:8080", "null", false),
+            ("localhost:8080", "", false),
+        ] {
+            assert_eq!(without_auth(host, origin, path).await, expected, "{host} {origin} {path}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn keys_that_are_taken_off_the_ring_do_not_open_any_more() {
     let keyring = Keyring::new(Keys { tokens: vec![Token::new("first", ada())], jwt: None });

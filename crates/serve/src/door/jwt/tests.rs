@@ -101,6 +101,21 @@ async fn whom_the_issuer_vouches_for_is_let_in_with_what_its_scopes_say() {
 }
 
 #[tokio::test]
+async fn privileged_scopes_grant_nothing_unless_the_configuration_maps_them() {
+    let issuer = Issuer::new();
+    let mut jwt = fixed(&[issuer.jwk("ec")]);
+    let scope = format!("* read {}", toolyard_hub::permission::PRIVILEGED.join(" "));
+    let token = issuer.sign(&head(), &with("scope", json!(scope)));
+    assert_eq!(*jwt.vouch(&token).await.unwrap().permissions(), only(&["read"]));
+    let granted = |name: &str| (name.to_owned(), vec![name.to_owned()]);
+    jwt.claims =
+        BTreeMap::from([("scope".to_owned(), BTreeMap::from([granted("spawn"), granted("manage")]))]);
+    assert_eq!(*jwt.vouch(&token).await.unwrap().permissions(), only(&["manage", "spawn"]));
+    jwt.claims = BTreeMap::from([("scope".to_owned(), BTreeMap::from([granted("*")]))]);
+    assert_eq!(*jwt.vouch(&token).await.unwrap().permissions(), Permissions::All);
+}
+
+#[tokio::test]
 async fn what_is_not_right_is_refused_for_what_it_is() {
     let issuer = Issuer::new();
     let jwt = fixed(&[issuer.jwk("ec")]);
