@@ -3,6 +3,7 @@
 //! This crate knows no protocol, no socket and no screen. Fronts hand it a [`Request`]; sources implement
 //! [`Source`]; payloads travel through it as the JSON text they arrived as.
 
+pub mod address;
 mod call;
 mod catalog;
 mod client;

@@ -1,10 +1,11 @@
 //! Which addresses may be called. A document is written by strangers: where it points into a private network, or to this
 //! very machine, nothing is sent unless a person has named that place.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use toolyard_hub::address::{is_localhost, is_public};
 use url::Host;
 
 /// The hosts that a person has named, whatever their addresses are.
@@ -58,8 +59,7 @@ impl Named {
             Host::Ipv6(address) => Some(IpAddr::V6(address)),
             Host::Domain(_) => None,
         };
-        let is_local = name == "localhost" || name.ends_with(".localhost");
-        if is_local || address.is_some_and(|address| !is_public(address)) {
+        if is_localhost(&name) || address.is_some_and(|address| !is_public(address)) {
             return Err(Unreachable::Private(shown(url)));
         }
         Ok(Reach::Guarded)
@@ -136,51 +136,6 @@ impl<R: Resolve> Resolve for PublicOnly<R> {
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("its name leads to this machine, a private network or the like")]
 pub(crate) struct OnlyPrivate;
-
-/// Whether anybody on the internet could call this address.
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    let special = address.is_private()
-        || address.is_loopback()
-        || address.is_link_local()
-        || address.is_multicast()
-        || address.is_documentation()
-        || a == 0
-        || a >= 240
-        // Shared between a provider and its customers; some clouds have their metadata there.
-        || (a == 100 && (64..128).contains(&b))
-        || (a == 192 && b == 0 && c == 0)
-        || (a == 192 && b == 88 && c == 99)
-        || (a == 198 && (18..20).contains(&b));
-    !special
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    let parts = address.segments();
-    // Addresses that hold one of version 4 are as good as that one.
-    let held = match parts {
-        [0, 0, 0, 0, 0, 0xffff, high, low]
-        | [0, 0, 0, 0, 0, 0, high, low]
-        | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some((high, low)),
-        [0x2002, high, low, ..] => Some((high, low)),
-        _ => None,
-    };
-    if let Some((high, low)) = held {
-        return is_public_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
-    }
-    // Only 2000::/3 is given out, and parts of that are for other things.
-    (0x2000..0x4000).contains(&parts[0])
-        && !(parts[0] == 0x2001 && parts[1] < 0x200)
-        && !(parts[0] == 0x2001 && parts[1] == 0xdb8)
-        && !(parts[0] == 0x3fff && parts[1] < 0x1000)
-}
 
 #[cfg(test)]
 mod tests {

@@ -18,6 +18,7 @@ use crate::offered::Offered;
 pub(crate) struct Connection {
     /// As the caller named it.
     pub(crate) url: String,
+    pub(crate) terms: Terms,
     pub(crate) link: Link,
     /// Somebody has disconnected it: what is under way ends.
     pub(crate) closed: CancellationToken,
@@ -25,6 +26,15 @@ pub(crate) struct Connection {
     pub(crate) counts: Counts,
     since: SystemTime,
     used: Mutex<Instant>,
+}
+
+/// What a connection was granted on.
+#[derive(Debug, Default)]
+pub(crate) struct Terms {
+    /// What the caller needs for as long as it is used.
+    pub(crate) needed: Vec<String>,
+    /// Whether what goes wrong on the way to the server is told to the caller.
+    pub(crate) hides_failures: bool,
 }
 
 /// What was done on a connection.
@@ -57,9 +67,10 @@ pub(crate) struct Named {
 }
 
 impl Connection {
-    pub(crate) fn new(url: String, link: Link) -> Self {
+    pub(crate) fn new(url: String, link: Link, terms: Terms) -> Self {
         Self {
             url,
+            terms,
             link,
             closed: CancellationToken::new(),
             offered: Offered::default(),
@@ -115,6 +126,12 @@ impl Connection {
         brief.set("transport", to_raw(self.transport()));
         brief.set("connected_at", to_raw(&self.connected_at()));
         brief
+    }
+
+    /// Why the server is known to be gone, if it is, as far as the caller may know.
+    pub(crate) fn lost(&self) -> Option<String> {
+        let gone = self.link.gone()?;
+        Some(if self.terms.hides_failures { "the connection failed".to_owned() } else { gone })
     }
 
     pub(crate) fn touch(&self) {

@@ -2,6 +2,7 @@
 //! disconnect, with exact and timed answers. How a connection is made is `upstream`'s business; who may call these tools
 //! is the hub's.
 
+mod access;
 mod answer;
 mod caller;
 mod connection;

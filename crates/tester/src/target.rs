@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use toolyard_hub::{Error, Kind, Secret, SourceName, nearest};
+use toolyard_hub::{Error, Kind, Principal, Secret, SourceName, nearest};
 use toolyard_upstream::{CommandSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings};
 
 /// The configured servers by name; whoever reads the configuration again puts the new ones here.
@@ -31,14 +31,19 @@ pub(crate) enum Target {
 }
 
 /// Finds out what is meant.
-pub(crate) fn read(text: &str, servers: &BTreeMap<String, Known>) -> Result<Target, Error> {
+pub(crate) fn read(
+    text: &str,
+    servers: &BTreeMap<String, Known>,
+    principal: &Principal,
+) -> Result<Target, Error> {
     let text = text.trim();
     let settings = |transport| ServerSettings::new(SourceName::new("server under test"), transport);
     if is_web(text) {
         let url = UrlSettings { url: text.to_owned(), headers: BTreeMap::new(), kind: UrlKind::Any };
         return Ok(Target::Address(settings(TransportSettings::Url(url))));
     }
-    match servers.get(text) {
+    // A server that this principal does not see is no server of theirs.
+    match servers.get(text).filter(|_| principal.knows_source(&SourceName::new(text))) {
         Some(Known::Ready(settings)) => return Ok(Target::Configured(settings.clone())),
         Some(Known::Broken(reason)) => {
             let message = format!("the server {text} is configured, but cannot be used: {reason}");
@@ -89,8 +94,13 @@ fn command(text: &str) -> Result<CommandSettings, Error> {
 }
 
 /// The configured name that was probably meant by a command that could not be started.
-pub(crate) fn perhaps_meant<'a>(text: &str, servers: &'a BTreeMap<String, Known>) -> Option<&'a str> {
-    nearest(text.trim(), servers.keys().map(String::as_str))
+pub(crate) fn perhaps_meant<'a>(
+    text: &str,
+    servers: &'a BTreeMap<String, Known>,
+    principal: &Principal,
+) -> Option<&'a str> {
+    let seen = servers.keys().filter(|name| principal.knows_source(&SourceName::new(name.as_str())));
+    nearest(text.trim(), seen.map(String::as_str))
 }
 
 /// `NAME=value` before a command, as a shell reads it.

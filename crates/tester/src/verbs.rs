@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use toolyard_hub::json::Object;
 use toolyard_hub::{Call, Error, Kind, Outcome, Raw, Target};
 
+use crate::access::forbidden;
 use crate::answer::{Answer, Stopwatch, failure};
 use crate::caller::Caller;
 use crate::connection::Connection;
@@ -80,7 +81,12 @@ impl Use<'_> {
     }
 
     fn connection(&self) -> Result<Arc<Connection>, Fault> {
-        Ok(self.tester.seats.connection(&self.caller)?)
+        let connection = self.tester.seats.connection(&self.caller)?;
+        // Permissions can change while a connection is open.
+        if let Some(missing) = self.missing(&connection.terms.needed) {
+            return Err(forbidden("this connection", missing).into());
+        }
+        Ok(connection)
     }
 
     /// Stays with some work on a connection until it is done, the time is up, or somebody disconnects.
@@ -100,7 +106,18 @@ impl Use<'_> {
             }
         };
         connection.touch();
-        done.map_err(|error| Fault::on(connection, helped(error)))
+        done.map_err(|error| {
+            let error = if connection.terms.hides_failures { hidden(error) } else { error };
+            Fault::on(connection, helped(error))
+        })
+    }
+
+    /// The first of these permissions that the caller lacks. The one client of a process is its owner.
+    fn missing<'b>(&self, needed: &'b [String]) -> Option<&'b str> {
+        match self.caller {
+            Caller::Process => None,
+            Caller::Session { .. } => self.call.principal.lacks(needed),
+        }
     }
 
     /// A call to the server under test, for the same caller.
@@ -115,6 +132,17 @@ impl Use<'_> {
             meta: None,
             client: self.call.client.clone(),
         }
+    }
+}
+
+/// The same error without what a stranger answered to a request that failed; errors of the protocol stay.
+fn hidden(error: Error) -> Error {
+    match error.kind() {
+        Kind::CannotConnect | Kind::ConnectionLost | Kind::Unauthenticated => {
+            Error::new(error.kind(), "the connection to the server failed")
+                .suggest("connect again; why it failed is only shown to callers with the permission spawn")
+        }
+        _ => error,
     }
 }
 

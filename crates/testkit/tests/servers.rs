@@ -9,7 +9,9 @@ mod servers {
     mod many;
     mod odd;
     mod patience;
+    mod redirects;
     mod start;
+    mod tester_access;
     mod tree;
     mod yard;
 

@@ -146,6 +146,8 @@ impl Sending<'_> {
                 Error::new(Kind::ConnectionLost, format!("the connection to {name} was lost: {why}")),
                 &self.live.stderr(),
             ),
+            Failure::Redirected { .. } => Error::new(Kind::ConnectionLost, format!("{name} {failure}"))
+                .suggest("if you trust that address, set it as the url of this server"),
             Failure::Unauthorized { .. } | Failure::Status { .. } | Failure::Protocol(_) => {
                 Error::new(Kind::ConnectionLost, format!("{name} {failure}"))
             }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
-use reqwest::redirect::Policy;
 use rustls::ClientConfig;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use toolyard_hub::{Abilities, Raw};
 use toolyard_wire::{
-    Client, Era, Failure, Introduction, PostSettings, ServerSide, Tape, lines, meet_http, meet_lines,
+    AddressFilter, Client, Era, Failure, Introduction, PostSettings, SameOriginHttp, ServerSide, Tape, lines,
+    meet_http, meet_lines,
 };
 
 use crate::auth::{AuthError, AuthShared, Authoriser, Challenge};
@@ -33,13 +33,10 @@ const MOST_TRIES: usize = 3;
 /// How long a server may take to open its standing stream before we go on without it.
 const STREAM: Duration = Duration::from_secs(1);
 
-/// How often a request is sent on to another address.
-const MOST_REDIRECTS: usize = 5;
-
 /// What all connections of this process share.
 #[derive(Debug, Clone)]
 pub struct Common {
-    pub http: reqwest::Client,
+    pub http: SameOriginHttp,
     /// How connections are encrypted, for whoever opens some of their own.
     pub tls: ClientConfig,
     /// How a server's process is started so that nothing of it outlives us.
@@ -54,19 +51,23 @@ impl Common {
     /// With a fresh pool of connections. The TLS provider is chosen here, once for the process.
     pub fn new(keeper: Keeper, me: Raw) -> Result<Self, reqwest::Error> {
         let tls = trust::tls();
-        let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls.clone())
-            .connect_timeout(Duration::from_secs(10))
-            .pool_max_idle_per_host(256)
-            // The others would turn a POST into a GET, which no MCP server means.
-            .redirect(Policy::custom(|attempt| match (attempt.status().as_u16(), attempt.previous().len()) {
-                (307 | 308, ..MOST_REDIRECTS) => attempt.follow(),
-                _ => attempt.stop(),
-            }))
-            .tcp_nodelay(true)
-            .build()?;
+        let http = SameOriginHttp::build(http_builder(&tls))?;
         Ok(Self { http, tls, keeper, me, auth: AuthShared::default() })
     }
+
+    /// The same, for connections to addresses that `filter` accepts.
+    pub fn filtered(&self, filter: AddressFilter) -> Result<Self, reqwest::Error> {
+        let http = SameOriginHttp::filtered(http_builder(&self.tls), filter)?;
+        Ok(Self { http, ..self.clone() })
+    }
+}
+
+fn http_builder(tls: &ClientConfig) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls.clone())
+        .connect_timeout(Duration::from_secs(10))
+        .pool_max_idle_per_host(256)
+        .tcp_nodelay(true)
 }
 
 /// Why there is no connection.

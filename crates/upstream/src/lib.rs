@@ -31,6 +31,6 @@ pub use list::{Lists, Pages};
 pub use settings::{
     AuthSettings, CommandSettings, OAuthSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
 };
-pub use toolyard_wire::{Era, Version};
+pub use toolyard_wire::{AddressFilter, Era, Version};
 pub use trust::tls;
 pub use upstream::{Upstream, Visitor};

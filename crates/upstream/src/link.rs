@@ -226,6 +226,7 @@ fn facts(failure: &Failure) -> Map<String, Value> {
             json!({"http_status": status, "www_authenticate": challenge})
         }
         Failure::Status { status, body } => json!({"http_status": status, "body": body}),
+        Failure::Redirected { status, to } => json!({"http_status": status, "redirects_to": to}),
         Failure::SessionGone => json!({"http_status": 404}),
         Failure::Unreachable(_) | Failure::Lost(_) | Failure::Protocol(_) => json!({}),
     };

@@ -6,6 +6,7 @@ pub(crate) mod events;
 pub(crate) mod handshake;
 pub(crate) mod http;
 pub(crate) mod pending;
+pub(crate) mod same_origin;
 pub(crate) mod sse;
 pub(crate) mod stdio;
 pub(crate) mod tape;
@@ -68,6 +69,9 @@ pub enum Failure {
     SessionGone,
     #[error("answered with HTTP status {status}{}", if .body.is_empty() { String::new() } else { format!(": {}", .body) })]
     Status { status: u16, body: String },
+    /// It redirects to another origin, which is not followed.
+    #[error("redirects to {to}, which is another origin; requests and their headers are not sent there")]
+    Redirected { status: u16, to: String },
     #[error("speaks no MCP: {0}")]
     Protocol(String),
 }

@@ -12,6 +12,7 @@ mod version;
 pub use client::authorization::Authorization;
 pub use client::handshake::{Introduction, meet_http, meet_lines};
 pub use client::http::{Post, PostSettings};
+pub use client::same_origin::{AddressFilter, SameOriginHttp};
 pub use client::sse::Pair;
 pub use client::stdio::{Lines, lines};
 pub use client::tape::{Direction, Tape, Taped};

@@ -6,6 +6,8 @@ use http::header::{LOCATION, RETRY_AFTER};
 use http::{HeaderMap, Method, StatusCode};
 use reqwest::{Response, Url};
 
+use crate::address::shown;
+
 /// Where an answer leads.
 #[derive(Debug, PartialEq)]
 pub(super) enum Redirect {
@@ -15,7 +17,7 @@ pub(super) enum Redirect {
     /// A look at what is there.
     AsGet(Url),
     /// It is not followed, and this is why.
-    Refused(&'static str),
+    Refused(String),
 }
 
 /// Whether doing it twice is doing it once.
@@ -33,17 +35,24 @@ fn decide(status: StatusCode, headers: &HeaderMap, method: &Method, from: &Url) 
     }
     let Some(location) = headers.get(LOCATION) else { return Redirect::No };
     let target = location.to_str().ok().and_then(|location| from.join(location).ok());
-    let Some(target) = target else { return Redirect::Refused("its redirect leads to no address") };
+    let Some(target) = target else { return refused("its redirect leads to no address") };
     if target.origin() != from.origin() || !target.username().is_empty() {
-        return Redirect::Refused("redirects to another origin are not followed");
+        let to = shown(&target);
+        return refused(&format!(
+            "redirects to another origin are not followed; if you trust {to}, set it as `base_url` of this server"
+        ));
     }
     let looks = matches!(*method, Method::GET | Method::HEAD);
     match status.as_u16() {
         307 | 308 => Redirect::Same(target),
         303 => Redirect::AsGet(target),
         _ if looks => Redirect::Same(target),
-        _ => Redirect::Refused("this redirect is not followed: it would turn the request into another one"),
+        _ => refused("this redirect is not followed: it would turn the request into another one"),
     }
+}
+
+fn refused(why: &str) -> Redirect {
+    Redirect::Refused(why.to_owned())
 }
 
 /// How long the server wants us to wait before we try again, if it does.

@@ -1,52 +1,75 @@
 //! `connect_to_server`
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
 use toolyard_hub::json::to_raw;
+use toolyard_hub::permission::SPAWN;
 use toolyard_hub::{Abilities, Error, Kind};
-use toolyard_upstream::{Credentials, Link, ServerSettings};
+use toolyard_upstream::{AddressFilter, Credentials, Link, ServerSettings};
 
 use super::Use;
+use crate::access::{approach, cannot_connect, forbidden, needed_for, sees_strangers};
 use crate::answer::{Answer, Metadata};
 use crate::caller::Caller;
-use crate::connection::Connection;
+use crate::connection::{Connection, Terms};
 use crate::fault::Fault;
 use crate::source::close_all;
-use crate::target::{Target, perhaps_meant, read};
+use crate::target::{Known, Target, perhaps_meant, read};
 
 #[derive(Deserialize)]
 struct Arguments {
     url: String,
 }
 
+/// What a caller may connect with.
+#[derive(Default)]
+struct Granted {
+    /// Which resolved addresses may be used; all where there is none.
+    filter: Option<AddressFilter>,
+    terms: Terms,
+}
+
 impl Use<'_> {
     pub(super) async fn connect_to_server(&self) -> Result<Answer, Fault> {
         let Arguments { url } = self.read()?;
         let servers = self.tester.servers.load_full();
-        let target = read(&url, &servers)?;
-        self.allowed(&target)?;
+        let principal = &self.call.principal;
+        let target = read(&url, &servers, principal)?;
+        let granted = self.allowed(&url, &target, &servers).await?;
         let (seat, ended) = self.tester.seats.reserve(self.caller.clone(), &url)?;
         close_all(ended).await;
         let is_command = matches!(target, Target::Command(_));
         let (settings, credentials) = self.settings(target);
         // Which log lines a client wants differs from call to call.
         let abilities = Abilities { log_level: None, ..self.call.client.abilities().clone() };
-        let opening = Link::open(settings, &self.tester.common, &abilities, credentials);
+        let common = match granted.filter {
+            None => Cow::Borrowed(&self.tester.common),
+            Some(filter) => Cow::Owned(
+                self.tester
+                    .common
+                    .filtered(filter)
+                    .map_err(|error| Error::new(Kind::Bug, format!("cannot set up HTTP: {error}")))?,
+            ),
+        };
+        let opening = Link::open(settings, &common, &abilities, credentials);
         let opened = tokio::select! {
             biased;
             opened = opening => opened,
             () = self.call.deadline.passed() => Err(Error::new(Kind::CannotConnect, "it took longer than a call may take")),
         };
         let link = opened.map_err(|error| {
-            let meant = perhaps_meant(&url, &servers).filter(|_| is_command);
+            let meant = perhaps_meant(&url, &servers, principal).filter(|_| is_command);
             match meant {
+                _ if granted.terms.hides_failures => cannot_connect(&url),
                 Some(name) => error.suggest(format!("did you mean the configured server {name}?")),
                 None => suggested(error, is_command),
             }
         })?;
-        let connection = Arc::new(Connection::new(url, link));
+        let connection = Arc::new(Connection::new(url, link, granted.terms));
         let message = greeting(&connection);
         let answer = Answer::success()
             .with("connection", connection.full())
@@ -59,30 +82,32 @@ impl Use<'_> {
         Ok(answer)
     }
 
-    /// Whether this caller may have this connected to.
-    fn allowed(&self, target: &Target) -> Result<(), Error> {
-        let needed = match target {
-            Target::Address(_) => return Ok(()),
-            Target::Command(_) if self.caller == Caller::Process => return Ok(()),
-            Target::Command(_) => vec!["spawn".to_owned()],
+    /// Whether this caller may have this connected to, and on which terms.
+    async fn allowed(
+        &self,
+        url: &str,
+        target: &Target,
+        servers: &BTreeMap<String, Known>,
+    ) -> Result<Granted, Error> {
+        if self.caller == Caller::Process {
+            return Ok(Granted::default());
+        }
+        let principal = &self.call.principal;
+        let (what, needed) = match target {
+            Target::Address(_) => {
+                let approach = approach(url, servers, principal).await?;
+                let hides_failures = !approach.is_configured && !sees_strangers(principal);
+                let terms = Terms { needed: approach.needed, hides_failures };
+                return Ok(Granted { filter: approach.filter, terms });
+            }
+            Target::Command(_) => ("starting a command line".to_owned(), vec![SPAWN.to_owned()]),
             Target::Configured(settings) => {
-                let mut needed = needed_for(settings);
-                // Whoever is shown a part of the yard would see and call more here.
-                needed.extend(self.call.principal.is_restricted().then(|| "manage".to_owned()));
-                needed
+                (format!("testing {}", settings.name), needed_for(settings, principal))
             }
         };
-        match self.call.principal.lacks(&needed) {
-            None => Ok(()),
-            Some(missing) => {
-                let what = match target {
-                    Target::Configured(settings) => format!("testing {}", settings.name),
-                    Target::Command(_) | Target::Address(_) => "starting a command line".to_owned(),
-                };
-                let message = format!("{what} needs the permission {missing}");
-                Err(Error::new(Kind::Forbidden, message)
-                    .suggest("ask whoever runs this yard for a token that has it"))
-            }
+        match self.missing(&needed) {
+            None => Ok(Granted { filter: None, terms: Terms { needed, hides_failures: false } }),
+            Some(missing) => Err(forbidden(&what, missing)),
         }
     }
 
@@ -96,17 +121,6 @@ impl Use<'_> {
             Target::Configured(settings) => (*settings, Credentials::Granted),
         }
     }
-}
-
-/// Whoever tests a configured server sees and calls all of it, so they need every permission that any part of it
-/// needs, and where tools are left out of the yard, to manage it.
-fn needed_for(settings: &ServerSettings) -> Vec<String> {
-    let mut needed = settings.permissions.clone();
-    needed.extend(settings.tool_permissions.values().flatten().cloned());
-    if settings.enabled_tools.is_some() || !settings.disabled_tools.is_empty() || !settings.enabled {
-        needed.push("manage".to_owned());
-    }
-    needed
 }
 
 fn greeting(connection: &Connection) -> String {

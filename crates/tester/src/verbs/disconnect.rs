@@ -10,7 +10,7 @@ use crate::fault::Fault;
 impl Use<'_> {
     pub(super) async fn disconnect(&self) -> Result<Answer, Fault> {
         let connection = self.tester.seats.leave(&self.caller)?;
-        let gone = connection.link.gone();
+        let gone = connection.lost();
         let ended = connection.close().await;
         let mut message = format!("Disconnected from {}", connection.url);
         if let Some(why) = gone {

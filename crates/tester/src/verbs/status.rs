@@ -14,7 +14,7 @@ impl Use<'_> {
                 Answer::default().with("connected", to_raw(&false)).with("statistics", nothing)
             }
             Ok(connection) => {
-                let gone = connection.link.gone();
+                let gone = connection.lost();
                 let answer = Answer::default()
                     .with("connected", to_raw(&gone.is_none()))
                     .with("connection", connection.full())

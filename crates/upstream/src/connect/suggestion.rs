@@ -30,6 +30,9 @@ impl Refused {
                 Failure::Status { status: 500.., .. } => {
                     "the server, or a proxy before it, is in trouble: its log says more"
                 }
+                Failure::Redirected { to, .. } => {
+                    return Some(format!("if you trust {to}, set it as the url of this server"));
+                }
                 Failure::Status { .. } => "see whether its url and headers are right",
                 Failure::Protocol(_) | Failure::Lost(_) if is_command => {
                     "start its command by hand: it must speak MCP, and nothing else, on its standard output; some servers \
@@ -81,6 +84,7 @@ mod tests {
                 Failure::Status { status: 400, body: String::new() },
                 Failure::Status { status: 404, body: String::new() },
                 Failure::Status { status: 503, body: String::new() },
+                Failure::Redirected { status: 308, to: "https://b.example/mcp".to_owned() },
             ]
         };
         let mut table = Vec::new();

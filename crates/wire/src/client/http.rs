@@ -16,6 +16,7 @@ use self::reply::{Reply, Way};
 use super::authorization::{Authorization, challenge};
 use super::events::Events;
 use super::pending::{Pending, read_error};
+use super::same_origin::{SameOriginHttp, crossing};
 use super::stdio::cancelled;
 use super::tape::{Direction, Tape};
 use super::{Failure, Listener, Outbound, Said};
@@ -36,7 +37,7 @@ const ROOM: usize = 12;
 /// What a connection over HTTP is made with.
 #[derive(Clone)]
 pub struct PostSettings {
-    pub http: reqwest::Client,
+    pub http: SameOriginHttp,
     pub url: Url,
     /// Sent with every request; the configuration's own.
     pub headers: HeaderMap,
@@ -147,7 +148,7 @@ impl Post {
     async fn post(&self, text: String, more: &HeaderMap, spoken: &Spoken) -> Result<Reply, Failure> {
         self.ids.tape.write(Direction::ToServer, &text);
         let response = self.way.send(Method::POST, || self.headers_of_post(spoken, more), text).await?;
-        accepted(response, spoken, self.settings.longest).await
+        self.accepted(response, spoken).await
     }
 
     async fn get(&self, last: Option<&str>) -> Result<Reply, Failure> {
@@ -161,7 +162,16 @@ impl Post {
             headers
         };
         let response = self.way.send(Method::GET, headers, "").await?;
-        accepted(response, &spoken, self.settings.longest).await
+        self.accepted(response, &spoken).await
+    }
+
+    /// Turns what is no success into the reason.
+    async fn accepted(&self, response: Reply, spoken: &Spoken) -> Result<Reply, Failure> {
+        match response.status.is_success() {
+            true => Ok(response),
+            // Large, and not for the rule: what it needs is not carried by every request.
+            false => Err(Box::pin(refused(response, spoken, &self.settings)).await),
+        }
     }
 
     /// `more` has the last word.
@@ -300,16 +310,7 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// Turns what is no success into the reason.
-async fn accepted(response: Reply, spoken: &Spoken, longest: usize) -> Result<Reply, Failure> {
-    match response.status.is_success() {
-        true => Ok(response),
-        // Large, and not for the rule: what it needs is not carried by every request.
-        false => Err(Box::pin(refused(response, spoken, longest)).await),
-    }
-}
-
-async fn refused(response: Reply, spoken: &Spoken, longest: usize) -> Failure {
+async fn refused(response: Reply, spoken: &Spoken, settings: &PostSettings) -> Failure {
     let status = response.status.as_u16();
     let challenge = challenge(&response.headers);
     if status == 401 || (status == 403 && challenge.is_some()) {
@@ -318,11 +319,14 @@ async fn refused(response: Reply, spoken: &Spoken, longest: usize) -> Failure {
     if status == 404 && spoken.session.is_some() {
         return Failure::SessionGone;
     }
+    if let Some(crossing) = crossing(&settings.url, response.status, &response.headers) {
+        return crossing;
+    }
     if let Some(place) = response.headers.get(header::LOCATION).filter(|_| response.status.is_redirection()) {
         let body = format!("it is at {} now", String::from_utf8_lossy(place.as_bytes()));
         return Failure::Status { status, body };
     }
-    let text = response.whole(longest).await.unwrap_or_default();
+    let text = response.whole(settings.longest).await.unwrap_or_default();
     #[derive(serde::Deserialize)]
     struct Errors {
         error: Raw,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, header};
+use http::{HeaderValue, Method, header};
 use reqwest::Url;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -13,6 +13,7 @@ use super::authorization::challenge;
 use super::events::Events;
 use super::http::{PostSettings, is_events, unreachable};
 use super::pending::Pending;
+use super::same_origin::crossing;
 use super::stdio::{cancelled, dispatch};
 use super::tape::Direction;
 use super::{Failure, Listener, Outbound};
@@ -36,12 +37,15 @@ impl Pair {
         let mut headers = settings.headers.clone();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         settings.authorization.add_to(&mut headers);
-        let request = settings.http.get(settings.url.clone()).headers(headers);
+        let request = settings.http.request(Method::GET, settings.url.clone())?.headers(headers);
         let response = request.send().await.map_err(|error| unreachable(&error))?;
         let status = response.status().as_u16();
         let challenge = challenge(response.headers());
         if status == 401 || (status == 403 && challenge.is_some()) {
             return Err(Failure::Unauthorized { challenge, status });
+        }
+        if let Some(crossing) = crossing(&settings.url, response.status(), response.headers()) {
+            return Err(crossing);
         }
         if !response.status().is_success() || !is_events(response.headers()) {
             return Err(Failure::Status { status, body: String::new() });
@@ -88,9 +92,12 @@ impl Pair {
 
     pub(crate) async fn send(&self, text: String) -> Result<(), Failure> {
         self.pending.tape.write(Direction::ToServer, &text);
-        let response = self.post(text).send().await.map_err(|error| unreachable(&error))?;
+        let response = self.post(text)?.send().await.map_err(|error| unreachable(&error))?;
         let status = response.status().as_u16();
         let challenge = challenge(response.headers());
+        if let Some(crossing) = crossing(&self.to, response.status(), response.headers()) {
+            return Err(crossing);
+        }
         match status {
             200..=299 => Ok(()),
             401 => Err(Failure::Unauthorized { challenge, status }),
@@ -104,11 +111,11 @@ impl Pair {
         self.pending.broken().await
     }
 
-    fn post(&self, text: String) -> reqwest::RequestBuilder {
+    fn post(&self, text: String) -> Result<reqwest::RequestBuilder, Failure> {
         let mut headers = self.settings.headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         self.settings.authorization.add_to(&mut headers);
-        self.settings.http.post(self.to.clone()).headers(headers).body(text)
+        Ok(self.settings.http.request(Method::POST, self.to.clone())?.headers(headers).body(text))
     }
 }
 
@@ -126,7 +133,7 @@ struct ForgetOnDrop<'a> {
 impl Drop for ForgetOnDrop<'_> {
     fn drop(&mut self) {
         if self.pair.pending.forget(&self.id) {
-            let request = self.pair.post(cancelled(&self.id));
+            let Ok(request) = self.pair.post(cancelled(&self.id)) else { return };
             tokio::spawn(async move {
                 let _ = tokio::time::timeout(Duration::from_secs(5), request.send()).await;
             });

@@ -15,14 +15,15 @@ use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Url;
 
 use super::super::Failure;
+use super::super::same_origin::{SameOriginHttp, is_followed};
 use super::lanes::{Lanes, Pieces};
 
 /// How one server is reached.
 pub(super) struct Way {
-    http: reqwest::Client,
+    http: SameOriginHttp,
     url: Url,
     plain: Option<Plain>,
-    /// The server sends us elsewhere; following that is left to the HTTP client.
+    /// The server redirects within its origin; following that is left to the HTTP client.
     redirected: AtomicBool,
 }
 
@@ -60,8 +61,9 @@ impl Plain {
 }
 
 impl Way {
-    pub(super) fn new(http: reqwest::Client, url: Url) -> Self {
-        Self { http, plain: Plain::new(&url), url, redirected: AtomicBool::new(false) }
+    pub(super) fn new(http: SameOriginHttp, url: Url) -> Self {
+        let plain = if http.is_unfiltered() { Plain::new(&url) } else { None };
+        Self { http, plain, url, redirected: AtomicBool::new(false) }
     }
 
     /// The headers are made anew for every place that the request is sent to; mostly that is one.
@@ -74,7 +76,7 @@ impl Way {
         let body = body.into();
         if let Some(plain) = self.plain.as_ref().filter(|_| !self.redirected.load(Ordering::Relaxed)) {
             let reply = plain.send(method.clone(), headers(), body.clone()).await?;
-            if !reply.status.is_redirection() || !reply.headers.contains_key(header::LOCATION) {
+            if !is_followed(&self.url, reply.status, &reply.headers) {
                 return Ok(reply);
             }
             self.redirected.store(true, Ordering::Relaxed);
@@ -89,7 +91,7 @@ impl Way {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Reply, Failure> {
-        let request = self.http.request(method, self.url.clone()).headers(headers).body(body);
+        let request = self.http.request(method, self.url.clone())?.headers(headers).body(body);
         let response = request.send().await.map_err(|error| unreachable(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes_stream().map(|piece| piece.map_err(|error| error.to_string()));

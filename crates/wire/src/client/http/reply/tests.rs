@@ -7,6 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use super::super::super::Failure;
+use super::super::super::same_origin::SameOriginHttp;
 use super::Way;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -58,7 +59,7 @@ async fn read(stream: &mut TcpStream) -> Option<String> {
 
 fn way(url: &Url) -> Way {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Way::new(reqwest::Client::new(), url.clone())
+    Way::new(SameOriginHttp::build(reqwest::Client::builder()).unwrap(), url.clone())
 }
 
 async fn post(way: &Way, text: &'static str) -> Result<String, Failure> {
@@ -137,13 +138,36 @@ async fn an_answer_in_many_pieces_is_put_together_and_one_that_is_too_long_is_re
 }
 
 #[tokio::test]
-async fn a_server_that_sends_us_elsewhere_is_followed() {
-    let (there, mut seen_there) = server(vec![answers(2)]).await;
-    let moved = format!("HTTP/1.1 307 Moved\r\nlocation: {there}\r\ncontent-length: 0\r\n\r\n");
-    let (url, _seen) = server(vec![vec![moved.clone()], vec![moved]]).await;
+async fn a_redirect_within_the_origin_is_followed() {
+    let moved = "HTTP/1.1 307 Moved\r\nlocation: /other\r\ncontent-length: 0\r\n\r\n".to_owned();
+    let (url, mut seen) = server(vec![vec![moved.clone()], vec![moved, OK.to_owned()]]).await;
     let way = way(&url);
     assert_eq!(post(&way, "a").await.unwrap(), "ok");
-    assert_eq!(seen_there.recv().await.unwrap(), (0, "POST /mcp?x=1 HTTP/1.1 a".to_owned()));
+    assert_eq!(seen.recv().await.unwrap().1, "POST /mcp?x=1 HTTP/1.1 a");
+    while let Some((_, line)) = seen.recv().await {
+        if line == "POST /other HTTP/1.1 a" {
+            return;
+        }
+    }
+    panic!("the redirect was not followed");
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_origin_is_not_followed_over_our_own_pool_nor_over_the_http_client() {
+    let (there, mut seen_there) = server(vec![answers(2)]).await;
+    for status in ["307 Temporary Redirect", "308 Permanent Redirect"] {
+        let moved = format!("HTTP/1.1 {status}\r\nlocation: {there}\r\ncontent-length: 0\r\n\r\n");
+        let (mut url, _seen) = server(vec![vec![moved.clone()], vec![moved]]).await;
+        for user in ["", "ada"] {
+            // A user in the address is beyond our own pool.
+            url.set_username(user).unwrap();
+            let way = way(&url);
+            assert_eq!(way.plain.is_some(), user.is_empty());
+            let reply = way.send(Method::POST, HeaderMap::new, "a").await.unwrap();
+            assert!(reply.status.is_redirection(), "{}", reply.status);
+        }
+    }
+    assert!(seen_there.try_recv().is_err());
 }
 
 #[tokio::test]

@@ -1,0 +1,231 @@
+//! What a caller needs to be connected to an address, and which resolved addresses the connection may use. An address
+//! of a configured server needs what that server needs, however it is written.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolyard_hub::address::{is_localhost, is_public, is_this_machine};
+use toolyard_hub::permission::{CONNECT, CONNECT_INSIDE, MANAGE, SPAWN};
+use toolyard_hub::{Error, Kind, Principal};
+use toolyard_upstream::{AddressFilter, ServerSettings, TransportSettings};
+use url::{Host, Url};
+
+use crate::target::Known;
+
+/// How long the host of a configured server may take to be resolved, to know which addresses are its own.
+const RESOLVING: Duration = Duration::from_secs(2);
+
+/// How an address is connected to.
+pub(crate) struct Approach {
+    /// Which resolved addresses may be used; all where there is none.
+    pub(crate) filter: Option<AddressFilter>,
+    /// What the caller needs for as long as the connection is used.
+    pub(crate) needed: Vec<String>,
+    /// Whether it is a configured server, and not an address that only the caller has named.
+    pub(crate) is_configured: bool,
+}
+
+/// Whether a principal may know what strangers answer, and whether anything answers at all.
+pub(crate) fn sees_strangers(principal: &Principal) -> bool {
+    principal.lacks(&[SPAWN.to_owned()]).is_none()
+}
+
+/// The one error about an address for callers that may not know more about it.
+pub(crate) fn cannot_connect(url: &str) -> Error {
+    Error::new(Kind::CannotConnect, format!("cannot connect to {url}"))
+        .suggest("check the address; why it failed is only shown to callers with the permission spawn")
+}
+
+/// The refusal of something that needs a permission.
+pub(crate) fn forbidden(what: &str, missing: &str) -> Error {
+    Error::new(Kind::Forbidden, format!("{what} needs the permission {missing}"))
+        .suggest("ask the operator of this yard for a token that has it")
+}
+
+/// Every permission that any part of a configured server needs: the tester shows and calls all of it. Where tools are
+/// left out of the yard, or the principal is shown only a part of it, that includes `manage`.
+pub(crate) fn needed_for(settings: &ServerSettings, principal: &Principal) -> Vec<String> {
+    let mut needed = settings.permissions.clone();
+    needed.extend(settings.tool_permissions.values().flatten().cloned());
+    let is_partial = settings.enabled_tools.is_some() || !settings.disabled_tools.is_empty();
+    if is_partial || !settings.enabled || principal.is_restricted() {
+        needed.push(MANAGE.to_owned());
+    }
+    needed
+}
+
+/// Decides whether `principal` may connect to `url`, and how.
+pub(crate) async fn approach(
+    url: &str,
+    servers: &BTreeMap<String, Known>,
+    principal: &Principal,
+) -> Result<Approach, Error> {
+    let endpoint = Endpoint::parse(url)
+        .map_err(|error| Error::new(Kind::CannotConnect, format!("its address is wrong: {error}")))?;
+    let configured: Vec<(&ServerSettings, Endpoint)> = endpoints(servers).collect();
+    let is_configured = configured.iter().any(|(_, other)| *other == endpoint);
+    // Other paths of a server may lead to the same tools, so they need its permissions as well.
+    let concerned = configured.iter().filter(|(_, other)| match is_configured {
+        true => *other == endpoint,
+        false => other.is_same_listener(&endpoint),
+    });
+    let concerned: Vec<&ServerSettings> = concerned.map(|(settings, _)| *settings).collect();
+    let by_address = endpoint.needed();
+    let lacks_address = || principal.lacks(&by_address).map(lacking);
+    if concerned.iter().any(|settings| !principal.knows_source(&settings.name)) {
+        // As at any other address: that it is configured is not told.
+        return Err(lacks_address().unwrap_or_else(|| cannot_connect(url)));
+    }
+    let mut needed = Vec::new();
+    for settings in concerned {
+        let own = needed_for(settings, principal);
+        if let Some(missing) = principal.lacks(&own) {
+            return Err(forbidden(&format!("testing {}", settings.name), missing));
+        }
+        needed.extend(own);
+    }
+    if is_configured {
+        return Ok(Approach { filter: None, needed, is_configured });
+    }
+    if let Some(refusal) = lacks_address() {
+        return Err(refusal);
+    }
+    needed.extend(by_address);
+    let filter = filter(&configured, &endpoint, principal).await;
+    Ok(Approach { filter, needed, is_configured })
+}
+
+fn lacking(missing: &str) -> Error {
+    let what = if missing == CONNECT_INSIDE { "an inside address" } else { "an address" };
+    forbidden(&format!("connecting to {what}"), missing)
+}
+
+/// The rule for resolved addresses: inside ones need a permission, and those of configured servers that this principal
+/// may not use are closed, whatever name led there.
+async fn filter(
+    configured: &[(&ServerSettings, Endpoint)],
+    endpoint: &Endpoint,
+    principal: &Principal,
+) -> Option<AddressFilter> {
+    let may_inside = principal.lacks(&[CONNECT_INSIDE.to_owned()]).is_none();
+    let mut closed = Closed::default();
+    if may_inside {
+        for (settings, other) in configured {
+            let may_use = principal.knows_source(&settings.name)
+                && principal.lacks(&needed_for(settings, principal)).is_none();
+            if other.port == endpoint.port && !may_use {
+                closed.add(&other.host, other.port).await;
+            }
+        }
+        if closed == Closed::default() {
+            return None;
+        }
+    }
+    Some(Arc::new(move |address| is_public(address) || (may_inside && !closed.has(address))))
+}
+
+/// Inside addresses that must not be connected to on one port.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Closed {
+    this_machine: bool,
+    addresses: HashSet<IpAddr>,
+}
+
+impl Closed {
+    async fn add(&mut self, host: &HostPart, port: u16) {
+        match host {
+            HostPart::ThisMachine => self.this_machine = true,
+            HostPart::Address(address) => drop(self.addresses.insert(*address)),
+            HostPart::Name(name) => {
+                let resolving = tokio::net::lookup_host((name.as_str(), port));
+                // A server whose name resolves to nothing cannot be reached by another name either.
+                let Ok(Ok(found)) = tokio::time::timeout(RESOLVING, resolving).await else { return };
+                for address in found.map(|found| found.ip().to_canonical()) {
+                    self.this_machine |= is_this_machine(address);
+                    self.addresses.insert(address);
+                }
+            }
+        }
+    }
+
+    fn has(&self, address: IpAddr) -> bool {
+        (self.this_machine && is_this_machine(address)) || self.addresses.contains(&address.to_canonical())
+    }
+}
+
+/// Where a URL leads, in a form that is equal for all its spellings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Endpoint {
+    scheme: String,
+    host: HostPart,
+    port: u16,
+    path: String,
+    query: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum HostPart {
+    ThisMachine,
+    Address(IpAddr),
+    Name(String),
+}
+
+impl HostPart {
+    /// Whether it is known to lead inside without being resolved.
+    fn is_inside(&self) -> bool {
+        match self {
+            Self::ThisMachine => true,
+            Self::Address(address) => !is_public(*address),
+            Self::Name(_) => false,
+        }
+    }
+}
+
+impl Endpoint {
+    fn parse(text: &str) -> Result<Self, String> {
+        let url = Url::parse(text.trim()).map_err(|error| error.to_string())?;
+        let address = |address: IpAddr| match is_this_machine(address) {
+            true => HostPart::ThisMachine,
+            false => HostPart::Address(address.to_canonical()),
+        };
+        let host = match url.host() {
+            Some(Host::Ipv4(found)) => address(found.into()),
+            Some(Host::Ipv6(found)) => address(found.into()),
+            Some(Host::Domain(name)) if is_localhost(name) => HostPart::ThisMachine,
+            Some(Host::Domain(name)) => HostPart::Name(name.trim_end_matches('.').to_ascii_lowercase()),
+            None => return Err("it has no host".to_owned()),
+        };
+        Ok(Self {
+            scheme: url.scheme().to_owned(),
+            host,
+            port: url.port_or_known_default().ok_or("it has no port")?,
+            path: url.path().to_owned(),
+            query: url.query().map(str::to_owned),
+        })
+    }
+
+    /// The permissions to connect to it as an address.
+    fn needed(&self) -> Vec<String> {
+        let inside = self.host.is_inside().then_some(CONNECT_INSIDE);
+        std::iter::once(CONNECT).chain(inside).map(str::to_owned).collect()
+    }
+
+    fn is_same_listener(&self, other: &Self) -> bool {
+        self.host == other.host && self.port == other.port
+    }
+}
+
+fn endpoints(servers: &BTreeMap<String, Known>) -> impl Iterator<Item = (&ServerSettings, Endpoint)> {
+    servers.values().filter_map(|known| match known {
+        Known::Ready(settings) => match &settings.transport {
+            TransportSettings::Url(url) => Some((&**settings, Endpoint::parse(&url.url).ok()?)),
+            TransportSettings::Command(_) => None,
+        },
+        Known::Broken(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! The HTTP client for servers, with two guarantees that no caller can lose by its own settings: a request never
+//! follows a redirect to another origin, and where a filter is set, no connection is made to an address it refuses.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use http::{HeaderMap, Method, StatusCode, header};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::Policy;
+use reqwest::{ClientBuilder, RequestBuilder, Url};
+
+use super::Failure;
+
+/// How many redirects within its origin one request follows.
+const MOST_REDIRECTS: usize = 5;
+/// How much of the path of a redirect's target an error repeats.
+const LONGEST_PATH: usize = 200;
+
+/// Decides whether an address may be connected to. It is asked after a name is resolved and before the connection is
+/// made, for every connection, so that a name which resolves differently the second time gains nothing.
+pub type AddressFilter = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+/// An HTTP client whose requests stay within the origin that they are made for.
+#[derive(Clone)]
+pub struct SameOriginHttp {
+    client: reqwest::Client,
+    filter: Option<AddressFilter>,
+}
+
+impl SameOriginHttp {
+    /// Builds the client; the redirect policy of `builder` is replaced.
+    pub fn build(builder: ClientBuilder) -> Result<Self, reqwest::Error> {
+        Ok(Self { client: builder.redirect(policy()).build()?, filter: None })
+    }
+
+    /// The same, for connections to addresses that `filter` accepts. It uses no proxy: a proxy resolves names itself,
+    /// where the filter does not apply.
+    pub fn filtered(builder: ClientBuilder, filter: AddressFilter) -> Result<Self, reqwest::Error> {
+        let names = FilteredNames(Arc::clone(&filter));
+        let client = builder.redirect(policy()).no_proxy().dns_resolver(names).build()?;
+        Ok(Self { client, filter: Some(filter) })
+    }
+
+    /// Whether connections may be made without this client, because nothing is filtered.
+    pub(crate) fn is_unfiltered(&self) -> bool {
+        self.filter.is_none()
+    }
+
+    /// A request, unless its address is written in numbers, which no resolver sees, and the filter refuses it.
+    pub(crate) fn request(&self, method: Method, url: Url) -> Result<RequestBuilder, Failure> {
+        match (&self.filter, literal(&url)) {
+            (Some(filter), Some(address)) if !filter(address) => {
+                Err(Failure::Unreachable(RefusedAddress.to_string()))
+            }
+            _ => Ok(self.client.request(method, url)),
+        }
+    }
+}
+
+impl fmt::Debug for SameOriginHttp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SameOriginHttp").field("filtered", &self.filter.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// The address, where the host of a URL is one.
+fn literal(url: &Url) -> Option<IpAddr> {
+    url.host_str()?.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+/// 307 and 308 only: the others would turn a POST into a GET, which no MCP server means. What is not followed comes
+/// back as the answer.
+fn policy() -> Policy {
+    Policy::custom(|attempt| {
+        let previous = attempt.previous();
+        let is_kept = matches!(attempt.status().as_u16(), 307 | 308) && previous.len() <= MOST_REDIRECTS;
+        let stays = previous.first().is_some_and(|first| stays_within(first, attempt.url()));
+        if is_kept && stays { attempt.follow() } else { attempt.stop() }
+    })
+}
+
+/// Whether a redirect from one URL to another may carry headers and body.
+fn stays_within(from: &Url, to: &Url) -> bool {
+    // A user name in the target would replace the credentials that are meant for this server.
+    from.origin() == to.origin() && to.username().is_empty() && to.password().is_none()
+}
+
+/// Whether an answer redirects to where its request may be repeated.
+pub(crate) fn is_followed(from: &Url, status: StatusCode, headers: &HeaderMap) -> bool {
+    matches!(status.as_u16(), 307 | 308)
+        && target(from, status, headers).is_some_and(|to| stays_within(from, &to))
+}
+
+/// The failure that an answer stands for, if it redirects to another origin.
+pub(crate) fn crossing(from: &Url, status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
+    let to = target(from, status, headers)?;
+    if from.origin() == to.origin() {
+        return None;
+    }
+    // Without user and query, which may hold secrets.
+    let path: String = to.path().chars().take(LONGEST_PATH).collect();
+    let to = match to.has_host() {
+        true => format!("{}{path}", to.origin().ascii_serialization()),
+        false => format!("{}:", to.scheme()),
+    };
+    Some(Failure::Redirected { status: status.as_u16(), to })
+}
+
+fn target(from: &Url, status: StatusCode, headers: &HeaderMap) -> Option<Url> {
+    let location = headers.get(header::LOCATION).filter(|_| status.is_redirection())?;
+    from.join(location.to_str().ok()?).ok()
+}
+
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("connections to this address are not allowed")]
+struct RefusedAddress;
+
+/// Resolves names as this machine does and leaves out what the filter refuses.
+struct FilteredNames(AddressFilter);
+
+impl Resolve for FilteredNames {
+    fn resolve(&self, name: Name) -> Resolving {
+        let filter = Arc::clone(&self.0);
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let allowed: Vec<SocketAddr> = found.filter(|address| filter(address.ip())).collect();
+            if allowed.is_empty() {
+                return Err(Box::new(RefusedAddress) as Box<dyn std::error::Error + Send + Sync>);
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::sync::{Arc, Mutex};
+
+    use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+    use reqwest::Url;
+
+    use super::{SameOriginHttp, crossing, is_followed};
+    use crate::client::Failure;
+
+    fn redirect(status: u16, location: &str) -> (bool, Option<String>) {
+        let from = Url::parse("https://a.example:8443/mcp").unwrap();
+        let status = StatusCode::from_u16(status).unwrap();
+        let headers = HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_str(location).unwrap())]);
+        let crossing = crossing(&from, status, &headers).map(|failure| match failure {
+            Failure::Redirected { to, .. } => to,
+            other => panic!("{other}"),
+        });
+        (is_followed(&from, status, &headers), crossing)
+    }
+
+    #[test]
+    fn a_redirect_is_followed_within_its_origin_only() {
+        for same in ["/other", "other?x=1", "https://a.example:8443/x", "https://A.EXAMPLE:8443/x"] {
+            assert_eq!(redirect(307, same), (true, None), "{same}");
+            assert_eq!(redirect(308, same), (true, None), "{same}");
+            assert_eq!(redirect(302, same), (false, None), "{same}");
+        }
+        for (other, named) in [
+            ("http://a.example:8443/x?key=secret#y", "http://a.example:8443/x"),
+            ("https://a.example/x", "https://a.example/x"),
+            ("https://user:secret@b.example:8443/x", "https://b.example:8443/x"),
+            ("//b.example/x", "https://b.example/x"),
+            ("https://a.example.:8443/x", "https://a.example.:8443/x"),
+            ("data:secret", "data:"),
+        ] {
+            assert_eq!(redirect(308, other), (false, Some(named.to_owned())), "{other}");
+        }
+        // The same origin, but with other credentials than ours.
+        assert_eq!(redirect(308, "https://user@a.example:8443/x"), (false, None));
+    }
+
+    #[tokio::test]
+    async fn a_filter_sees_resolved_names_and_addresses_in_numbers_before_anything_is_sent() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen: Arc<Mutex<Vec<IpAddr>>> = Arc::default();
+        let asked = Arc::clone(&seen);
+        let refuse_all = Arc::new(move |address| {
+            asked.lock().unwrap().push(address);
+            false
+        });
+        let http = SameOriginHttp::filtered(reqwest::Client::builder(), refuse_all).unwrap();
+        for host in ["localhost", "127.0.0.1", "[::1]", "2130706433", "0x7f.1"] {
+            let url = Url::parse(&format!("http://{host}:{port}/mcp")).unwrap();
+            let refused = match http.request(Method::POST, url) {
+                Ok(request) => super::super::http::unreachable(&request.send().await.unwrap_err()),
+                Err(failure) => failure,
+            };
+            let expected = "cannot be reached: connections to this address are not allowed";
+            assert_eq!(refused.to_string(), expected, "{host}");
+        }
+        assert!(seen.lock().unwrap().iter().all(IpAddr::is_loopback));
+        assert!(seen.lock().unwrap().len() >= 5);
+        let connected = tokio::time::timeout(std::time::Duration::from_millis(50), listener.accept()).await;
+        assert!(connected.is_err(), "somebody connected");
+    }
+}
