@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Reach, Source, Yard};
 use toolyard_program::Programs;
 use toolyard_serve::{
-    Annex, Auth, ControlSettings, DoorSettings, Keyring, Keys, McpSettings, ServeError, ServeSettings, Token,
-    bind,
+    Annex, AnnexName, Auth, ControlSettings, DoorSettings, Keyring, Keys, McpSettings, ServeError,
+    ServeSettings, Token, bind,
 };
 use toolyard_tester::{Servers, Sharing, Tester};
 
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         Tester::new(config.tester.settings(Sharing::Session), common.clone(), Arc::clone(&directory));
     let programs = config.programs.enabled().then(|| programs::build(&config.programs, &yard)).transpose()?;
     let tested = Annex {
-        name: "tester",
+        name: AnnexName::Tester,
         yard: yard::build_tester(&config, &tester, &keeping),
         reach: Reach::All,
         identity: yard::tester_identity(),
@@ -72,7 +72,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     if let Some(programs) = &programs {
         yard.add(Arc::clone(programs) as Arc<dyn Source>);
         annexes.push(Annex {
-            name: "programs",
+            name: AnnexName::Programs,
             yard: Arc::clone(&yard),
             reach: Reach::Only([programs.name().clone()].into()),
             identity: programs::identity(),

@@ -8,6 +8,7 @@ mod cli {
     #[allow(dead_code, reason = "they want more of it")]
     #[path = "../../../upstream/tests/upstream/authority.rs"]
     mod authority;
+    mod authorization;
     mod cases;
     mod gateway;
     mod hooks;

@@ -39,6 +39,15 @@ use crate::door::Visitor;
 use crate::mcp::{Identity, McpSettings};
 use crate::rest::Failure;
 
+/// Every request that a client of the socket can send, and every event that it can hear.
+pub(crate) fn requests() -> Vec<&'static str> {
+    order::ControlRequest::ALL.map(|(_, subtype)| subtype).into()
+}
+
+pub(crate) fn events() -> Vec<&'static str> {
+    subscription::names().collect()
+}
+
 /// The one subprotocol.
 const PROTOCOL: &str = "toolyard.control.v1";
 /// What a subprotocol begins with that is a token.

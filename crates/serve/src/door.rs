@@ -30,6 +30,9 @@ pub use self::keyring::{Keyring, Keys, Token};
 pub(crate) use self::turned::Reason;
 pub(crate) use self::visitor::Visitor;
 
+/// Metadata for clients that look for a way in; public.
+pub(crate) const WELL_KNOWN: &str = "/.well-known/";
+
 /// What the door obeys.
 #[derive(Debug, Clone)]
 pub struct DoorSettings {
@@ -101,7 +104,7 @@ impl Door {
         if text(headers, header::ORIGIN).is_some_and(|origin| !self.knows_origin(origin, host)) {
             return Err(Reason::Origin);
         }
-        if PUBLIC.contains(&path) || path.starts_with(ASSETS) || path.starts_with("/.well-known/") {
+        if PUBLIC.contains(&path) || path.starts_with(ASSETS) || path.starts_with(WELL_KNOWN) {
             return Ok(AtTheDoor::Passing);
         }
         let keyring = match &self.lock {

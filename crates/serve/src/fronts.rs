@@ -12,12 +12,30 @@ use crate::control::{Control, ControlSettings};
 use crate::mcp::{Front, Identity, McpSettings, announce};
 use crate::rest::{Rest, RestSettings};
 
+/// Which annex. Routes exist for those in [`AnnexName::ALL`] and no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnnexName {
+    Tester,
+    Programs,
+}
+
+impl AnnexName {
+    pub const ALL: [Self; 2] = [Self::Tester, Self::Programs];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tester => "tester",
+            Self::Programs => "programs",
+        }
+    }
+}
+
 /// Tools about tools behind the same door, apart from what the yard itself offers: a yard of their own, or a part of the
 /// same one.
 #[derive(Debug, Clone)]
 pub struct Annex {
     /// It is served at `/{name}/mcp`.
-    pub name: &'static str,
+    pub name: AnnexName,
     pub yard: Arc<Yard>,
     /// What of that yard it shows.
     pub reach: Reach,
@@ -30,7 +48,7 @@ pub(crate) struct Fronts {
     mcp: McpSettings,
     endpoint: EndpointSettings,
     all: Open,
-    annexes: Vec<(&'static str, Open)>,
+    annexes: Vec<(AnnexName, Open)>,
     rest: Arc<Rest>,
     control: Arc<Control>,
     sources: Mutex<HashMap<SourceName, Open>>,
@@ -68,9 +86,8 @@ impl Fronts {
         Arc::new(Self { yard, mcp, endpoint, all, annexes, rest, control, sources, announcers })
     }
 
-    /// The annexes, by name.
-    pub(crate) fn annexes(&self) -> impl Iterator<Item = (&'static str, &Arc<Endpoint<Front>>)> {
-        self.annexes.iter().map(|(name, open)| (*name, &open.endpoint))
+    pub(crate) fn annex(&self, name: AnnexName) -> Option<&Arc<Endpoint<Front>>> {
+        self.annexes.iter().find(|(known, _)| *known == name).map(|(_, open)| &open.endpoint)
     }
 
     /// The whole yard.

@@ -5,10 +5,13 @@ mod connection;
 mod control;
 mod door;
 mod fronts;
+#[doc(hidden)]
+pub mod inventory;
 mod listen;
 mod mcp;
 mod page;
 mod rest;
+mod route;
 mod router;
 mod stdio;
 
@@ -17,7 +20,7 @@ pub use door::{
     Algorithm, Auth, DoorSettings, FetchKeys, FetchedKeys, Jwks, Jwt, KeySource, Keyring, Keys, Token,
     UnknownAlgorithm, permissions,
 };
-pub use fronts::Annex;
+pub use fronts::{Annex, AnnexName};
 pub use listen::{Bound, ServeError, ServeSettings, bind};
 pub use mcp::{Identity, McpSettings};
 pub use stdio::{StdioOptions, stdio, stdio_with};

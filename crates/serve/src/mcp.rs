@@ -6,6 +6,7 @@ mod discover;
 mod errors;
 mod list;
 mod listen;
+mod method;
 mod park;
 mod run;
 mod shape;
@@ -18,11 +19,22 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::task::TaskTracker;
 use toolyard_hub::{Principal, Reach, View, Yard};
-use toolyard_wire::{About, Era, Inbound, Raw, RpcError, Service, Version};
+use toolyard_wire::{About, Era, Inbound, LEGACY_METHODS, Raw, RpcError, Service, Version};
 
 pub(crate) use listen::announce;
+use method::McpMethod;
 use park::Parking;
 pub(crate) use run::{fits, number};
+
+/// Every method that an MCP client can call, by era, those that the transport answers included.
+pub(crate) fn methods() -> Vec<(Era, &'static str)> {
+    let mut methods: Vec<_> = LEGACY_METHODS.iter().map(|name| (Era::Legacy, *name)).collect();
+    for (_, name, only) in McpMethod::ALL {
+        let eras = [Era::Legacy, Era::Modern].into_iter().filter(|era| only.is_none_or(|only| only == *era));
+        methods.extend(eras.map(|era| (era, name)));
+    }
+    methods
+}
 
 /// Who this server says it is.
 #[derive(Debug, Clone)]
@@ -120,24 +132,25 @@ impl Service for Front {
     }
 
     async fn handle(self: Arc<Self>, request: Inbound<Principal>) -> Result<Raw, RpcError> {
-        let modern = request.version.era() == Era::Modern;
+        let Some(method) = McpMethod::parse(&request.method, request.version.era()) else {
+            return Err(RpcError::method_not_found(&request.method));
+        };
         if request.method.ends_with("/list") {
             self.yard.settle(self.settings.start_wait).await;
         }
-        match (request.method.as_str(), modern) {
-            ("tools/list", _) => self.list_tools(&request),
-            ("resources/list", _) => self.list_resources(&request),
-            ("resources/templates/list", _) => self.list_templates(&request),
-            ("prompts/list", _) => self.list_prompts(&request),
-            ("tools/call", _) => self.call_tool(request).await,
-            ("resources/read", _) => self.read_resource(request).await,
-            ("prompts/get", _) => self.get_prompt(request).await,
-            ("completion/complete", _) => self.complete(request).await,
-            ("server/discover", true) => Ok(self.discover()),
-            ("subscriptions/listen", true) => self.listen(request).await,
-            ("resources/subscribe", false) => self.subscribe(&request),
-            ("resources/unsubscribe", false) => Self::unsubscribe(&request),
-            (method, _) => Err(RpcError::method_not_found(method)),
+        match method {
+            McpMethod::ListTools => self.list_tools(&request),
+            McpMethod::ListResources => self.list_resources(&request),
+            McpMethod::ListTemplates => self.list_templates(&request),
+            McpMethod::ListPrompts => self.list_prompts(&request),
+            McpMethod::CallTool => self.call_tool(request).await,
+            McpMethod::ReadResource => self.read_resource(request).await,
+            McpMethod::GetPrompt => self.get_prompt(request).await,
+            McpMethod::Complete => self.complete(request).await,
+            McpMethod::Discover => Ok(self.discover()),
+            McpMethod::Listen => self.listen(request).await,
+            McpMethod::Subscribe => self.subscribe(&request),
+            McpMethod::Unsubscribe => Self::unsubscribe(&request),
         }
     }
 }

@@ -31,7 +31,6 @@ use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::{HeaderValue, Response, StatusCode, request::Parts};
 use axum::middleware::from_fn;
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -47,6 +46,7 @@ pub(crate) use self::servers::word;
 use self::shelf::Shelf;
 pub(crate) use self::shelf::metadata;
 use crate::mcp::McpSettings;
+use crate::route::Route;
 
 /// What the REST front obeys.
 #[derive(Debug, Clone)]
@@ -132,20 +132,23 @@ impl Rest {
 }
 
 /// The routes of this front.
-pub(crate) fn routes(rest: Arc<Rest>) -> Router {
-    Router::new()
-        .route("/mcp/tools", get(tools::list))
-        .route("/mcp/tools/{name}", get(tools::show))
-        .route("/mcp/tools/{name}/execute", post(execute::execute))
-        .route("/mcp/executions", get(recent::list))
-        .route("/mcp/executions/{id}", get(recent::show).delete(recent::cancel))
-        .route("/mcp/servers", get(servers::list))
-        .route("/ready", get(servers::ready))
-        .route("/metrics", get(metrics::show))
-        .route("/openapi.json", get(openapi::show))
-        .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn(version::agree))
-        .with_state(rest)
+pub(crate) fn routes() -> [Route<Arc<Rest>>; 9] {
+    [
+        Route::at("/mcp/tools").get(tools::list),
+        Route::at("/mcp/tools/{name}").get(tools::show),
+        Route::at("/mcp/tools/{name}/execute").post(execute::execute),
+        Route::at("/mcp/executions").get(recent::list),
+        Route::at("/mcp/executions/{id}").get(recent::show).delete(recent::cancel),
+        Route::at("/mcp/servers").get(servers::list),
+        Route::at("/ready").get(servers::ready),
+        Route::at("/metrics").get(metrics::show),
+        Route::at("/openapi.json").get(openapi::show),
+    ]
+}
+
+pub(crate) fn router(rest: Arc<Rest>) -> Router {
+    let router = routes().into_iter().fold(Router::new(), |router, route| route.add_to(router));
+    router.method_not_allowed_fallback(wrong_method).layer(from_fn(version::agree)).with_state(rest)
 }
 
 /// There is nothing at this address.

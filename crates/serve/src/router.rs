@@ -8,35 +8,49 @@ use axum::extract::{Path, State};
 use axum::http::{Request, Response, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
-use axum::routing::{any, get};
 use toolyard_hub::{Principal, SourceName};
 use toolyard_wire::Endpoint;
 
-use crate::door::{Door, guard};
-use crate::fronts::Fronts;
+use crate::door::{Door, WELL_KNOWN, guard};
+use crate::fronts::{AnnexName, Fronts};
 use crate::mcp::Front;
-use crate::page;
+use crate::page::{self, ASSETS};
 use crate::rest;
+use crate::route::Route;
 
 /// Routes that anybody may see without a token.
 pub(crate) const PUBLIC: [&str; 2] = ["/", "/health"];
 /// The control socket, which looks at tokens that come in other ways than by a header itself.
 pub(crate) const CONTROL: &str = "/control";
 
+/// The routes beside those of the REST front.
+fn routes() -> Vec<Route<Arc<Fronts>>> {
+    let mut routes = vec![
+        Route::at("/").get(page::front),
+        Route::at(format!("{ASSETS}{{name}}")).get(page::asset),
+        Route::at("/health").get(health),
+        Route::at(CONTROL).get(control),
+        Route::at("/mcp").mcp(mcp),
+        Route::at("/servers/{name}/mcp").mcp(mcp_of_source),
+    ];
+    routes.extend(AnnexName::ALL.map(|name| {
+        let annex = move |fronts, request| mcp_of_annex(name, fronts, request);
+        Route::at(format!("/{}/mcp", name.as_str())).mcp(annex)
+    }));
+    routes
+}
+
+/// Every method and path pattern that is routed, and the metadata that the door answers itself.
+pub(crate) fn requests() -> Vec<(&'static str, String)> {
+    let mut requests: Vec<_> = routes().iter().flat_map(Route::requests).collect();
+    requests.extend(rest::routes().iter().flat_map(Route::requests));
+    requests.push(("GET", format!("{WELL_KNOWN}{{path}}")));
+    requests
+}
+
 pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
-    let rest = rest::routes(Arc::clone(fronts.rest()));
-    let mut router = Router::new()
-        .route("/", get(page::front))
-        .route("/assets/{name}", get(page::asset))
-        .route("/health", get(health))
-        .route(CONTROL, get(control))
-        .route("/mcp", any(mcp))
-        .route("/servers/{name}/mcp", any(mcp_of_source));
-    for (name, endpoint) in fronts.annexes() {
-        let endpoint = Arc::clone(endpoint);
-        let annex = any(move |request: Request<Body>| async move { respond(&endpoint, request).await });
-        router = router.route(&format!("/{name}/mcp"), annex);
-    }
+    let rest = rest::router(Arc::clone(fronts.rest()));
+    let router = routes().into_iter().fold(Router::new(), |router, route| route.add_to(router));
     router
         .method_not_allowed_fallback(rest::wrong_method)
         .fallback(rest::nowhere)
@@ -51,6 +65,17 @@ async fn control(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> R
 
 async fn mcp(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {
     respond(fronts.all(), request).await
+}
+
+async fn mcp_of_annex(
+    name: AnnexName,
+    State(fronts): State<Arc<Fronts>>,
+    request: Request<Body>,
+) -> Response<Body> {
+    match fronts.annex(name) {
+        Some(endpoint) => respond(endpoint, request).await,
+        None => rest::nowhere().await,
+    }
 }
 
 async fn mcp_of_source(

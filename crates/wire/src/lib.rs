@@ -22,6 +22,7 @@ pub use message::{Id, Message, Notification, Packet, Refusal, Request, Response,
 pub use meta::{ClientSide, Meta};
 pub use rpc_error::{RpcError, code};
 pub use server::http::{Endpoint, EndpointSettings};
+pub use server::legacy::LEGACY_METHODS;
 pub use server::outlet::{Gone, Outlet};
 pub use server::session::{Roster, Session};
 pub use server::stdio::{StdioEnd, StdioSettings, serve_stdio};

@@ -24,7 +24,7 @@ struct Upstreams {
 }
 
 /// One after the other: every yard attacks its own sandbox before the first program, which keeps a small machine busy.
-static TURN: Mutex<()> = Mutex::const_new(());
+pub(super) static TURN: Mutex<()> = Mutex::const_new(());
 
 impl Upstreams {
     async fn start(more: &str) -> Self {

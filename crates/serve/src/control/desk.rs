@@ -11,7 +11,8 @@ use toolyard_hub::{ExecutionId, Kind, Order as Told, Permissions, Principal};
 use super::call::{CallTool, Complete, GetPrompt, Read, Wanted, call};
 use super::errors::Trouble;
 use super::order::{
-    Answer, Cancel, Nothing, OfServer, OneServer, Order, Subscribe, Transcript, Unsubscribe, error, response,
+    Answer, Cancel, ControlRequest, Nothing, OfServer, OneServer, Order, Subscribe, Transcript, Unsubscribe,
+    error, response,
 };
 use super::outbox::Outbox;
 use super::running::{Refused, Running};
@@ -105,25 +106,27 @@ pub(super) fn take(
 
 /// A call that is cancelled says so itself.
 async fn waits_no_more(order: &Order, cancel: &CancellationToken) {
-    match order.subtype.as_str() {
-        "mcp_call" | "mcp_read" | "mcp_prompt" | "mcp_complete" => std::future::pending().await,
+    match order.request {
+        Some(
+            ControlRequest::Call | ControlRequest::Read | ControlRequest::Prompt | ControlRequest::Complete,
+        ) => std::future::pending().await,
         _ => cancel.cancelled().await,
     }
 }
 
 fn quick(desk: &Desk, subscription: &mut Subscription, order: &Order) -> Option<Result<Value, Trouble>> {
-    Some(match order.subtype.as_str() {
-        "mcp_cancel" => {
+    Some(match order.request? {
+        ControlRequest::Cancel => {
             order.words::<Cancel>().map(|words| json!({"cancelled": desk.running.cancel(&words.request)}))
         }
-        "mcp_answer" => order
+        ControlRequest::Answer => order
             .words::<Answer>()
             .and_then(|words| desk.running.answer(&words.request, &words.answers))
             .map(|()| json!({})),
-        "subscribe" => order.words::<Subscribe>().and_then(|words| {
+        ControlRequest::Subscribe => order.words::<Subscribe>().and_then(|words| {
             subscription.add(&words.events, words.after, &desk.control.journal, &desk.principal())
         }),
-        "unsubscribe" => {
+        ControlRequest::Unsubscribe => {
             order.words::<Unsubscribe>().and_then(|words| subscription.remove(words.events.as_deref()))
         }
         _ => return None,
@@ -155,38 +158,52 @@ impl Body {
 async fn carry_out(desk: &Desk, order: &Order, cancel: CancellationToken) -> Result<Body, Trouble> {
     let control = &desk.control;
     let principal = desk.principal();
-    let made = match order.subtype.as_str() {
-        "mcp_servers" => {
+    let Some(request) = order.request else {
+        return Err(Trouble::invalid(format!("there is no request {}", order.subtype)));
+    };
+    let made = match request {
+        ControlRequest::Servers => {
             order.words::<Nothing>()?;
             return Ok(Body::Servers);
         }
-        "mcp_tools" => {
+        ControlRequest::Tools => {
             let words: OfServer = order.words()?;
             control.yard.settle(control.start_wait).await;
             return Ok(Body::Tools(words.server_name));
         }
-        "mcp_prompts" => {
+        ControlRequest::Prompts => {
             let words: OfServer = order.words()?;
             control.yard.settle(control.start_wait).await;
             return Ok(Body::Prompts(words.server_name));
         }
-        "mcp_list" => {
+        ControlRequest::List => {
             order.words::<Nothing>()?;
             control.yard.settle(control.start_wait).await;
             return Ok(Body::List);
         }
-        "mcp_call" => call(desk, &order.id, Wanted::from(order.words::<CallTool>()?), cancel).await,
-        "mcp_read" => call(desk, &order.id, Wanted::from(order.words::<Read>()?), cancel).await,
-        "mcp_prompt" => call(desk, &order.id, Wanted::from(order.words::<GetPrompt>()?), cancel).await,
-        "mcp_complete" => call(desk, &order.id, Wanted::from(order.words::<Complete>()?), cancel).await,
-        "mcp_history" => control.history(&principal, &order.words::<past::Wanted>()?).await,
-        "mcp_transcript" => control.transcript(&principal, &order.words::<Transcript>()?),
-        "mcp_stderr" => control.stderr(&principal, &order.words::<OneServer>()?),
-        "mcp_reconnect" => control.manage(&principal, &order.words::<OneServer>()?, Told::Reconnect),
-        "mcp_enable" => control.manage(&principal, &order.words::<OneServer>()?, Told::Enable),
-        "mcp_disable" => control.manage(&principal, &order.words::<OneServer>()?, Told::Disable),
-        "mcp_login" => control.log_in(&principal, &order.words::<OneServer>()?).await,
-        unknown => Err(Trouble::invalid(format!("there is no request {unknown}"))),
+        ControlRequest::Call => call(desk, &order.id, Wanted::from(order.words::<CallTool>()?), cancel).await,
+        ControlRequest::Read => call(desk, &order.id, Wanted::from(order.words::<Read>()?), cancel).await,
+        ControlRequest::Prompt => {
+            call(desk, &order.id, Wanted::from(order.words::<GetPrompt>()?), cancel).await
+        }
+        ControlRequest::Complete => {
+            call(desk, &order.id, Wanted::from(order.words::<Complete>()?), cancel).await
+        }
+        ControlRequest::History => control.history(&principal, &order.words::<past::Wanted>()?).await,
+        ControlRequest::Transcript => control.transcript(&principal, &order.words::<Transcript>()?),
+        ControlRequest::Stderr => control.stderr(&principal, &order.words::<OneServer>()?),
+        ControlRequest::Reconnect => {
+            control.manage(&principal, &order.words::<OneServer>()?, Told::Reconnect)
+        }
+        ControlRequest::Enable => control.manage(&principal, &order.words::<OneServer>()?, Told::Enable),
+        ControlRequest::Disable => control.manage(&principal, &order.words::<OneServer>()?, Told::Disable),
+        ControlRequest::LogIn => control.log_in(&principal, &order.words::<OneServer>()?).await,
+        // The socket itself and `quick` answer these.
+        ControlRequest::Hello
+        | ControlRequest::Cancel
+        | ControlRequest::Answer
+        | ControlRequest::Subscribe
+        | ControlRequest::Unsubscribe => Err(Trouble::invalid(format!("{} comes too late", order.subtype))),
     };
     made.map(Body::Made)
 }

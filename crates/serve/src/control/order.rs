@@ -32,11 +32,69 @@ impl fmt::Display for Id {
     }
 }
 
+/// What a client can ask for. It is parsed by looking it up in [`ControlRequest::ALL`], so one that is missing there does
+/// not exist for any client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ControlRequest {
+    Hello,
+    Subscribe,
+    Unsubscribe,
+    Servers,
+    Tools,
+    Prompts,
+    List,
+    Call,
+    Read,
+    Prompt,
+    Complete,
+    Cancel,
+    Answer,
+    History,
+    Transcript,
+    Stderr,
+    Reconnect,
+    Enable,
+    Disable,
+    LogIn,
+}
+
+impl ControlRequest {
+    /// Every request with its `subtype`.
+    pub(super) const ALL: [(Self, &str); 20] = [
+        (Self::Hello, "hello"),
+        (Self::Subscribe, "subscribe"),
+        (Self::Unsubscribe, "unsubscribe"),
+        (Self::Servers, "mcp_servers"),
+        (Self::Tools, "mcp_tools"),
+        (Self::Prompts, "mcp_prompts"),
+        (Self::List, "mcp_list"),
+        (Self::Call, "mcp_call"),
+        (Self::Read, "mcp_read"),
+        (Self::Prompt, "mcp_prompt"),
+        (Self::Complete, "mcp_complete"),
+        (Self::Cancel, "mcp_cancel"),
+        (Self::Answer, "mcp_answer"),
+        (Self::History, "mcp_history"),
+        (Self::Transcript, "mcp_transcript"),
+        (Self::Stderr, "mcp_stderr"),
+        (Self::Reconnect, "mcp_reconnect"),
+        (Self::Enable, "mcp_enable"),
+        (Self::Disable, "mcp_disable"),
+        (Self::LogIn, "mcp_login"),
+    ];
+
+    fn parse(subtype: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(_, known)| *known == subtype).map(|(request, _)| request)
+    }
+}
+
 /// One request, its words not read yet.
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) id: Id,
     pub(super) subtype: String,
+    /// What the subtype stands for, if it is one that exists.
+    pub(super) request: Option<ControlRequest>,
     words: Raw,
 }
 
@@ -63,7 +121,7 @@ impl Order {
         }
         let words =
             Object::parse_without(raw, &["id", "subtype"]).map_err(|_| "the message is no JSON object")?;
-        Ok(Self { id, subtype, words: words.to_raw() })
+        Ok(Self { id, request: ControlRequest::parse(&subtype), subtype, words: words.to_raw() })
     }
 
     /// The words of this request.

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::{Principal, Timestamp};
 
 use super::desk::{Desk, take};
-use super::order::{Hello, Id, Order};
+use super::order::{ControlRequest, Hello, Id, Order};
 use super::outbox::Close;
 use super::running::Refused;
 use super::subscription::{Left, Subscription};
@@ -86,7 +86,8 @@ async fn introduce(
             Err(_) => return Err(Close::Token("nobody said who this is")),
         };
         let order = Order::read(&text).map_err(Close::NoMessage)?;
-        let hello = if order.subtype == "hello" { order.words::<Hello>().ok() } else { None };
+        let hello =
+            if order.request == Some(ControlRequest::Hello) { order.words::<Hello>().ok() } else { None };
         let Some(Hello { token: Some(token) }) = hello else {
             return Err(Close::Token(Reason::TokenMissing.text()));
         };
@@ -183,14 +184,14 @@ async fn attend(desk: &Arc<Desk>, stream: &mut SplitStream<WebSocket>, mut visit
                 if desk.running.has(&order.id) {
                     return Close::NoMessage("the id is in use");
                 }
-                if order.subtype == "hello" {
+                if order.request == Some(ControlRequest::Hello) {
                     match again(desk, &order, &visitor).await {
                         Ok(known) => visitor = known,
                         Err(why) => return why,
                     }
                     continue;
                 }
-                if order.subtype == "subscribe" {
+                if order.request == Some(ControlRequest::Subscribe) {
                     // What was missed is told without waiting for more.
                     latest.mark_changed();
                 }

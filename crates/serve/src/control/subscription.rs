@@ -68,6 +68,11 @@ impl Name {
     }
 }
 
+/// Every event by the name under which it is subscribed to.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    Name::ALL.into_iter().map(Name::as_str)
+}
+
 /// What has not been told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {

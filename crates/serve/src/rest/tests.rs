@@ -14,7 +14,7 @@ use tower::ServiceExt;
 use super::errors::words;
 use super::executions::tests::execution;
 use super::run::Job;
-use super::{Rest, RestSettings, routes};
+use super::{Rest, RestSettings, router};
 use crate::mcp::McpSettings;
 
 fn yard() -> Arc<Yard> {
@@ -26,7 +26,7 @@ fn yard() -> Arc<Yard> {
 
 async fn ask(method: &str, path: &str) -> (StatusCode, Option<String>, Value) {
     let settings = RestSettings::like(&McpSettings::default(), &EndpointSettings::default());
-    let router = routes(Rest::new(yard(), settings));
+    let router = router(Rest::new(yard(), settings));
     let mut request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
     request.extensions_mut().insert(Principal::owner());
     let response = router.oneshot(request).await.unwrap();

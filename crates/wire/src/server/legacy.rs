@@ -51,14 +51,18 @@ pub(crate) fn initialize_result(version: Version, about: &About) -> Raw {
     raw(&result)
 }
 
+/// Every request of a legacy client that the transport answers itself. A method that is not listed here goes to the
+/// service.
+pub const LEGACY_METHODS: [&str; 3] = ["initialize", "ping", "logging/setLevel"];
+
 /// Requests that the transport answers itself; `None` means that the service must.
 pub(crate) fn answer_here(session: &Session, request: &Request) -> Option<Result<Raw, RpcError>> {
-    match request.method.as_str() {
-        "ping" => Some(Ok(empty())),
-        "logging/setLevel" => Some(set_level(session, request.params.as_deref())),
-        "initialize" => Some(Err(RpcError::invalid_request("this session is initialized already"))),
-        _ => None,
-    }
+    let method = request.method.as_str();
+    LEGACY_METHODS.contains(&method).then(|| match method {
+        "ping" => Ok(empty()),
+        "logging/setLevel" => set_level(session, request.params.as_deref()),
+        _ => Err(RpcError::invalid_request("this session is initialized already")),
+    })
 }
 
 pub(crate) const LEVELS: [&str; 8] =

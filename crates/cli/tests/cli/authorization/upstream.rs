@@ -1,0 +1,86 @@
+//! The servers behind the yard: each offers the same things under names of its own.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use toolyard_hub::json::from_text;
+use toolyard_hub::{Principal, Raw, Yard};
+use toolyard_sdk::{Context, Native, Prompt, Resource, ResourceTemplate, Tool};
+use toolyard_serve::{
+    Auth, ControlSettings, DoorSettings, EndpointSettings, McpSettings, ServeSettings, bind,
+};
+
+/// A server in this process, for as long as this lives.
+pub(super) struct Upstream {
+    pub(super) url: String,
+    _serving: AbortOnDropHandle<()>,
+}
+
+impl Upstream {
+    pub(super) async fn start(name: &'static str) -> Self {
+        let door =
+            DoorSettings { auth: Auth::None(Principal::owner()), hosts: Vec::new(), origins: Vec::new() };
+        let settings = ServeSettings {
+            listen: ([127, 0, 0, 1], 0).into(),
+            door,
+            mcp: McpSettings::default(),
+            endpoint: EndpointSettings::default(),
+            control: ControlSettings::default(),
+            annexes: Vec::new(),
+            drain: Duration::ZERO,
+        };
+        let bound = bind(Yard::of([offer(name).into_source()]), settings).await.unwrap();
+        let url = format!("http://{}/mcp", bound.address());
+        let serving = AbortOnDropHandle::new(tokio::spawn(bound.serve(CancellationToken::new())));
+        Self { url, _serving: serving }
+    }
+}
+
+/// What the tool `ask` asks for.
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    #[allow(dead_code, reason = "nobody is greeted")]
+    name: String,
+}
+
+fn heard() -> Raw {
+    from_text(r#"{"content":[{"type":"text","text":"heard"}]}"#.to_owned())
+}
+
+fn offer(name: &'static str) -> Native {
+    let note = format!("{name}://note");
+    let touched = note.clone();
+    Native::new("upstream")
+        .tool(Tool::raw("echo", |_: Raw, ctx: Context| async move {
+            ctx.report(1, 2, "half way");
+            Ok(heard())
+        }))
+        .tool(Tool::raw("restricted", |_: Raw, _: Context| async { Ok(heard()) }))
+        .tool(Tool::raw("wait", |_: Raw, _: Context| std::future::pending()))
+        .tool(Tool::raw("ask", |_: Raw, ctx: Context| async move {
+            ctx.elicit::<Name>("name", "Who is it?").await?;
+            Ok(heard())
+        }))
+        .tool(Tool::raw("touch", move |_: Raw, ctx: Context| {
+            ctx.resource_updated(&touched);
+            ctx.native().add_tool(Tool::raw("later", |_: Raw, _: Context| async { Ok(heard()) }));
+            async { Ok(heard()) }
+        }))
+        .resource(Resource::text(note, format!("note of {name}"), "words"))
+        .template(
+            ResourceTemplate::new(
+                format!("{name}://notes/{{n}}"),
+                format!("notes of {name}"),
+                |_, _| async { Ok("words") },
+            )
+            .complete_from("n", ["one", "two"]),
+        )
+        .prompt(
+            Prompt::new("greet", |_, _| async { Ok("Say hello.") })
+                .optional_argument("who", "Who is greeted.")
+                .complete_from("who", ["world"]),
+        )
+}
