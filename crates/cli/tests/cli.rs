@@ -16,6 +16,7 @@ mod cli {
     mod load;
     mod login;
     mod openapi;
+    mod overload;
     mod programs;
     mod rest;
     mod starting;
