@@ -17,6 +17,7 @@ mod cli {
     mod load;
     mod login;
     mod openapi;
+    mod overload;
     mod programs;
     mod rest;
     mod starting;
