@@ -149,6 +149,7 @@ impl Link {
         if let Client::Post(post) = &*self.live.client {
             let _ = tokio::time::timeout(Duration::from_secs(3), post.end()).await;
         }
+        self.live.authoriser.finish().await;
         match &self.live.child {
             Some(child) => Some(child.end(GRACE).await.words),
             None => None,

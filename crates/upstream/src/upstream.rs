@@ -136,6 +136,7 @@ impl Upstream {
         if let Some(supervisor) = supervisor {
             let _ = supervisor.await;
         }
+        self.inner.authoriser.finish().await;
     }
 }
 
