@@ -201,6 +201,9 @@ impl Visit {
         };
         let hooked = plan.config.as_ref().filter(|config| !config.hooks.is_empty());
         let common = shared::common()?;
+        if let Some(config) = &plan.config {
+            shared::obey(&common, config);
+        }
         let mut settings = YardSettings { limits, ..YardSettings::default() };
         if let Some(config) = hooked {
             settings.hooks = vec![ConfiguredHooks::new(outside::client(&common)?, &config.hooks)];

@@ -192,7 +192,7 @@ pub(crate) async fn connect(
             let met = meet_lines(Client::Lines(lines), &me).await;
             match met {
                 Ok((client, server)) => (client, server, Some(child)),
-                Err(failure) => return Err(died(failure, command, &mut child).await),
+                Err(failure) => return Err(died(failure, (command, &common.keeper), &mut child).await),
             }
         }
         TransportSettings::Url(url) => {
@@ -267,11 +267,21 @@ pub(crate) async fn connect_alone(alone: Alone<'_>) -> Result<(Live, Arc<Notify>
 }
 
 /// What happened to a process that did not become a server, with its own last words.
-async fn died(failure: Failure, command: &CommandSettings, child: &mut Child) -> Refused {
+async fn died(
+    failure: Failure,
+    (command, keeper): (&CommandSettings, &Keeper),
+    child: &mut Child,
+) -> Refused {
     // The exit often comes a moment after the streams break.
     let exited = tokio::time::timeout(Duration::from_millis(500), child.exited()).await;
     let (reason, cause) = match exited {
-        Ok(fate) => (format!("{} {}", command.program, fate.words), Cause::Exit(fate)),
+        Ok(fate) => {
+            let mut reason = format!("{} {}", command.program, fate.words);
+            if let Some(note) = keeper.environment.withheld_note(command, &stderr) {
+                reason = format!("{reason}; {note}");
+            }
+            (reason, Cause::Exit(fate))
+        }
         Err(_) => (failure.to_string(), Cause::Failure(failure)),
     };
     Refused { stderr: child.stderr_tail(), cause: Box::new(cause), ..Refused::new(reason) }

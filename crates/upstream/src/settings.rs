@@ -88,9 +88,19 @@ impl TransportSettings {
 pub struct CommandSettings {
     pub program: String,
     pub args: Vec<String>,
-    /// Added to the environment that this process has.
+    /// Added to what it inherits.
     pub env: BTreeMap<String, Secret>,
     pub cwd: Option<PathBuf>,
+    pub inherit: EnvInheritance,
+}
+
+/// What of the environment of this process a server's process is given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EnvInheritance {
+    /// What programs need to run, and nothing that may be a secret.
+    #[default]
+    AllowList,
+    Everything,
 }
 
 /// Arguments may hold secrets, so they are not shown.

@@ -54,7 +54,9 @@ mod tests {
     use super::{Cause, Refused};
     use crate::auth::AuthError;
     use crate::child::Fate;
-    use crate::settings::{CommandSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings};
+    use crate::settings::{
+        CommandSettings, EnvInheritance, ServerSettings, TransportSettings, UrlKind, UrlSettings,
+    };
 
     fn at_address() -> ServerSettings {
         let url =
@@ -64,7 +66,13 @@ mod tests {
 
     fn started(program: &str) -> ServerSettings {
         let args = vec!["secret".to_owned()];
-        let command = CommandSettings { program: program.to_owned(), args, env: [].into(), cwd: None };
+        let command = CommandSettings {
+            program: program.to_owned(),
+            args,
+            env: [].into(),
+            cwd: None,
+            inherit: EnvInheritance::AllowList,
+        };
         ServerSettings::new(SourceName::new("s"), TransportSettings::Command(command))
     }
 

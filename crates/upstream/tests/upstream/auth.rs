@@ -14,8 +14,8 @@ use toolyard_hub::{
     SourceName, State, Status, Target,
 };
 use toolyard_upstream::{
-    AuthError, AuthSettings, AuthShared, Common, CredentialStore, Keeper, Person, ServerSettings,
-    TransportSettings, Upstream, UrlKind, UrlSettings, Visit, auth_status, login, logout,
+    AuthError, AuthSettings, AuthShared, Common, CredentialStore, Keeper, Person, ProcessEnvironment,
+    ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings, Visit, auth_status, login, logout,
 };
 
 use crate::authority::Authority;
@@ -27,7 +27,8 @@ fn settings(authority: &Authority) -> ServerSettings {
 }
 
 fn common(store: &CredentialStore, person: Option<Person>) -> Common {
-    let keeper = Keeper { program: "none".into(), args: Vec::new(), path: None };
+    let keeper =
+        Keeper { program: "none".into(), args: Vec::new(), environment: ProcessEnvironment::default() };
     let me = to_raw(&json!({"name": "test", "version": "1"}));
     let auth = AuthShared { store: store.clone(), document: None, person };
     Common { auth, ..Common::new(keeper, me).unwrap() }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use toolyard_hub::{Bounds, Limits, Rate, ResultCheck, ResultChecks, Secret, SourceName};
 use toolyard_upstream::{
-    AuthSettings, CommandSettings, OAuthSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
+    AuthSettings, CommandSettings, EnvInheritance, OAuthSettings, ServerSettings, TransportSettings, UrlKind,
+    UrlSettings,
 };
 
 use super::{Place, only, settings};
@@ -89,6 +90,7 @@ fn every_key_of_a_command_is_read() {
             args = ["mcp-server-git", 7, "--token=${TOKEN}"]
             env = { LEVEL = "debug", PORT = 3000, QUIET = true }
             env_file = "git.env"
+            inherit_env = true
             cwd = "~/work"
             type = "stdio"
             enabled = false
@@ -117,6 +119,7 @@ fn every_key_of_a_command_is_read() {
             secret("QUIET", "true"),
         ]),
         cwd: Some(place.folder().join("work")),
+        inherit: EnvInheritance::Everything,
     });
     let expected = ServerSettings {
         enabled: false,
