@@ -157,7 +157,8 @@ impl Fleet {
                 upstream
             }
             ServerEntry::Document(settings) => {
-                let document = OpenApi::start((**settings).clone(), self.http.clone());
+                let document =
+                    OpenApi::start((**settings).clone(), self.http.clone(), self.common.definitions.clone());
                 self.running.insert(settings.name.clone(), Running::Document(Arc::clone(&document)));
                 document
             }

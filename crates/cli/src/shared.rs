@@ -2,6 +2,7 @@
 //! are.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use crate::config::Config;
 use anyhow::Context;
@@ -22,8 +23,10 @@ pub(crate) fn common() -> anyhow::Result<Common> {
     Ok(Common { auth: AuthShared { store, ..AuthShared::default() }, ..common })
 }
 
-/// What the configuration says about all servers together: which variables are secrets.
+/// What the configuration says about all servers together: how much of them is kept, and which variables are secrets.
 pub(crate) fn obey(common: &Common, config: &Config) {
+    common.definitions.set_limits(config.limits.definitions());
+    common.message_bytes.store(config.limits.message_bytes(), Ordering::Relaxed);
     common.keeper.environment.set_secrets(config.secret_variables.clone());
 }
 

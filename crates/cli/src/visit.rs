@@ -226,7 +226,8 @@ impl Visit {
         if !plan.documents.is_empty() {
             let http =
                 Http::new(&common.tls).map_err(|error| anyhow::anyhow!("cannot set up HTTP: {error}"))?;
-            documents = plan.documents.into_iter().map(|one| OpenApi::start(one, http.clone())).collect();
+            let start = |one| OpenApi::start(one, http.clone(), common.definitions.clone());
+            documents = plan.documents.into_iter().map(start).collect();
         }
         documents.iter().for_each(|document| yard.add(Arc::clone(document) as Arc<dyn Source>));
         let Plan { troubles, disabled, .. } = plan;

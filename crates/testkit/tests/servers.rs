@@ -10,6 +10,7 @@ mod servers {
     mod odd;
     mod patience;
     mod start;
+    mod too_much;
     mod tree;
     mod yard;
 

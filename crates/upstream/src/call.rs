@@ -146,9 +146,10 @@ impl Sending<'_> {
                 Error::new(Kind::ConnectionLost, format!("the connection to {name} was lost: {why}")),
                 &self.live.stderr(),
             ),
-            Failure::Unauthorized { .. } | Failure::Status { .. } | Failure::Protocol(_) => {
-                Error::new(Kind::ConnectionLost, format!("{name} {failure}"))
-            }
+            Failure::Unauthorized { .. }
+            | Failure::Status { .. }
+            | Failure::Protocol(_)
+            | Failure::TooLarge(_) => Error::new(Kind::ConnectionLost, format!("{name} {failure}")),
         };
         Ended::Error(error)
     }

@@ -25,7 +25,7 @@ mod upstream;
 pub use auth::{AuthError, AuthShared, CredentialStore, Person, Visit, auth_status, login, logout};
 pub use broken::Broken;
 pub use child::{Child, Fate, Input, Keeper, SpawnError, check_command};
-pub use connect::{Common, Credentials};
+pub use connect::{Common, Credentials, MESSAGE_BYTES};
 pub use environment::ProcessEnvironment;
 pub use keeper::{KeepError, Kept, keep};
 pub use link::Link;

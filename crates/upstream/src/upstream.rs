@@ -170,6 +170,15 @@ impl Inner {
         }
     }
 
+    /// Says in the status what is odd about a server that is connected, or that nothing is.
+    pub(crate) fn set_warning(&self, warning: Option<String>) {
+        let status = self.status();
+        let warnings: Vec<String> = warning.into_iter().collect();
+        if status.warnings != warnings {
+            self.set_status(Status { warnings, ..status });
+        }
+    }
+
     pub(crate) fn set_offer(&self, offer: Offer, mirrored: Mirrored) {
         self.mirrored.store(Arc::new(mirrored));
         self.offer.store(Arc::new(offer));

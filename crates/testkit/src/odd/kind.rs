@@ -65,10 +65,18 @@ pub enum Kind {
     Documents,
     /// Names, texts and results that a terminal would obey, or that people would misread.
     Hostile,
+    /// A list of tools in pages of a megabyte, without an end.
+    EndlessPages,
+    /// The same, but only from the second time on that it is listed; it announces the change itself.
+    EndlessLater,
+    /// From the second time on that it is listed, it never answers; it announces the change itself.
+    HangsLater,
+    /// Requests to the client, as fast as they are read, up to a number.
+    FloodsRequests,
 }
 
 impl Kind {
-    pub const ALL: [(&str, Self); 29] = [
+    pub const ALL: [(&str, Self); 33] = [
         ("pages", Self::Pages),
         ("unknown-keys", Self::UnknownKeys),
         ("null-schema", Self::NullSchema),
@@ -98,6 +106,10 @@ impl Kind {
         ("financials", Self::Financials),
         ("documents", Self::Documents),
         ("hostile", Self::Hostile),
+        ("endless-pages", Self::EndlessPages),
+        ("endless-later", Self::EndlessLater),
+        ("hangs-later", Self::HangsLater),
+        ("floods-requests", Self::FloodsRequests),
     ];
 
     pub fn parse(name: &str) -> Option<Self> {

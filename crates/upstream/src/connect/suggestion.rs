@@ -40,6 +40,10 @@ impl Refused {
                     "the log of the server may say more"
                 }
                 Failure::Unauthorized { .. } => "see whether the token and the headers are right",
+                Failure::TooLarge(_) => {
+                    "if the server can be trusted with that much memory, raise the limit under [limits]; enabled_tools does \
+                     not help, because the whole list is read"
+                }
             },
         };
         Some(words.to_owned())
@@ -89,6 +93,7 @@ mod tests {
                 Failure::Status { status: 400, body: String::new() },
                 Failure::Status { status: 404, body: String::new() },
                 Failure::Status { status: 503, body: String::new() },
+                Failure::TooLarge("no".to_owned()),
             ]
         };
         let mut table = Vec::new();

@@ -112,7 +112,9 @@ async fn meet_old(settings: PostSettings, me: &Introduction) -> Result<(Client, 
 /// Failures that trying the other era cannot mend.
 fn is_final(failure: &Failure) -> bool {
     match failure {
-        Failure::Unreachable(_) | Failure::Lost(_) | Failure::Unauthorized { .. } => true,
+        Failure::Unreachable(_) | Failure::Lost(_) | Failure::Unauthorized { .. } | Failure::TooLarge(_) => {
+            true
+        }
         // Only a modern server knows these codes.
         Failure::Rpc(error) => {
             [code::UNSUPPORTED_VERSION, code::MISSING_CAPABILITY, code::HEADER_MISMATCH].contains(&error.code)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use toolyard_hub::{Bounds, Limits, Rate, ResultCheck, ResultChecks, Secret, SourceName};
+use toolyard_hub::{Bounds, DefinitionLimits, Limits, Rate, ResultCheck, ResultChecks, Secret, SourceName};
 use toolyard_upstream::{
     AuthSettings, CommandSettings, EnvInheritance, OAuthSettings, ServerSettings, TransportSettings, UrlKind,
     UrlSettings,
@@ -26,6 +26,9 @@ fn every_key_of_the_yard_is_read() {
         call_seconds = 1.5
         payload_bytes = 1_000
         calls_per_source = 0
+        message_bytes = 100_000
+        definition_bytes_per_source = 200_000
+        definition_bytes = 300_000
         drain_seconds = 7
         rate = { per_second = 5, burst = 10.0 }
         [limits.tools."*delete*"]
@@ -76,6 +79,8 @@ fn every_key_of_the_yard_is_read() {
         ]),
     };
     assert_eq!(config.limits(), limits);
+    let definitions = DefinitionLimits { per_source: 200_000, total: 300_000 };
+    assert_eq!((config.limits.message_bytes(), config.limits.definitions()), (100_000, definitions));
     assert_eq!(config.limits.drain(), Duration::from_secs(7));
 }
 
@@ -213,4 +218,13 @@ fn secrets_are_not_in_debug() {
     let config = Place::new(&[("toolyard.toml", text)]).with("TOKEN", "t0ken").load(&[]);
     let shown = format!("{config:?}");
     assert!(shown.contains("Ready(a)") && !shown.contains("t0ken"), "{shown}");
+}
+
+#[test]
+fn what_servers_may_send_has_the_documented_limits_and_cannot_be_nothing() {
+    let config = Place::new(&[("toolyard.toml", "demo = true\n")]).load(&[]);
+    let definitions = DefinitionLimits { per_source: 67_108_864, total: 268_435_456 };
+    assert_eq!((config.limits.message_bytes(), config.limits.definitions()), (33_554_432, definitions));
+    let told = Place::new(&[("toolyard.toml", "[limits]\nmessage_bytes = 10\n")]).told(&[]);
+    assert!(told.contains("limits.message_bytes must be at least 65536"), "{told}");
 }
