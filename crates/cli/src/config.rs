@@ -1,7 +1,7 @@
 //! The configuration: read whole from every file, reported whole. Each room has its own settings; this one only
 //! assembles them, and is the only one that knows how files look. Nothing here is ever written to a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -87,6 +87,8 @@ pub(crate) struct Config {
     servers: Vec<ServerEntry>,
     /// What is odd, and what is wrong with single servers.
     problems: Vec<Problem>,
+    /// Environment variables that secrets are taken from.
+    pub(crate) secret_variables: BTreeSet<String>,
     files: Vec<files::SeenFile>,
 }
 

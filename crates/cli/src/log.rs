@@ -1,10 +1,15 @@
 //! The log: on standard error for the person who started us, and line by line for whoever watches a running yard.
 
+mod flood;
+mod line;
+
 use std::fmt::{self, Write};
 use std::io::IsTerminal;
 use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
+use flood::FloodLimit;
+use line::ShortLines;
 use tokio::sync::broadcast;
 use toolyard_serve::LogEntry;
 use tracing::field::{Field, Visit};
@@ -22,6 +27,8 @@ const KEPT: usize = 256;
 /// How much of one line a watcher sees.
 const LONGEST: usize = 4 * 1024;
 
+static FLOODS: LazyLock<FloodLimit> = LazyLock::new(FloodLimit::default);
+
 static LINES: LazyLock<broadcast::Sender<Arc<LogEntry>>> = LazyLock::new(|| broadcast::channel(KEPT).0);
 
 /// Where the lines of the log can be heard.
@@ -35,8 +42,13 @@ pub(crate) fn start(filter: Option<&str>) {
         std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let filter = tracing_subscriber::EnvFilter::new(filter.unwrap_or("warn"));
     let printed =
-        tracing_subscriber::fmt::layer().fmt_fields(Harmless).with_writer(std::io::stderr).with_ansi(colour);
-    tracing_subscriber::registry().with(filter).with(printed).with(Told).init();
+        tracing_subscriber::fmt::layer().fmt_fields(Harmless).with_writer(ShortLines).with_ansi(colour);
+    tracing_subscriber::registry().with(filter).with(&*FLOODS).with(printed).with(Told).init();
+}
+
+/// Says how many lines were left out and not told yet.
+pub(crate) fn finish() {
+    FLOODS.report_all();
 }
 
 /// Formats the fields of a line as the default formatter does, but every value on one line and without deceptive

@@ -12,6 +12,7 @@ mod cli {
     mod cases;
     mod gateway;
     mod hooks;
+    mod hostile_servers;
     mod interrupting;
     mod keeping;
     mod load;

@@ -48,7 +48,7 @@ pub(super) fn hooks(
     let mut hooks = Vec::new();
     for (index, keys) in keys.into_iter().enumerate() {
         let index = index.to_string();
-        let mut expand = |text: &str, place: &[&str]| match references.expand(text) {
+        let mut expand = |text: &str, place: &[&str]| match references.expand_secret(text) {
             Ok(text) => Some(text),
             Err(missing) => {
                 let place = [&["hooks", index.as_str()], place].concat();

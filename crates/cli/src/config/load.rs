@@ -11,7 +11,7 @@ use toolyard_program::Programs;
 use super::Config;
 use super::access::{self, Access};
 use super::document::{Document, Syntax};
-use super::expand::References;
+use super::expand::{References, SecretNames};
 use super::files::Files;
 use super::form::{self, Form};
 use super::hook;
@@ -71,6 +71,7 @@ struct Loading<'a> {
     history: Option<StoreSettings>,
     problems: Vec<Problem>,
     servers: Vec<Candidate>,
+    secrets: SecretNames,
 }
 
 /// A server, until one of the same name from a file that wins.
@@ -104,6 +105,7 @@ impl<'a> Loading<'a> {
             history: None,
             problems: Vec::new(),
             servers: Vec::new(),
+            secrets: SecretNames::default(),
         }
     }
 
@@ -162,8 +164,8 @@ impl<'a> Loading<'a> {
         }
         if let Some(hooks) = keys.hooks.take() {
             let (around, inputs) = (self.around, BTreeMap::new());
-            let references =
-                References { around, folder: &folder, inputs: &inputs, rule: Form::Toolyard.rule() };
+            let (rule, secrets) = (Form::Toolyard.rule(), &self.secrets);
+            let references = References { around, folder: &folder, inputs: &inputs, rule, secrets };
             self.hooks = hook::hooks(hooks, &references, &mut nonsense);
         }
         if let Some(audit) = keys.audit.take() {
@@ -201,8 +203,8 @@ impl<'a> Loading<'a> {
     fn servers(&mut self, form: Form, read: &Read) {
         let inputs = form.inputs(&read.root);
         let folder = form::folder(&read.document.path, self.around.folder());
-        let references =
-            References { around: self.around, folder: &folder, inputs: &inputs, rule: form.rule() };
+        let (around, rule, secrets) = (self.around, form.rule(), &self.secrets);
+        let references = References { around, folder: &folder, inputs: &inputs, rule, secrets };
         for table in form.tables(&read.root, self.around.folder()) {
             if !table.is_table() {
                 let message = "expected a table of servers by name";
@@ -263,6 +265,7 @@ impl<'a> Loading<'a> {
             programs: self.keys.programs,
             servers: self.servers.into_iter().map(|server| server.entry).collect(),
             problems,
+            secret_variables: self.secrets.into_names(),
             files: self.files.into_seen(),
         })
     }

@@ -18,6 +18,9 @@ const OTHER_WORDS: [(&str, &[&str]); 6] = [
     ("client_secret", &["clientSecret", "CLIENT_SECRET"]),
 ];
 
+/// Keys of a server that are about its own process; variables in all others may be secrets.
+const PUBLIC: [&str; 5] = ["args", "command", "cwd", "env", "env_file"];
+
 pub(super) struct Origin<'a> {
     pub(super) document: &'a Document,
     pub(super) key: &'a Key,
@@ -59,7 +62,11 @@ impl Origin<'_> {
 
     /// A text with its references replaced; what is missing is noted.
     pub(super) fn expand(&mut self, text: &str, place: &[&str]) -> Option<String> {
-        match self.references.expand(text) {
+        let expanded = match place.first() {
+            Some(key) if PUBLIC.contains(key) => self.references.expand(text),
+            _ => self.references.expand_secret(text),
+        };
+        match expanded {
             Ok(text) => Some(text),
             Err(missing) => {
                 for missing in missing {

@@ -9,8 +9,8 @@ use toolyard_hub::printable::is_deceptive;
 use toolyard_hub::{Secret, SourceName};
 use toolyard_openapi::DocumentSettings;
 use toolyard_upstream::{
-    AuthSettings, CommandSettings, Era, OAuthSettings, ServerSettings, TransportSettings, UrlKind,
-    UrlSettings,
+    AuthSettings, CommandSettings, EnvInheritance, Era, OAuthSettings, ServerSettings, TransportSettings,
+    UrlKind, UrlSettings,
 };
 
 use super::address::{is_address, is_header_name, is_header_value};
@@ -199,12 +199,21 @@ fn command(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettin
             env.insert(name.to_owned(), Secret::new(value));
         }
     }
+    for name in &keys.passed_variables {
+        if let Some(value) = origin.references.around.variable(name) {
+            env.entry(name.clone()).or_insert_with(|| Secret::new(value));
+        }
+    }
     let cwd = match &keys.cwd {
         Some(cwd) => Some(origin.path(cwd, &["cwd"])?),
         None => None,
     };
     let args = args.into_iter().collect::<Option<Vec<String>>>()?;
-    Some(TransportSettings::Command(CommandSettings { program: program?, args, env, cwd }))
+    let inherit = match keys.inherit_env {
+        Some(true) => EnvInheritance::Everything,
+        Some(false) | None => EnvInheritance::AllowList,
+    };
+    Some(TransportSettings::Command(CommandSettings { program: program?, args, env, cwd, inherit }))
 }
 
 fn env_file(file: &str, origin: &mut Origin<'_>) -> BTreeMap<String, Secret> {

@@ -14,7 +14,10 @@ use toolyard_hub::json::to_raw;
 use toolyard_hub::{Limits, Permissions, Principal, Rate, SourceName, Yard, YardSettings};
 use toolyard_serve::{Auth, DoorSettings, EndpointSettings, McpSettings, ServeSettings, Token, bind};
 use toolyard_testkit::{probe, workbench};
-use toolyard_upstream::{CommandSettings, Common, Keeper, ServerSettings, TransportSettings, Upstream};
+use toolyard_upstream::{
+    CommandSettings, Common, EnvInheritance, Keeper, ProcessEnvironment, ServerSettings, TransportSettings,
+    Upstream,
+};
 
 const USAGE: &str = "toolyard-workbench [--token NAME=SECRET[=PERMISSION,...]]... [--odd KIND]... [--rate BURST] \
     [--call-time MS] [--payload BYTES] [--limit BYTES] [--body-time MS] [--per-source N] [--drain MS]";
@@ -82,7 +85,7 @@ fn start(yard: &Arc<Yard>, kinds: &[String]) -> Result<Vec<Arc<Upstream>>, Failu
     let keeper = Keeper {
         program: beside("toolyard-kept")?,
         args: vec!["keeper".into()],
-        path: std::env::var_os("PATH"),
+        environment: ProcessEnvironment::new(std::env::vars_os()),
     };
     let common = Common::new(keeper, me)?;
     let mut started = Vec::new();
@@ -92,6 +95,7 @@ fn start(yard: &Arc<Yard>, kinds: &[String]) -> Result<Vec<Arc<Upstream>>, Failu
             args: vec![kind.clone(), "stdio".to_owned()],
             env: BTreeMap::new(),
             cwd: None,
+            inherit: EnvInheritance::AllowList,
         };
         let settings =
             ServerSettings::new(SourceName::new(kind.as_str()), TransportSettings::Command(command));
