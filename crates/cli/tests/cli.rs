@@ -18,6 +18,7 @@ mod cli {
     mod openapi;
     mod programs;
     mod rest;
+    mod recipe;
     mod starting;
     mod stopping;
     mod tester;
