@@ -21,6 +21,7 @@ mod cli {
     mod overload;
     mod programs;
     mod rest;
+    mod recipe;
     mod starting;
     mod stopping;
     mod tester;
