@@ -308,14 +308,14 @@ fn candidate(
         let steps: Vec<&str> = place.iter().map(String::as_str).collect();
         origin.wrong(&steps, format!("{} {why}", place.join(".")));
     }
+    let check_results = keys.check_results.map(Into::into);
+    let entry = entry(keys, &mut origin);
+    let unknown = unknown(document, &findings).map(|problem| problem.about(&key.name));
     Candidate {
         key: key.name.clone(),
         place: (Rc::clone(document), key.span.clone()),
         check_results,
         entry,
-    let check_results = keys.check_results.map(Into::into);
-    let entry = entry(keys, &mut origin);
-    let unknown = unknown(document, &findings).map(|problem| problem.about(&key.name));
         limits,
         warnings: unknown.chain(origin.warnings).collect(),
     }

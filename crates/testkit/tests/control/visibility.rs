@@ -70,6 +70,7 @@ impl Stub {
             templates: vec![TemplateOffer { definition: template, permissions: needs() }],
             prompts: vec![PromptOffer { definition: to_raw(&json!({"name": "ask"})), permissions: needs() }],
             completes: false,
+            reserved: None,
         };
         Arc::new(Self {
             name: SourceName::new(name),
