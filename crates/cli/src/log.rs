@@ -2,18 +2,24 @@
 
 use std::fmt::{self, Write};
 use std::io::IsTerminal;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::SystemTime;
 
 use tokio::sync::broadcast;
+use toolyard_hub::Redaction;
 use toolyard_serve::LogEntry;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// How many lines wait for a watcher; the log never does.
 const KEPT: usize = 256;
+/// What stands in place of a field that is a secret.
+const HIDDEN: &str = "[redacted]";
 /// How much of one line a watcher sees.
 const LONGEST: usize = 4 * 1024;
 
@@ -24,12 +30,26 @@ pub(crate) fn lines() -> broadcast::Sender<Arc<LogEntry>> {
     LINES.clone()
 }
 
+/// What is hidden: the usual until the configuration has been read, and then what that says.
+static USUAL: LazyLock<Redaction> = LazyLock::new(Redaction::default);
+static CONFIGURED: OnceLock<Redaction> = OnceLock::new();
+
+/// Hides this from now on. The first configuration of a process counts.
+pub(crate) fn hide(redaction: Redaction) {
+    let _ = CONFIGURED.set(redaction);
+}
+
+fn redaction() -> &'static Redaction {
+    CONFIGURED.get().unwrap_or(&USUAL)
+}
+
 /// Begins to log what this filter lets through.
 pub(crate) fn start(filter: Option<&str>) {
     let colour =
         std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let filter = tracing_subscriber::EnvFilter::new(filter.unwrap_or("warn"));
-    let printed = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colour);
+    let printed =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colour).fmt_fields(Redacted);
     tracing_subscriber::registry().with(filter).with(printed).with(Told).init();
 }
 
@@ -59,7 +79,19 @@ impl<S: Subscriber> Layer<S> for Told {
     }
 }
 
-/// A line of the log as one text: the message, then what it is about.
+/// Writes fields without secrets.
+struct Redacted;
+
+impl<'writer> FormatFields<'writer> for Redacted {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
+        let mut line = Line::default();
+        fields.record(&mut line);
+        let text = line.message + &line.fields;
+        writer.write_str(text.trim_start())
+    }
+}
+
+/// A line of the log as one text without secrets: the message, then what it is about.
 #[derive(Default)]
 struct Line {
     message: String,
@@ -70,14 +102,17 @@ struct Line {
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if matches!(field.name(), "server" | "source") {
-            self.source = Some(format!("{value:?}").trim_matches('"').to_owned());
+        let (name, said) = (field.name(), format!("{value:?}"));
+        if name == "message" {
+            self.message.push_str(&redaction().text(&said));
+            return;
         }
+        if matches!(name, "server" | "source") {
+            self.source = Some(said.trim_matches('"').to_owned());
+        }
+        let shown = if redaction().hides(name) { HIDDEN.into() } else { redaction().text(&said) };
         // Writing into a string cannot fail.
-        let _ = match field.name() {
-            "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, " {name}={value:?}"),
-        };
+        let _ = write!(self.fields, " {name}={shown}");
     }
 }
 
@@ -93,9 +128,11 @@ fn word(level: Level) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use tracing_subscriber::layer::SubscriberExt;
 
-    use super::{LONGEST, Told, lines};
+    use super::{LONGEST, Redacted, Told, lines};
 
     #[test]
     fn whoever_watches_hears_the_log_line_by_line() {
@@ -108,5 +145,37 @@ mod tests {
         let told = (line.level, line.target.as_str(), line.source.as_deref(), line.message.as_str());
         assert_eq!(told, ("warn", "yard", Some("files"), "not connected server=files tries=3"));
         assert_eq!(heard.try_recv().unwrap().message.len(), LONGEST);
+    }
+
+    #[test]
+    fn secrets_are_neither_told_nor_printed() {
+        #[derive(Clone, Default)]
+        struct Printed(Arc<Mutex<Vec<u8>>>);
+        impl std::io::Write for Printed {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.lock().unwrap().extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let printed = Printed::default();
+        let writer = printed.clone();
+        let layer = tracing_subscriber::fmt::layer()
+            .with_writer(move || writer.clone())
+            .with_ansi(true)
+            .fmt_fields(Redacted);
+        let mut heard = lines().subscribe();
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(Told).with(layer), || {
+            let url = "http://h/sse?token=hunter2&page=2";
+            tracing::warn!(target: "secrets", url, otp = 1234, "refused: Authorization: Bearer hunter2");
+        });
+        let expected =
+            "refused: Authorization: [redacted] url=\"http://h/sse?token=[redacted]&page=2\" otp=[redacted]";
+        let told = std::iter::from_fn(|| heard.try_recv().ok()).find(|line| line.target == "secrets");
+        assert_eq!(told.unwrap().message, expected);
+        let printed = String::from_utf8(printed.0.lock().unwrap().clone()).unwrap();
+        assert!(printed.contains(expected) && !printed.contains("hunter2"), "{printed}");
     }
 }
