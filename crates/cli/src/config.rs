@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use toolyard_history::{AuditSettings, StoreSettings};
-use toolyard_hub::{Bounds, Limits, ResultChecks, SourceName};
+use toolyard_hub::{Bounds, Limits, Redaction, ResultChecks, SourceName};
 use toolyard_program::Programs;
 
 use crate::args::AuthMode;
@@ -76,6 +76,8 @@ pub(crate) struct Config {
     pub(crate) hooks: Vec<HookSettings>,
     /// The audit, if there is to be one.
     pub(crate) audit: Option<AuditSettings>,
+    /// What is hidden in what is kept, shown and logged.
+    pub(crate) redaction: Redaction,
     /// The history, if there is to be one.
     pub(crate) history: Option<StoreSettings>,
     pub(crate) limits: LimitKeys,

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use toolyard_history::{Audit, Records, Store, StoreError};
-use toolyard_hub::{History, Recorder, YardSettings};
+use toolyard_hub::{History, Recorder, Redaction, YardSettings};
 
 use crate::config::Config;
 
 /// What is kept of calls; perhaps nothing.
 pub(crate) struct Keeping {
     records: Arc<Records>,
+    redaction: Redaction,
 }
 
 /// Whether past calls can be asked for here. Where nobody can ask, none are kept for that.
@@ -22,22 +23,26 @@ pub(crate) enum Readers {
 impl Keeping {
     /// Opens what the configuration asks for. Who wants records does not want to go without them unawares.
     pub(crate) fn open(config: &Config, readers: Readers) -> anyhow::Result<Self> {
-        let audit = config.audit.clone().map(Audit::open).transpose()?;
+        let audit = config.audit.as_ref().map(Audit::open).transpose()?;
         let history = config.history.clone().filter(|_| readers == Readers::Some);
         let store = history.map(Store::open).transpose().map_err(with_suggestion)?.map(Arc::new);
-        Ok(Self { records: Arc::new(Records { audit, store }) })
+        let redaction = config.redaction.clone();
+        // The words of the configuration hold for the log of this process too.
+        crate::log::hide(redaction.clone());
+        Ok(Self { records: Arc::new(Records { audit, store }), redaction })
     }
 
     /// For who makes no calls.
     pub(crate) fn nothing() -> Self {
-        Self { records: Arc::new(Records { audit: None, store: None }) }
+        let records = Arc::new(Records { audit: None, store: None });
+        Self { records, redaction: Redaction::default() }
     }
 
     /// The settings of a yard whose calls are recorded.
     pub(crate) fn of(&self, settings: YardSettings) -> YardSettings {
         let recorder = (!self.records.is_empty()).then(|| Arc::clone(&self.records) as Arc<dyn Recorder>);
         let history = self.records.store.clone().map(|store| store as Arc<dyn History>);
-        YardSettings { recorder, history, ..settings }
+        YardSettings { recorder, history, redaction: self.redaction.clone(), ..settings }
     }
 
     /// Waits until everything is written.

@@ -5,12 +5,13 @@ mod line;
 
 use std::fmt::{self, Write};
 use std::io::IsTerminal;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::SystemTime;
 
 use flood::FloodLimit;
 use line::ShortLines;
 use tokio::sync::broadcast;
+use toolyard_hub::Redaction;
 use toolyard_serve::LogEntry;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -24,6 +25,8 @@ use crate::clean::clean_name;
 
 /// How many lines wait for a watcher; the log never does.
 const KEPT: usize = 256;
+/// What stands in place of a field that is a secret.
+const HIDDEN: &str = "[redacted]";
 /// How much of one line a watcher sees.
 const LONGEST: usize = 4 * 1024;
 
@@ -36,53 +39,32 @@ pub(crate) fn lines() -> broadcast::Sender<Arc<LogEntry>> {
     LINES.clone()
 }
 
+/// What is hidden: the usual until the configuration has been read, and then what that says.
+static USUAL: LazyLock<Redaction> = LazyLock::new(Redaction::default);
+static CONFIGURED: OnceLock<Redaction> = OnceLock::new();
+
+/// Hides this from now on. The first configuration of a process counts.
+pub(crate) fn hide(redaction: Redaction) {
+    let _ = CONFIGURED.set(redaction);
+}
+
+fn redaction() -> &'static Redaction {
+    CONFIGURED.get().unwrap_or(&USUAL)
+}
+
 /// Begins to log what this filter lets through.
 pub(crate) fn start(filter: Option<&str>) {
     let colour =
         std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let filter = tracing_subscriber::EnvFilter::new(filter.unwrap_or("warn"));
     let printed =
-        tracing_subscriber::fmt::layer().fmt_fields(Harmless).with_writer(ShortLines).with_ansi(colour);
+        tracing_subscriber::fmt::layer().fmt_fields(SafeFields).with_writer(ShortLines).with_ansi(colour);
     tracing_subscriber::registry().with(filter).with(&*FLOODS).with(printed).with(Told).init();
 }
 
 /// Says how many lines were left out and not told yet.
 pub(crate) fn finish() {
     FLOODS.report_all();
-}
-
-/// Formats the fields of a line as the default formatter does, but every value on one line and without deceptive
-/// characters: names, addresses and messages of others must not forge or hide lines.
-struct Harmless;
-
-impl<'writer> FormatFields<'writer> for Harmless {
-    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
-        let mut values = Values { writer: &mut writer, first: true, result: Ok(()) };
-        fields.record(&mut values);
-        values.result
-    }
-}
-
-struct Values<'a, 'writer> {
-    writer: &'a mut Writer<'writer>,
-    first: bool,
-    result: fmt::Result,
-}
-
-impl Visit for Values<'_, '_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if self.result.is_err() || field.name().starts_with("log.") {
-            return;
-        }
-        let space = if std::mem::take(&mut self.first) { "" } else { " " };
-        let value = format!("{value:?}");
-        let value = clean_name(&value);
-        self.result = match (field.name(), self.writer.has_ansi_escapes()) {
-            ("message", _) => write!(self.writer, "{space}{value}"),
-            (name, true) => write!(self.writer, "{space}\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m{value}"),
-            (name, false) => write!(self.writer, "{space}{name}={value}"),
-        };
-    }
 }
 
 /// Tells watchers.
@@ -111,7 +93,20 @@ impl<S: Subscriber> Layer<S> for Told {
     }
 }
 
-/// A line of the log as one text: the message, then what it is about.
+/// Formats the fields of a line without secrets, every value on one line and without deceptive characters: names,
+/// addresses and messages of others must not forge or hide lines.
+struct SafeFields;
+
+impl<'writer> FormatFields<'writer> for SafeFields {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
+        let mut line = Line::default();
+        fields.record(&mut line);
+        let text = line.message + &line.fields;
+        writer.write_str(text.trim_start())
+    }
+}
+
+/// A line of the log as one text without secrets: the message, then what it is about.
 #[derive(Default)]
 struct Line {
     message: String,
@@ -122,16 +117,20 @@ struct Line {
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if matches!(field.name(), "server" | "source") {
-            self.source = Some(format!("{value:?}").trim_matches('"').to_owned());
+        let (name, said) = (field.name(), format!("{value:?}"));
+        if name.starts_with("log.") {
+            return;
         }
+        if name == "message" {
+            self.message.push_str(&clean_name(&redaction().text(&said)));
+            return;
+        }
+        if matches!(name, "server" | "source") {
+            self.source = Some(said.trim_matches('"').to_owned());
+        }
+        let shown = if redaction().hides(name) { HIDDEN.into() } else { redaction().text(&said) };
         // Writing into a string cannot fail.
-        let value = format!("{value:?}");
-        let value = clean_name(&value);
-        let _ = match field.name() {
-            "message" => write!(self.message, "{value}"),
-            name => write!(self.fields, " {name}={value}"),
-        };
+        let _ = write!(self.fields, " {name}={}", clean_name(&shown));
     }
 }
 
@@ -152,7 +151,7 @@ mod tests {
 
     use tracing_subscriber::layer::SubscriberExt;
 
-    use super::{Harmless, LONGEST, Told, lines};
+    use super::{LONGEST, SafeFields, Told, lines};
 
     /// Keeps what is printed.
     #[derive(Clone, Default)]
@@ -172,7 +171,7 @@ mod tests {
     fn what_others_say_stays_on_its_line_and_hides_nothing() {
         let printed = Printed::default();
         let writer = printed.clone();
-        let layer = tracing_subscriber::fmt::layer().fmt_fields(Harmless).without_time().with_ansi(false);
+        let layer = tracing_subscriber::fmt::layer().fmt_fields(SafeFields).without_time().with_ansi(false);
         let layer = layer.with_writer(move || writer.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             let said = "a\nWARN forged\u{202e}\u{1b}[2J\u{200b}b\u{2028}";
@@ -197,5 +196,26 @@ mod tests {
         let told = (line.level, line.target.as_str(), line.source.as_deref(), line.message.as_str());
         assert_eq!(told, ("warn", "yard", Some("files"), "not connected server=files tries=3"));
         assert_eq!(heard.try_recv().unwrap().message.len(), LONGEST);
+    }
+
+    #[test]
+    fn secrets_are_neither_told_nor_printed() {
+        let printed = Printed::default();
+        let writer = printed.clone();
+        let layer = tracing_subscriber::fmt::layer()
+            .with_writer(move || writer.clone())
+            .with_ansi(true)
+            .fmt_fields(SafeFields);
+        let mut heard = lines().subscribe();
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(Told).with(layer), || {
+            let url = "http://h/sse?token=hunter2&page=2";
+            tracing::warn!(target: "secrets", url, otp = 1234, "refused: Authorization: Bearer hunter2");
+        });
+        let expected =
+            "refused: Authorization: [redacted] url=\"http://h/sse?token=[redacted]&page=2\" otp=[redacted]";
+        let told = std::iter::from_fn(|| heard.try_recv().ok()).find(|line| line.target == "secrets");
+        assert_eq!(told.unwrap().message, expected);
+        let printed = String::from_utf8(printed.0.lock().unwrap().clone()).unwrap();
+        assert!(printed.contains(expected) && !printed.contains("hunter2"), "{printed}");
     }
 }

@@ -15,7 +15,6 @@ use toolyard_hub::{CallRecord, Error, Kind};
 use self::file::LogFile;
 use self::writer::{Fate, Shared, write_on};
 use crate::line::line;
-use crate::redact::Redaction;
 
 /// How the audit is kept.
 #[derive(Debug, Clone)]
@@ -33,11 +32,11 @@ pub struct AuditSettings {
 }
 
 /// Whether lines carry the arguments of calls.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arguments {
     LeftOut,
-    /// With these hidden.
-    Kept(Redaction),
+    /// With the secrets hidden.
+    Kept,
 }
 
 /// When a line counts as written.
@@ -71,29 +70,26 @@ pub struct AuditError {
 #[derive(Debug)]
 pub struct Audit {
     shared: Arc<Shared>,
-    redaction: Option<Redaction>,
+    arguments: Arguments,
     on_failure: OnFailure,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Audit {
     /// Opens the file, or makes it. One that cannot be opened is an error, whatever is to be done about failures later.
-    pub fn open(settings: AuditSettings) -> Result<Self, AuditError> {
+    pub fn open(settings: &AuditSettings) -> Result<Self, AuditError> {
         let cannot = |source| AuditError { file: settings.file.clone(), source };
-        let file = LogFile::open(&settings).map_err(cannot)?;
+        let file = LogFile::open(settings).map_err(cannot)?;
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("audit".to_owned());
         let thread = thread.spawn(move || write_on(&theirs, file)).map_err(cannot)?;
-        let redaction = match settings.arguments {
-            Arguments::LeftOut => None,
-            Arguments::Kept(redaction) => Some(redaction),
-        };
-        Ok(Self { shared, redaction, on_failure: settings.on_failure, thread: Mutex::new(Some(thread)) })
+        let (arguments, on_failure) = (settings.arguments, settings.on_failure);
+        Ok(Self { shared, arguments, on_failure, thread: Mutex::new(Some(thread)) })
     }
 
     pub fn wants_arguments(&self) -> bool {
-        self.redaction.is_some()
+        self.arguments == Arguments::Kept
     }
 
     /// Whether a call may be made now.
@@ -113,7 +109,7 @@ impl Audit {
 
     /// Takes a record in at once; the future completes when it is written.
     pub fn keep(&self, record: &CallRecord<'_>) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let written = self.shared.take(&line(record, self.redaction.as_ref()));
+        let written = self.shared.take(&line(record, self.arguments));
         let on_failure = self.on_failure;
         async move {
             let fate = written.await.unwrap_or(Fate::Failed);

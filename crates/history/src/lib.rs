@@ -4,12 +4,10 @@
 mod audit;
 mod line;
 mod records;
-mod redact;
 #[cfg(test)]
 mod scratch;
 mod store;
 
 pub use audit::{Arguments, Audit, AuditError, AuditSettings, Flush, OnFailure};
 pub use records::Records;
-pub use redact::Redaction;
 pub use store::{OnDamage, Store, StoreError, StoreSettings};

@@ -9,7 +9,7 @@ use toolyard_hub::json::from_text;
 use toolyard_hub::printable::escape_json;
 use toolyard_hub::{CallRecord, Error, Kind, Raw, Timestamp};
 
-use crate::redact::Redaction;
+use crate::audit::Arguments;
 
 /// How a line begins, which tells ours from those of others.
 pub(crate) const BEGINNING: &str = r#"{"time":""#;
@@ -53,10 +53,10 @@ struct Reason<'a> {
 }
 
 /// The record as a line, with the line break at its end.
-pub(crate) fn line(record: &CallRecord<'_>, redaction: Option<&Redaction>) -> String {
-    let arguments = redaction.and(record.arguments);
+pub(crate) fn line(record: &CallRecord<'_>, arguments: Arguments) -> String {
+    let arguments = record.arguments.filter(|_| arguments == Arguments::Kept);
     let large = arguments.map(|raw| raw.get().len()).filter(|bytes| *bytes > MOST_ARGUMENTS);
-    let kept = arguments.zip(redaction).filter(|_| large.is_none());
+    let kept = arguments.filter(|_| large.is_none());
     let line = Line {
         time: Timestamp(record.at).to_string(),
         id: record.id.to_string(),
@@ -71,10 +71,11 @@ pub(crate) fn line(record: &CallRecord<'_>, redaction: Option<&Redaction>) -> St
         // Whole microseconds: a call may well take less than a millisecond.
         duration_ms: (record.duration.as_secs_f64() * 1e6).round() / 1e3,
         ended: record.ended.as_str(),
-        error: record
-            .error
-            .map(|error| Reason { kind: error.kind().as_str(), message: told(error, LONGEST_MESSAGE) }),
-        arguments: kept.map(|(raw, redaction)| from_text(redaction.apply(raw.get()))),
+        error: record.error.map(|error| Reason {
+            kind: error.kind().as_str(),
+            message: told(record, error, LONGEST_MESSAGE),
+        }),
+        arguments: kept.map(|raw| from_text(record.redaction.json(raw.get()))),
         arguments_left_out: large,
     };
     let mut text = serde_json::to_string(&line).unwrap_or_default();
@@ -89,9 +90,12 @@ pub(crate) fn line(record: &CallRecord<'_>, redaction: Option<&Redaction>) -> St
 
 /// The message of an error, as it may be kept. What is wrong with arguments is told by repeating them, so only where they
 /// are wrong is kept.
-pub(crate) fn told(error: &Error, most: usize) -> Cow<'_, str> {
+pub(crate) fn told<'a>(record: &CallRecord<'_>, error: &'a Error, most: usize) -> Cow<'a, str> {
     if error.kind() != Kind::InvalidArguments {
-        return cut(error.message(), most);
+        return match record.redaction.text(error.message()) {
+            Cow::Borrowed(message) => cut(message, most),
+            Cow::Owned(hidden) => Cow::Owned(cut(&hidden, most).into_owned()),
+        };
     }
     let field = |of: &Value| of["field"].as_str().filter(|field| !field.is_empty()).map(str::to_owned);
     let details = error.details().unwrap_or(&Value::Null);
@@ -111,15 +115,20 @@ pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::sync::LazyLock;
     use std::time::{Duration, UNIX_EPOCH};
 
     use serde_json::{Value, json};
     use toolyard_hub::json::from_text;
     use toolyard_hub::printable::is_deceptive;
-    use toolyard_hub::{CallRecord, Ended, Error, ExecutionId, Kind, MadeBy, Priority, SourceName, Thing};
+    use toolyard_hub::{
+        CallRecord, Ended, Error, ExecutionId, Kind, MadeBy, Priority, Redaction, SourceName, Thing,
+    };
 
     use super::{line, told};
-    use crate::redact::Redaction;
+    use crate::audit::Arguments;
+
+    static REDACTION: LazyLock<Redaction> = LazyLock::new(Redaction::default);
 
     /// A call of `ada`'s that was answered.
     pub(crate) fn record(subject: &str) -> CallRecord<'_> {
@@ -138,6 +147,7 @@ pub(crate) mod tests {
             ended: Ended::Answered,
             error: None,
             outcome: None,
+            redaction: &REDACTION,
             arguments: None,
         }
     }
@@ -162,9 +172,9 @@ pub(crate) mod tests {
             r#""sessionId":"s1","userId":"u1","kind":"tool","name":"mcp__s__work","server":"s","priority":"high","#,
             r#""madeBy":"program","durationMs":1.235,"ended":"error","error":{"kind":"timed out","message":"too slow"}"#,
         );
-        assert_eq!(line(&record, None), format!("{beginning}}}\n"));
+        assert_eq!(line(&record, Arguments::LeftOut), format!("{beginning}}}\n"));
         assert_eq!(
-            line(&record, Some(&Redaction::with([]))),
+            line(&record, Arguments::Kept),
             format!("{beginning},\"arguments\":{{\"a\":1,\"token\":\"[redacted]\"}}}}\n")
         );
     }
@@ -183,7 +193,7 @@ pub(crate) mod tests {
             arguments: Some(&arguments),
             ..record(hostile)
         };
-        let text = line(&record, Some(&Redaction::with([])));
+        let text = line(&record, Arguments::Kept);
         assert_eq!(text.find(is_deceptive), Some(text.len() - 1), "{text:?}");
         let read: Value = serde_json::from_str(&text).unwrap();
         for said in ["principal", "sessionId", "userId", "name"] {
@@ -210,8 +220,17 @@ pub(crate) mod tests {
             (json!({"field": "", "provided": "hunter2"}), "the arguments are wrong"),
             (json!("hunter2"), "the arguments are wrong"),
         ] {
-            assert_eq!(told(&error(details), 100), message);
+            assert_eq!(told(&record("x"), &error(details), 100), message);
         }
+    }
+
+    #[test]
+    fn messages_of_errors_are_kept_without_secrets() {
+        let error = Error::new(Kind::CannotConnect, "no answer from http://h/sse?token=hunter2&x=1");
+        let record =
+            CallRecord { ended: Ended::Error(Kind::CannotConnect), error: Some(&error), ..record("x") };
+        let read: Value = serde_json::from_str(&line(&record, Arguments::LeftOut)).unwrap();
+        assert_eq!(read["error"]["message"], "no answer from http://h/sse?token=[redacted]&x=1");
     }
 
     #[test]
@@ -226,7 +245,7 @@ pub(crate) mod tests {
             arguments: Some(&arguments),
             ..record(&long)
         };
-        let text = line(&record, Some(&Redaction::with([])));
+        let text = line(&record, Arguments::Kept);
         assert!(text.len() < 10_000, "{}", text.len());
         let read: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((read.get("arguments"), &read["argumentsLeftOut"]), (None, &json!(200_008)));

@@ -83,7 +83,7 @@ impl Store {
             at: record.at,
             duration: record.duration,
             ended: record.ended,
-            error: record.error.map(|error| told(error, LONGEST_MESSAGE).into_owned()),
+            error: record.error.map(|error| told(record, error, LONGEST_MESSAGE).into_owned()),
         };
         if self.orders.try_send(Order::Keep(Box::new(call))).is_err()
             && self.lost.fetch_add(1, Ordering::Relaxed) == 0

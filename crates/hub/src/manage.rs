@@ -53,7 +53,7 @@ pub enum LoginError {
     Failed { message: String, suggestion: Option<String> },
 }
 
-/// One message of a conversation with a source, as text, perhaps cut where it was long.
+/// One message of a conversation with a source, as text, perhaps cut where it was long. Fronts get it without secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     /// Grows by one with each message of the source.
@@ -85,7 +85,11 @@ impl Yard {
         after: Option<u64>,
     ) -> Result<Vec<Said>, ManageError> {
         may(principal, OBSERVE)?;
-        self.with_source(principal, name, |source| source.transcript(after))
+        let mut said = self.with_source(principal, name, |source| source.transcript(after))?;
+        for one in &mut said {
+            one.text = self.redaction().message(&one.text);
+        }
+        Ok(said)
     }
 
     /// Begins to log in to a source; gives back the address that a person has to open.

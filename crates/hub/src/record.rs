@@ -10,6 +10,7 @@ use crate::events::Ended;
 use crate::execution::ExecutionId;
 use crate::name::SourceName;
 use crate::outcome::Outcome;
+use crate::redact::Redaction;
 use crate::request::{MadeBy, Priority, Thing};
 
 /// Keeps a record of every call that enters the corridor, refused ones included.
@@ -57,6 +58,8 @@ pub struct CallRecord<'a> {
     /// Why there is no outcome, if there is none.
     pub error: Option<&'a Error>,
     pub outcome: Option<&'a Outcome>,
+    /// What has to be hidden of everything in here that came from outside. The subject has been through it already.
+    pub redaction: &'a Redaction,
     /// As the caller said them; only if the recorder wants arguments, and only of tools and prompts.
     pub arguments: Option<&'a RawValue>,
 }

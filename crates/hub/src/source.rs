@@ -213,7 +213,8 @@ impl Feed {
     pub fn stderr(&self, line: &str) {
         if let Some(yard) = self.yard.upgrade() {
             let (source, at) = (self.source.clone(), std::time::SystemTime::now());
-            yard.events().tell_stderr(|| StderrLine { source, at, line: line.to_owned() });
+            let hidden = || yard.redaction().text(line).into_owned();
+            yard.events().tell_stderr(|| StderrLine { source, at, line: hidden() });
         }
     }
 

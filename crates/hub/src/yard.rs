@@ -1,5 +1,6 @@
 //! The yard: the running set of sources and the catalog made of them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +20,7 @@ use crate::places::Places;
 use crate::principal::Principal;
 use crate::rate::RateCounters;
 use crate::record::Recorder;
+use crate::redact::Redaction;
 use crate::source::{Feed, Source};
 use crate::status::Status;
 use crate::subscriptions::SubscriptionCounts;
@@ -35,6 +37,7 @@ pub struct Yard {
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
     history: Option<Arc<dyn History>>,
+    redaction: Redaction,
     events: Arc<Events>,
     tally: Tally,
     pub(crate) subscriptions: SubscriptionCounts,
@@ -55,6 +58,8 @@ pub struct YardSettings {
     pub recorder: Option<Arc<dyn Recorder>>,
     /// Where past calls are read from, if they are kept.
     pub history: Option<Arc<dyn History>>,
+    /// What is hidden in records, transcripts and the texts of sources.
+    pub redaction: Redaction,
 }
 
 /// Whose calls share a number of places.
@@ -79,6 +84,7 @@ impl Yard {
             hooks: settings.hooks,
             recorder: settings.recorder,
             history: settings.history,
+            redaction: settings.redaction,
             events: Arc::default(),
             tally: Tally::default(),
             subscriptions: SubscriptionCounts::default(),
@@ -92,6 +98,11 @@ impl Yard {
     /// Where past calls are read from, if they are kept.
     pub fn history(&self) -> Option<&Arc<dyn History>> {
         self.history.as_ref()
+    }
+
+    /// What is hidden in everything that the yard keeps or shows beside the answers to calls.
+    pub fn redaction(&self) -> &Redaction {
+        &self.redaction
     }
 
     /// How many records of calls could not be kept; nothing if none are to be.
@@ -194,13 +205,13 @@ impl Yard {
     /// How every source is doing, in the order of the yard.
     pub fn statuses(&self) -> Vec<(SourceName, Status)> {
         let catalog = self.catalog();
-        let status = |source: &Arc<dyn Source>| (source.name().clone(), status_in(&catalog, &**source));
+        let status = |source: &Arc<dyn Source>| (source.name().clone(), self.status_in(&catalog, &**source));
         self.lock_sources().iter().map(status).collect()
     }
 
     /// How one source is doing, if there is one of this name.
     pub fn status(&self, name: &SourceName) -> Option<Status> {
-        self.source(name).map(|source| status_in(&self.catalog(), &*source))
+        self.source(name).map(|source| self.status_in(&self.catalog(), &*source))
     }
 
     /// Whether every source has started or failed to: the lists are whole.
@@ -232,6 +243,19 @@ impl Yard {
                 _ => return,
             }
         }
+    }
+
+    /// How a source is doing, with what is odd about what it offers, and without secrets in what it wrote.
+    fn status_in(&self, catalog: &Catalog, source: &dyn Source) -> Status {
+        let mut status = source.status();
+        let of_offer = catalog.warnings().iter().filter(|(of, _)| of == source.name());
+        status.warnings.extend(of_offer.map(|(_, text)| text.clone()));
+        for text in status.reason.iter_mut().chain(&mut status.stderr) {
+            if let Cow::Owned(hidden) = self.redaction.text(text) {
+                *text = hidden;
+            }
+        }
+        status
     }
 
     pub(crate) fn status_changed(&self, source: &SourceName) {
@@ -292,14 +316,6 @@ impl Yard {
     fn lock_places(&self) -> MutexGuard<'_, HashMap<PlacesOf, Arc<Places>>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// How a source is doing, with what is odd about what it offers.
-fn status_in(catalog: &Catalog, source: &dyn Source) -> Status {
-    let mut status = source.status();
-    let of_offer = catalog.warnings().iter().filter(|(of, _)| of == source.name());
-    status.warnings.extend(of_offer.map(|(_, text)| text.clone()));
-    status
 }
 
 impl std::fmt::Debug for Yard {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use toolyard_history::{AuditSettings, StoreSettings};
-use toolyard_hub::{ResultCheck, ResultChecks};
+use toolyard_hub::{Redaction, ResultCheck, ResultChecks};
 use toolyard_program::Programs;
 
 use super::Config;
@@ -68,6 +68,7 @@ struct Loading<'a> {
     access: Access,
     hooks: Vec<HookSettings>,
     audit: Option<AuditSettings>,
+    redaction: Redaction,
     history: Option<StoreSettings>,
     problems: Vec<Problem>,
     servers: Vec<Candidate>,
@@ -102,6 +103,7 @@ impl<'a> Loading<'a> {
             access: Access::default(),
             hooks: Vec::new(),
             audit: None,
+            redaction: Redaction::default(),
             history: None,
             problems: Vec::new(),
             servers: Vec::new(),
@@ -169,6 +171,7 @@ impl<'a> Loading<'a> {
             self.hooks = hook::hooks(hooks, &references, &mut nonsense);
         }
         if let Some(audit) = keys.audit.take() {
+            self.redaction = audit.redaction();
             self.audit = records::audit(audit, self.around, &folder, &mut nonsense);
         }
         if let Some(history) = keys.history.take() {
@@ -246,6 +249,7 @@ impl<'a> Loading<'a> {
             access: self.access,
             hooks: self.hooks,
             audit: self.audit,
+            redaction: self.redaction,
             history: self.history,
             results: ResultChecks {
                 usual: self.keys.check_results.map(Into::into).unwrap_or_default(),

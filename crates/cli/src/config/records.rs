@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolyard_history::{Arguments, AuditSettings, Flush, OnDamage, OnFailure, Redaction, StoreSettings};
+use toolyard_history::{Arguments, AuditSettings, Flush, OnDamage, OnFailure, StoreSettings};
+use toolyard_hub::Redaction;
 
 use super::limits::Nonsense;
 use super::surroundings::Surroundings;
@@ -26,7 +27,7 @@ pub(super) struct AuditKeys {
     file: Option<String>,
     /// Whether lines carry the arguments of calls.
     arguments: Option<bool>,
-    /// Words in the keys of arguments whose values are hidden, beside the usual ones.
+    /// Words in keys whose values are hidden, beside the usual ones: here, in transcripts and in the log.
     redact: Option<Vec<String>>,
     /// Whether a line is on the disk, and not only with the kernel, before its call is answered.
     sync: Option<bool>,
@@ -73,6 +74,13 @@ pub(super) enum OnDamageKey {
     MoveAside,
 }
 
+impl AuditKeys {
+    /// What is hidden in all that is kept and shown.
+    pub(super) fn redaction(&self) -> Redaction {
+        Redaction::with(self.redact.iter().flatten().map(String::as_str))
+    }
+}
+
 /// What the audit is to be, and what is wrong with it.
 pub(super) fn audit(
     keys: AuditKeys,
@@ -91,11 +99,10 @@ pub(super) fn audit(
     check(rotate_bytes >= LEAST_BYTES, &["rotate_bytes"], "must be at least 4096");
     check((1..=MOST_FILES).contains(&keep_files), &["keep_files"], "must be from 1 to 10000");
     check(keys.keep_days.is_none_or(|days| days <= MOST_DAYS), &["keep_days"], "must be at most 36500");
-    let redact = keys.redact.unwrap_or_default();
     Some(AuditSettings {
         file: around.resolve(&keys.file?, folder),
         arguments: match keys.arguments {
-            Some(true) => Arguments::Kept(Redaction::with(redact.iter().map(String::as_str))),
+            Some(true) => Arguments::Kept,
             Some(false) | None => Arguments::LeftOut,
         },
         flush: if keys.sync == Some(true) { Flush::Disk } else { Flush::Kernel },

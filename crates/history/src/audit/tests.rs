@@ -51,7 +51,7 @@ async fn a_line_is_in_the_file_when_its_call_may_be_answered() {
     for flush in [Flush::Kernel, Flush::Disk] {
         let scratch = Scratch::new();
         let file = scratch.path("audit.jsonl");
-        let audit = Audit::open(AuditSettings { flush, ..settings(file.clone()) }).unwrap();
+        let audit = Audit::open(&AuditSettings { flush, ..settings(file.clone()) }).unwrap();
         for number in 0..3 {
             audit.keep(&numbered(number)).await.unwrap();
             assert_eq!(numbers(&file).last(), Some(&number));
@@ -65,7 +65,7 @@ async fn a_line_is_in_the_file_when_its_call_may_be_answered() {
 async fn the_record_of_a_caller_that_has_hung_up_is_kept() {
     let scratch = Scratch::new();
     let file = scratch.path("audit.jsonl");
-    let audit = Audit::open(settings(file.clone())).unwrap();
+    let audit = Audit::open(&settings(file.clone())).unwrap();
     drop(audit.keep(&numbered(1)));
     audit.close().await;
     assert_eq!(numbers(&file), [1]);
@@ -80,7 +80,7 @@ async fn many_at_once_from_two_processes_and_files_put_aside_lose_nothing_and_te
     let file = scratch.path("audit.jsonl");
     let of_one = AuditSettings { rotate_bytes: 20_000, keep_files: 100, ..settings(file.clone()) };
     // Each has the file open for itself, as two processes would.
-    let audits = [of_one.clone(), of_one].map(|settings| Arc::new(Audit::open(settings).unwrap()));
+    let audits = [of_one.clone(), of_one].map(|settings| Arc::new(Audit::open(&settings).unwrap()));
     let keeping = (0..2_000_u64).map(|number| {
         let audit = Arc::clone(&audits[usize::from(number % 2 == 1)]);
         tokio::spawn(async move { audit.keep(&numbered(number)).await })
@@ -104,7 +104,7 @@ async fn only_so_many_files_are_kept_and_strangers_are_left_alone() {
     for name in ["audit.jsonl.9", "audit.jsonl.09", "audit.jsonl.x", "audit.jsonl.old"] {
         fs::write(scratch.path(name), "").unwrap();
     }
-    let audit = Audit::open(AuditSettings { rotate_bytes: 1, ..settings(file.clone()) }).unwrap();
+    let audit = Audit::open(&AuditSettings { rotate_bytes: 1, ..settings(file.clone()) }).unwrap();
     for number in 0..6 {
         audit.keep(&numbered(number)).await.unwrap();
     }
@@ -130,14 +130,15 @@ async fn what_is_too_old_goes() {
     let made_old = |path: &Path, age: Duration| {
         File::options().append(true).open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
     };
-    let line = crate::line::line(&CallRecord { at: SystemTime::now() - 4 * day, ..numbered(1) }, None);
+    let line =
+        crate::line::line(&CallRecord { at: SystemTime::now() - 4 * day, ..numbered(1) }, Arguments::LeftOut);
     fs::write(&file, line).unwrap();
     for (number, age) in [(1, 5 * day), (2, 10 * day), (3, 30 * day)] {
         fs::write(aside(&file, number), "").unwrap();
         made_old(&aside(&file, number), age);
     }
     // Three files for nine days: each is written to for three.
-    let audit = Audit::open(AuditSettings { keep_for: Some(9 * day), ..settings(file.clone()) }).unwrap();
+    let audit = Audit::open(&AuditSettings { keep_for: Some(9 * day), ..settings(file.clone()) }).unwrap();
     audit.keep(&numbered(2)).await.unwrap();
     assert_eq!((numbers(&file), numbers(&aside(&file, 1))), (vec![2], vec![1]));
     assert!(aside(&file, 2).exists() && !aside(&file, 3).exists());
@@ -145,7 +146,7 @@ async fn what_is_too_old_goes() {
 
 #[tokio::test]
 async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words_are_not() {
-    let whole = crate::line::line(&numbered(1), None);
+    let whole = crate::line::line(&numbered(1), Arguments::LeftOut);
     for (before, after) in [
         (format!("{whole}{}", &whole[..whole.len() - 1]), whole.clone()),
         (format!("{whole}{}", &whole[..30]), whole.clone()),
@@ -158,7 +159,7 @@ async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words
         let scratch = Scratch::new();
         let file = scratch.path("audit.jsonl");
         fs::write(&file, &before).unwrap();
-        let audit = Audit::open(settings(file.clone())).unwrap();
+        let audit = Audit::open(&settings(file.clone())).unwrap();
         audit.keep(&numbered(2)).await.unwrap();
         let text = fs::read_to_string(&file).unwrap();
         assert!(
@@ -177,7 +178,7 @@ async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words
 async fn a_file_that_somebody_else_moved_away_is_made_anew() {
     let scratch = Scratch::new();
     let (file, moved) = (scratch.path("audit.jsonl"), scratch.path("moved"));
-    let audit = Audit::open(settings(file.clone())).unwrap();
+    let audit = Audit::open(&settings(file.clone())).unwrap();
     audit.keep(&numbered(1)).await.unwrap();
     fs::rename(&file, &moved).unwrap();
     audit.keep(&numbered(2)).await.unwrap();
@@ -190,24 +191,24 @@ async fn a_file_that_somebody_else_moved_away_is_made_anew() {
 async fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
     let scratch = Scratch::new();
     let missing = scratch.path("no/such/folder/audit.jsonl");
-    let error = Audit::open(settings(missing.clone())).unwrap_err().to_string();
+    let error = Audit::open(&settings(missing.clone())).unwrap_err().to_string();
     assert_eq!(
         error,
         format!("cannot write the audit {}: No such file or directory (os error 2)", missing.display())
     );
-    assert!(Audit::open(settings(scratch.path(""))).is_err());
+    assert!(Audit::open(&settings(scratch.path(""))).is_err());
 }
 
 #[tokio::test]
 async fn a_full_disk_stops_nobody_unless_it_is_to() {
     let full = PathBuf::from("/dev/full");
-    let audit = Audit::open(settings(full.clone())).unwrap();
+    let audit = Audit::open(&settings(full.clone())).unwrap();
     audit.keep(&numbered(1)).await.unwrap();
     audit.admit().unwrap();
     audit.close().await;
     assert_eq!(audit.lost(), 1);
 
-    let audit = Audit::open(AuditSettings { on_failure: OnFailure::Refuse, ..settings(full) }).unwrap();
+    let audit = Audit::open(&AuditSettings { on_failure: OnFailure::Refuse, ..settings(full) }).unwrap();
     audit.admit().unwrap();
     assert_eq!(audit.keep(&numbered(1)).await.unwrap_err().kind(), Kind::ConnectionLost);
     assert_eq!(audit.admit().unwrap_err().kind(), Kind::CannotConnect);
@@ -223,7 +224,7 @@ async fn lines_that_could_not_be_written_are_written_when_that_works_again() {
     fs::create_dir(&folder).unwrap();
     let file = folder.join("audit.jsonl");
     let audit =
-        Audit::open(AuditSettings { on_failure: OnFailure::Refuse, ..settings(file.clone()) }).unwrap();
+        Audit::open(&AuditSettings { on_failure: OnFailure::Refuse, ..settings(file.clone()) }).unwrap();
     audit.keep(&numbered(1)).await.unwrap();
     fs::rename(&folder, scratch.path("away")).unwrap();
     assert!(audit.keep(&numbered(2)).await.is_err());
@@ -240,7 +241,7 @@ async fn lines_that_could_not_be_written_are_written_when_that_works_again() {
 async fn a_process_that_keeps_the_lock_is_not_waited_for_for_ever() {
     let scratch = Scratch::new();
     let file = scratch.path("audit.jsonl");
-    let audit = Audit::open(settings(file.clone())).unwrap();
+    let audit = Audit::open(&settings(file.clone())).unwrap();
     let other = File::open(&file).unwrap();
     other.lock().unwrap();
     audit.keep(&numbered(1)).await.unwrap();
@@ -256,6 +257,6 @@ async fn a_file_that_is_there_keeps_its_mode() {
     let file = scratch.path("audit.jsonl");
     fs::write(&file, "").unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
-    Audit::open(settings(file.clone())).unwrap().keep(&numbered(1)).await.unwrap();
+    Audit::open(&settings(file.clone())).unwrap().keep(&numbered(1)).await.unwrap();
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
 }

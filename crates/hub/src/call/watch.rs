@@ -1,5 +1,6 @@
 //! Tells watchers that a call came in and, however it ends, that it ended; and has it recorded.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -70,6 +71,13 @@ impl<'a> Watch<'a> {
     pub(super) fn start(&mut self, resolved: Option<&Resolved>) {
         if let Some(resolved) = resolved {
             self.subject.clone_from(&resolved.subject);
+        }
+        // The name of a tool is one that the yard gave; addresses, and names that lead nowhere, can be anything.
+        let is_name = resolved.is_some_and(|resolved| resolved.tool.is_some());
+        if !is_name && let Cow::Owned(hidden) = self.yard.redaction().text(&self.subject) {
+            self.subject = hidden;
+        }
+        if let Some(resolved) = resolved {
             self.source = Some(resolved.source.name().clone());
             self.tool.clone_from(&resolved.tool);
         }
@@ -119,7 +127,7 @@ impl<'a> Watch<'a> {
         let duration = self.began.elapsed();
         let tool = self.tool.as_ref().map_or("", |tool| tool.full_name.as_str());
         self.yard.tally().ended(self.source_name(), tool, ended, duration);
-        let message = || error.map(|error| error.message().to_owned());
+        let message = || error.map(|error| self.yard.redaction().text(error.message()).into_owned());
         self.yard.events().tell_call(|| Event::CallEnded { id: self.id, ended, error: message(), duration });
         let recorder = self.yard.recorder.as_ref()?;
         let record = CallRecord {
@@ -137,6 +145,7 @@ impl<'a> Watch<'a> {
             ended,
             error,
             outcome,
+            redaction: self.yard.redaction(),
             arguments: self.arguments.as_deref(),
         };
         // A recorder that crashes costs a record and nothing else; this may run while a crash is cleaned up.
