@@ -9,6 +9,7 @@ mod cli {
     #[path = "../../../upstream/tests/upstream/authority.rs"]
     mod authority;
     mod cases;
+    mod corpus;
     mod gateway;
     mod hooks;
     mod interrupting;
@@ -17,8 +18,8 @@ mod cli {
     mod login;
     mod openapi;
     mod programs;
-    mod rest;
     mod recipe;
+    mod rest;
     mod starting;
     mod stopping;
     mod tester;

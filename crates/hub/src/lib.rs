@@ -12,6 +12,8 @@ mod events;
 mod execution;
 #[cfg(test)]
 mod fake;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod glob;
 mod history;
 mod hooks;
@@ -25,9 +27,9 @@ mod outcome;
 pub mod parameters;
 mod places;
 mod principal;
+pub mod printable;
 mod rate;
 mod reach;
-pub mod printable;
 mod record;
 mod request;
 mod results;

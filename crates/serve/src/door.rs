@@ -15,6 +15,7 @@ use crate::page::ASSETS;
 use crate::router::{CONTROL, PUBLIC};
 
 mod algorithm;
+pub mod fuzzing;
 mod jwks;
 mod jwt;
 mod keyring;
@@ -172,9 +173,9 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default())
 }
 
-fn without_port(host: &str) -> &str {
 /// The name in front of a port. Nothing for what is more than that: other readers of addresses would see another name in
 /// `localhost:80@evil.example`.
+fn without_port(host: &str) -> &str {
     let (name, rest) = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').unwrap_or(("", "")),
         None => host.split_at(host.find(':').unwrap_or(host.len())),
