@@ -10,6 +10,7 @@ mod cli {
     mod authority;
     mod authorization;
     mod cases;
+    mod corpus;
     mod gateway;
     mod hooks;
     mod hostile_servers;
@@ -20,8 +21,8 @@ mod cli {
     mod openapi;
     mod overload;
     mod programs;
-    mod rest;
     mod recipe;
+    mod rest;
     mod starting;
     mod stopping;
     mod tester;

@@ -14,6 +14,8 @@ mod events;
 mod execution;
 #[cfg(test)]
 mod fake;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod glob;
 mod history;
 mod hooks;
@@ -28,9 +30,9 @@ pub mod parameters;
 pub mod permission;
 mod places;
 mod principal;
+pub mod printable;
 mod rate;
 mod reach;
-pub mod printable;
 mod record;
 mod redact;
 mod request;

@@ -12,6 +12,8 @@ mod exchange;
 mod fake;
 mod fetch;
 mod follow;
+#[doc(hidden)]
+pub mod fuzzing;
 mod operation;
 mod ordered;
 mod request;

@@ -8,6 +8,8 @@ mod elsewhere;
 #[cfg(target_os = "linux")]
 mod frame;
 #[cfg(target_os = "linux")]
+pub mod fuzzing;
+#[cfg(target_os = "linux")]
 mod house;
 #[cfg(target_os = "linux")]
 mod launch;

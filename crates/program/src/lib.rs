@@ -21,6 +21,9 @@ pub mod shapes;
 mod signature;
 mod source;
 
+#[cfg(target_os = "linux")]
+#[doc(hidden)]
+pub use engine::fuzzing;
 pub use engine::{
     About, AttackOutcome, Attacked, Engine, EngineSettings, Launch, Layer, launch, launch_without,
 };

@@ -15,6 +15,7 @@ use crate::page::ASSETS;
 use crate::router::{CONTROL, PUBLIC};
 
 mod algorithm;
+pub mod fuzzing;
 mod jwks;
 mod jwt;
 mod keyring;
@@ -194,11 +195,15 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default())
 }
 
+/// The name in front of a port. Nothing for what is more than that: other readers of addresses would see another name in
+/// `localhost:80@evil.example`.
 fn without_port(host: &str) -> &str {
-    match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((name, _)) => name,
-        None => host.split(':').next().unwrap_or_default(),
-    }
+    let (name, rest) = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').unwrap_or(("", "")),
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    if rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port) { name } else { "" }
 }
 
 fn is_loopback(name: &str) -> bool {

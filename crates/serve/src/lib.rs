@@ -16,6 +16,8 @@ mod router;
 mod stdio;
 
 pub use control::{ControlSettings, LogEntry};
+#[doc(hidden)]
+pub use door::fuzzing;
 pub use door::{
     Algorithm, Auth, DoorSettings, FetchKeys, FetchedKeys, Jwks, Jwt, KeySource, Keyring, Keys, Token,
     UnknownAlgorithm, permissions,

@@ -2,6 +2,8 @@
 //! and the transports. No catalog and no policy live here: what a request means is the [`Service`]'s business.
 
 mod client;
+#[doc(hidden)]
+pub mod fuzzing;
 mod header;
 mod message;
 mod meta;

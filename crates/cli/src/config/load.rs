@@ -31,7 +31,12 @@ pub(crate) const FILE: &str = "toolyard.toml";
 /// Reads the files that were named, or the usual one, or else makes the demo yard. What is wrong with one server is in
 /// the configuration; what is wrong with a file or with the yard's own keys leaves nothing to start with.
 pub(super) fn load(named: &[PathBuf], around: &Surroundings) -> Result<Config, Problems> {
-    let mut loading = Loading::new(around);
+    load_from(Files::default(), named, around)
+}
+
+/// The same with files that need not be on the disk.
+pub(super) fn load_from(files: Files, named: &[PathBuf], around: &Surroundings) -> Result<Config, Problems> {
+    let mut loading = Loading { files, ..Loading::new(around) };
     let paths = if named.is_empty() { usual(around) } else { named.to_vec() };
     if paths.is_empty() {
         loading.keys.demo = Some(true);

@@ -21,7 +21,6 @@ impl Surroundings {
         }
     }
 
-    #[cfg(test)]
     pub(crate) fn new(folder: &Path, variables: &[(&str, &str)]) -> Self {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Self { variables: variables.iter().map(own).collect(), folder: folder.to_owned() }

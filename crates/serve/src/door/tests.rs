@@ -121,6 +121,26 @@ async fn without_auth_only_pages_of_the_own_origin_and_of_configured_ones_get_in
 }
 
 #[tokio::test]
+async fn a_host_that_other_readers_would_take_for_another_is_turned_away() {
+    for host in [
+        "localhost:80@evil.example",
+        "localhost:x",
+        "[::1]evil.example",
+        "[::1",
+        "[::1]:80@evil.example",
+        "127.0.0.1:80/x",
+    ] {
+        assert_eq!(admit(&[("host", host)], "/health").await, Err(Reason::Host), "{host}");
+        let origin = format!("http://{host}");
+        let refused = admit(&[("host", "localhost"), ("origin", &origin)], "/health").await;
+        assert_eq!(refused, Err(Reason::Origin), "{origin}");
+    }
+    for host in ["localhost", "localhost:", "LOCALHOST:80", "[::1]", "[::1]:80", "yard.example:443"] {
+        assert_eq!(admit(&[("host", host)], "/health").await, Ok(None), "{host}");
+    }
+}
+
+#[tokio::test]
 async fn keys_that_are_taken_off_the_ring_do_not_open_any_more() {
     let keyring = Keyring::new(Keys { tokens: vec![Token::new("first", ada())], jwt: None });
     assert_eq!(keyring.open("first").await, Ok(ada()));

@@ -1,0 +1,48 @@
+//! Entry points of the fuzz targets in `fuzz/`, and of the test that replays their corpus. Nothing else calls them. Each
+//! takes any bytes and panics if an invariant does not hold.
+
+use crate::UriTemplate;
+use crate::printable::{clean, clean_line, clean_name, escape_json, is_deceptive};
+
+/// URI templates: a template, a line break, and a URI that is matched against it.
+pub fn uri_template(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let (template, uri) = text.split_once('\n').unwrap_or((&text, ""));
+    let parsed = UriTemplate::parse(template);
+    let names: Vec<&str> = parsed.names().collect();
+    if parsed.problem().is_some() {
+        assert_eq!(parsed.values(uri), None, "a template with a problem matches");
+        return;
+    }
+    if !template.contains('{') {
+        assert_eq!(parsed.values(uri).is_some(), template == uri, "a template without variables is a URI");
+    }
+    if let Some(values) = parsed.values(uri) {
+        for (name, value) in &values {
+            assert!(names.contains(&name.as_str()), "{name:?} is not a variable of {template:?}");
+            assert!(value.len() <= uri.len(), "a value is longer than the URI");
+        }
+        // Matching is a function of the text alone.
+        assert_eq!(UriTemplate::parse(template).values(uri), Some(values));
+    }
+}
+
+/// Text that is printed: nothing deceptive is left, and doing it twice changes nothing more.
+pub fn printable(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let name = clean_name(&text);
+    assert_eq!(name.find(is_deceptive), None, "{name:?}");
+    assert_eq!(clean_name(&name), name);
+    let cleaned = clean(&text);
+    let left = |letter: char| {
+        letter.is_control() && !"\n\t".contains(letter) || ('\u{2028}'..='\u{202e}').contains(&letter)
+    };
+    assert_eq!(cleaned.find(left), None, "{cleaned:?}");
+    assert_eq!(clean(&cleaned), cleaned);
+    assert!(!clean_line(&text).contains('\n'));
+    let json = serde_json::Value::String(text.into_owned());
+    let escaped = json.to_string();
+    let escaped = escape_json(&escaped);
+    assert_eq!(escaped.find(is_deceptive), None, "{escaped:?}");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).ok(), Some(json));
+}

@@ -1,0 +1,25 @@
+//! Entry points of the fuzz targets in `fuzz/`, and of the test that replays their corpus. Nothing else calls them. Each
+//! takes any bytes and panics if an invariant does not hold.
+
+use crate::{ConvertSettings, LoadSettings, Location, convert, load};
+
+/// OpenAPI documents: whatever can be read becomes tools with short names and definitions that are JSON.
+pub fn document(bytes: &[u8]) {
+    let location = Location::Text { text: String::from_utf8_lossy(bytes).into_owned(), folder: None };
+    let Ok(document) = load(&location, &LoadSettings::default()) else { return };
+    let settings = ConvertSettings::default();
+    let converted = convert(&document, &settings);
+    let mut names = std::collections::BTreeSet::new();
+    for operation in &converted.operations {
+        assert!(operation.name.len() <= 60, "a name of {} bytes", operation.name.len());
+        assert!(names.insert(operation.name.as_str()), "two tools are called {:?}", operation.name);
+        let definition = operation.definition.get();
+        assert!(serde_json::from_str::<serde_json::Value>(definition).is_ok(), "not JSON: {definition:?}");
+    }
+    // The same document has the same tools.
+    let again = convert(&document, &settings);
+    let definitions = |conversion: &crate::Conversion| -> Vec<String> {
+        conversion.operations.iter().map(|operation| operation.definition.get().to_owned()).collect()
+    };
+    assert_eq!(definitions(&converted), definitions(&again), "converting twice gives different tools");
+}

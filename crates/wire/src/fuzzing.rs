@@ -1,0 +1,152 @@
+//! Entry points of the fuzz targets in `fuzz/`, and of the test that replays their corpus. Nothing else calls them. Each
+//! takes any bytes and panics if an invariant does not hold.
+#![allow(clippy::panic, reason = "a broken invariant is what the fuzzer looks for")]
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::value::RawValue;
+
+use crate::client::events::{Event, Events};
+use crate::header;
+use crate::message::{self, Message, Packet, Refusal, parse};
+use crate::meta::{Heading, Meta};
+
+/// JSON-RPC messages: whatever is accepted is lossless when written again, and whatever is refused has an answer.
+pub fn message(bytes: &[u8]) {
+    match parse(bytes) {
+        Ok(Packet::One(message)) => check_message(&message),
+        Ok(Packet::Batch(messages)) => {
+            assert!((1..=100).contains(&messages.len()), "{} messages in a batch", messages.len());
+            for message in messages {
+                match message {
+                    Ok(message) => check_message(&message),
+                    Err(refusal) => check_refusal(&refusal),
+                }
+            }
+        }
+        Err(refusal) => check_refusal(&refusal),
+    }
+}
+
+fn check_message(message: &Message) {
+    let written = match message {
+        Message::Request(request) => {
+            let _ = Meta::read(request.params.as_deref());
+            let _ = Heading::read(request.params.as_deref());
+            request.params.as_ref().map(|params| message::write_request(&request.id, "m", params))
+        }
+        Message::Notification(notification) => {
+            notification.params.as_ref().map(|params| message::write_notification("m", params))
+        }
+        Message::Response(response) => match &response.result {
+            Ok(result) => Some(message::write_result(&response.id, result)),
+            Err(_) => None,
+        },
+    };
+    let Some(written) = written else { return };
+    assert!(!written.contains(['\n', '\r']), "a message must be one line: {written:?}");
+    let read = match parse(written.as_bytes()) {
+        Ok(Packet::One(read)) => read,
+        other => panic!("{written:?} is read as {other:?}"),
+    };
+    let (before, after) = (payload(message), payload(&read));
+    assert_eq!(before, after, "a message changed when it was written");
+}
+
+/// Id and payload, with line breaks between members as the white space that they are.
+fn payload(message: &Message) -> (Option<String>, Option<String>) {
+    let one_line = |raw: &RawValue| raw.get().replace(['\n', '\r'], " ");
+    match message {
+        Message::Request(request) => {
+            (Some(request.id.as_json().to_owned()), request.params.as_deref().map(one_line))
+        }
+        Message::Notification(notification) => (None, notification.params.as_deref().map(one_line)),
+        Message::Response(response) => {
+            let (Ok(raw) | Err(raw)) = &response.result;
+            (Some(response.id.as_json().to_owned()), Some(one_line(raw)))
+        }
+    }
+}
+
+fn check_refusal(refusal: &Refusal) {
+    let answer = message::write_error(refusal.id.as_ref(), &refusal.error);
+    assert!(!answer.contains(['\n', '\r']), "an answer must be one line: {answer:?}");
+    assert!(serde_json::from_str::<serde_json::Value>(&answer).is_ok(), "an answer must be JSON: {answer:?}");
+}
+
+/// Server-sent events: the same events however the bytes are cut, and no more memory than the limit allows. The first byte
+/// says how large the pieces are.
+pub fn events(bytes: &[u8]) {
+    let Some((size, bytes)) = bytes.split_first() else { return };
+    let size = usize::from(*size).max(1);
+    let whole = read_events(bytes, bytes.len().max(1), usize::MAX);
+    assert_eq!(whole, read_events(bytes, size, usize::MAX), "events depend on how they are cut");
+    let longest = 64;
+    for event in read_events(bytes, size, longest) {
+        let length = event.data.len();
+        assert!(length <= 3 * (longest + size), "an event of {length} bytes in pieces of {size}");
+    }
+}
+
+/// The events before the end or the first failure.
+fn read_events(bytes: &[u8], size: usize, longest: usize) -> Vec<Event> {
+    let pieces: Vec<_> =
+        bytes.chunks(size).map(|piece| Ok::<_, String>(Bytes::copy_from_slice(piece))).collect();
+    let mut events = Events::new(futures_util::stream::iter(pieces), longest);
+    let mut seen = Vec::new();
+    // The stream is always ready, so that nothing ever waits.
+    while let Some(Ok(Some(event))) = events.next().now_or_never() {
+        seen.push(event);
+    }
+    seen
+}
+
+/// Mirrored headers: `Name: value` lines, an empty line, and `{"schema": …, "arguments": …, "method": …}`. Headers that we
+/// write for a schema that we accept pass our own check.
+pub fn mirrored_headers(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let (head, body) = text.split_once("\n\n").unwrap_or((&text, "{}"));
+    let headers = read_head(head);
+    let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+    let raw = |value: &serde_json::Value| serde_json::value::to_raw_value(value).ok();
+    let (Some(schema), Some(arguments)) = (raw(&body["schema"]), raw(&body["arguments"])) else { return };
+    let method = body["method"].as_str().unwrap_or("tools/call");
+    let _ = header::check_method(&headers, method);
+    let _ = header::check_params(&headers, &schema, Some(&arguments));
+    if let Ok(meta) = Meta::read(Some(&arguments)) {
+        let _ = header::check_version(&headers, &meta);
+    }
+    if let Ok(heading) = Heading::read(Some(&arguments)) {
+        let _ = header::check_name(&headers, method, &heading);
+    }
+    if let Some(name) = body["arguments"]["name"].as_str() {
+        let mut ours = HeaderMap::new();
+        header::mirror_name(&mut ours, name);
+        if let Ok(heading) = Heading::read(Some(&arguments)) {
+            let checked = header::check_name(&ours, "tools/call", &heading);
+            assert!(checked.is_ok(), "{name:?} is mirrored as {ours:?}");
+        }
+    }
+    if header::check_annotations(&schema).is_ok() {
+        let mut ours = HeaderMap::new();
+        if header::mirror_params(&mut ours, &schema, &arguments).is_ok() {
+            let checked = header::check_params(&ours, &schema, Some(&arguments));
+            assert!(checked.is_ok(), "{arguments} under {schema} is mirrored as {ours:?}");
+        }
+    }
+}
+
+/// The lines that are headers; the rest is left out, as an HTTP library would not let it pass.
+fn read_head(head: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for line in head.lines() {
+        let Some((name, value)) = line.split_once(':') else { continue };
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value.trim_start().as_bytes()))
+        {
+            headers.append(name, value);
+        }
+    }
+    headers
+}
