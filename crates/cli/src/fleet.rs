@@ -160,7 +160,8 @@ impl Fleet {
             }
             ServerEntry::Broken(broken) => {
                 let state = if broken.enabled { State::Failed } else { State::Disabled };
-                Arc::new(Broken::new(broken.name.clone(), state, broken.reason()))
+                let permissions = broken.permissions.clone();
+                Arc::new(Broken::new(broken.name.clone(), state, broken.reason(), permissions))
             }
         };
         self.yard.add(source);

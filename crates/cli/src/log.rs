@@ -43,7 +43,7 @@ impl<S: Subscriber> Layer<S> for Told {
         }
         let mut line = Line::default();
         event.record(&mut line);
-        let Line { mut message, fields } = line;
+        let Line { mut message, fields, source } = line;
         message.push_str(&fields);
         if let Some((end, _)) = message.char_indices().nth(LONGEST) {
             message.truncate(end);
@@ -52,6 +52,7 @@ impl<S: Subscriber> Layer<S> for Told {
             at: SystemTime::now(),
             level: word(*event.metadata().level()),
             target: event.metadata().target().to_owned(),
+            source,
             message,
         };
         let _ = LINES.send(Arc::new(entry));
@@ -63,10 +64,15 @@ impl<S: Subscriber> Layer<S> for Told {
 struct Line {
     message: String,
     fields: String,
+    /// The source that it is about.
+    source: Option<String>,
 }
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if matches!(field.name(), "server" | "source") {
+            self.source = Some(format!("{value:?}").trim_matches('"').to_owned());
+        }
         // Writing into a string cannot fail.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
@@ -99,8 +105,8 @@ mod tests {
             tracing::info!(target: "yard", "{}", "x".repeat(2 * LONGEST));
         });
         let line = heard.try_recv().unwrap();
-        let told = (line.level, line.target.as_str(), line.message.as_str());
-        assert_eq!(told, ("warn", "yard", "not connected server=files tries=3"));
+        let told = (line.level, line.target.as_str(), line.source.as_deref(), line.message.as_str());
+        assert_eq!(told, ("warn", "yard", Some("files"), "not connected server=files tries=3"));
         assert_eq!(heard.try_recv().unwrap().message.len(), LONGEST);
     }
 }

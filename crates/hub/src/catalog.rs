@@ -6,18 +6,21 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 
+use self::address::sort_by_specificity;
 use self::entry::Unchanged;
 use self::read::{Names, Part};
 use crate::events::Change;
 use crate::json;
 use crate::name::{FullName, SourceName};
+use crate::principal::Principal;
 use crate::source::Source;
+use crate::visibility::Offered;
 
+mod address;
 mod entry;
 mod read;
 mod versions;
 
-pub(crate) use self::entry::Offered;
 pub use self::entry::{Bare, Prompt, Resource, Template, Tool};
 
 /// Everything offered at one moment.
@@ -26,6 +29,8 @@ pub struct Catalog {
     tools: Vec<Arc<Tool>>,
     resources: Vec<Arc<Resource>>,
     templates: Vec<Arc<Template>>,
+    /// The same, with the most specific first.
+    by_specificity: Vec<Arc<Template>>,
     prompts: Vec<Arc<Prompt>>,
     tool_by_name: HashMap<FullName, Arc<Tool>>,
     tool_by_raw: HashMap<String, Vec<Arc<Tool>>>,
@@ -36,6 +41,8 @@ pub struct Catalog {
     sources: HashMap<SourceName, Arc<dyn Source>>,
     parts: HashMap<SourceName, Part>,
     warnings: Vec<(SourceName, String)>,
+    /// Warnings that name another source, by their text.
+    sources_in_warnings: HashMap<String, SourceName>,
     completes: bool,
     has_permissions: bool,
 }
@@ -63,6 +70,8 @@ impl Catalog {
             let part = Part::of(source, self.parts.get(source.name()), &mut names);
             catalog.add(source, part);
         }
+        catalog.by_specificity.clone_from(&catalog.templates);
+        sort_by_specificity(&mut catalog.by_specificity);
         catalog
     }
 
@@ -119,25 +128,33 @@ impl Catalog {
         self.resource_by_uri.get(uri)
     }
 
-    /// By URI, of one source: also one that another source answers for in the yard as a whole.
-    pub fn resource_of(&self, source: &SourceName, uri: &str) -> Option<&Arc<Resource>> {
-        let ours = |resource: &&Arc<Resource>| resource.source == *source;
-        self.resource(uri)
-            .filter(ours)
-            .or_else(|| self.hidden_resources.iter().filter(ours).find(|resource| resource.uri == uri))
+    /// The tool of this very full name.
+    pub(crate) fn tool_named(&self, full_name: &str) -> Option<&Arc<Tool>> {
+        self.tool_by_name.get(full_name)
     }
 
-    /// The template of this very text, else the first that this URI comes from.
-    pub fn template_for(&self, uri: &str) -> Option<&Arc<Template>> {
-        find_template(&self.templates, uri)
+    /// The tools of one source.
+    pub(crate) fn tools_of(&self, source: &SourceName) -> &[Arc<Tool>] {
+        self.parts.get(source).map_or(&[], |part| &part.tools)
     }
 
-    /// The same among the templates of one source.
-    pub fn template_of(&self, source: &SourceName, uri: &str) -> Option<&Arc<Template>> {
-        find_template(&self.parts.get(source)?.templates, uri)
+    /// Whether lists show this principal anything of a source; nothing is said of a source that offers nothing.
+    pub(crate) fn offers_visible_to(&self, source: &SourceName, principal: &Principal) -> Option<bool> {
+        let part = self.parts.get(source).filter(|part| !part.is_empty())?;
+        Some(
+            part.tools.iter().any(|tool| tool.is_visible_to(principal))
+                || part.resources.iter().any(|resource| resource.is_visible_to(principal))
+                || part.templates.iter().any(|template| template.is_visible_to(principal))
+                || part.prompts.iter().any(|prompt| prompt.is_visible_to(principal)),
+        )
     }
 
-    /// Resources that are shown only where their source is served alone: another one offers the same URI.
+    /// The other source that a warning about what a source offers names, if it names one.
+    pub(crate) fn source_in_warning(&self, text: &str) -> Option<&SourceName> {
+        self.sources_in_warnings.get(text)
+    }
+
+    /// Resources whose address another source, which came first, offers too.
     pub(crate) fn hidden_resources(&self) -> &[Arc<Resource>] {
         &self.hidden_resources
     }
@@ -169,6 +186,22 @@ impl Catalog {
             resources: !resources,
             prompts: !unchanged(&self.prompts, &before.prompts),
         }
+    }
+
+    /// The sources that offer something else than they did; all of them where only their order is another.
+    pub(crate) fn sources_changed_since(&self, before: &Self) -> Arc<[SourceName]> {
+        let gone = before.parts.keys().filter(|name| !self.parts.contains_key(*name));
+        let changed = self.parts.iter().filter(|(name, part)| match before.parts.get(*name) {
+            None => !part.is_empty(),
+            Some(before) => {
+                !(unchanged(&part.tools, &before.tools)
+                    && unchanged(&part.resources, &before.resources)
+                    && unchanged(&part.templates, &before.templates)
+                    && unchanged(&part.prompts, &before.prompts))
+            }
+        });
+        let found: Vec<SourceName> = changed.map(|(name, _)| name).chain(gone).cloned().collect();
+        if found.is_empty() { self.sources.keys().cloned().collect() } else { found.into() }
     }
 
     fn add(&mut self, source: &Arc<dyn Source>, part: Part) {
@@ -204,8 +237,9 @@ impl Catalog {
             Entry::Occupied(first) => {
                 let first = &first.get().source;
                 let text = format!("resource {} is already offered by {first}", json::short(&resource.uri));
-                self.warnings.push((resource.source.clone(), text));
+                self.warnings.push((resource.source.clone(), text.clone()));
                 if *first != resource.source {
+                    self.sources_in_warnings.insert(text, first.clone());
                     self.hidden_resources.push(Arc::clone(resource));
                 }
             }
@@ -234,11 +268,6 @@ fn of_source<T: Bare>(
     raw: &str,
 ) -> Option<Arc<T>> {
     by_raw.get(raw)?.iter().find(|thing| thing.source() == source).cloned()
-}
-
-fn find_template<'a>(templates: &'a [Arc<Template>], uri: &str) -> Option<&'a Arc<Template>> {
-    let exact = templates.iter().find(|template| template.template == uri);
-    exact.or_else(|| templates.iter().find(|template| template.matcher.values(uri).is_some()))
 }
 
 fn unchanged<T: Unchanged>(now: &[Arc<T>], before: &[Arc<T>]) -> bool {

@@ -109,6 +109,12 @@ impl Error {
         Self { report: Box::new(report) }
     }
 
+    /// What this thing needs is not among the caller's permissions.
+    pub(crate) fn forbidden(subject: &str, missing: &str) -> Self {
+        Self::new(Kind::Forbidden, format!("{subject} needs the permission {missing}"))
+            .suggest("ask whoever runs this yard for a token that has it")
+    }
+
     /// The same as one of another kind.
     #[must_use]
     pub fn with_kind(mut self, kind: Kind) -> Self {

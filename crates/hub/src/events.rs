@@ -50,8 +50,8 @@ pub enum Event {
         subject: String,
         violations: Vec<String>,
     },
-    /// What the yard offers is not what it was.
-    Changed(Change),
+    /// What the yard offers is not what it was, because of these sources.
+    Changed(Change, Arc<[SourceName]>),
     ResourceUpdated {
         source: SourceName,
         uri: String,

@@ -29,6 +29,9 @@ pub(crate) struct Fake {
     offer: Mutex<Arc<Offer>>,
     feed: OnceLock<Feed>,
     status: Mutex<Status>,
+    permissions: Vec<String>,
+    /// What it was told to watch (`+`) and to watch no longer (`-`).
+    watching: Mutex<Vec<String>>,
     work: Work,
 }
 
@@ -63,6 +66,8 @@ impl Fake {
             offer: Mutex::new(Arc::new(offer)),
             feed: OnceLock::new(),
             status: Mutex::new(Status::ready()),
+            permissions: Vec::new(),
+            watching: Mutex::default(),
             work: Box::new(work),
         })
     }
@@ -75,8 +80,30 @@ impl Fake {
             offer: Mutex::new(Arc::new(offer)),
             feed: OnceLock::new(),
             status: Mutex::new(Status::ready()),
+            permissions: Vec::new(),
+            watching: Mutex::default(),
             work,
         })
+    }
+
+    /// A source in this state that offers nothing, and whose offers all need these permissions.
+    pub(crate) fn silent(name: &str, status: Status, permissions: &[&str]) -> Arc<Self> {
+        let work: Work = Box::new(|_| Box::pin(async { Ok(done()) }));
+        Arc::new(Self {
+            name: SourceName::new(name),
+            prefix: Prefix::Source,
+            offer: Mutex::default(),
+            feed: OnceLock::new(),
+            status: Mutex::new(status),
+            permissions: permissions.iter().map(|permission| (*permission).to_owned()).collect(),
+            watching: Mutex::default(),
+            work,
+        })
+    }
+
+    /// What it was told to watch since the last look.
+    pub(crate) fn take_watching(&self) -> Vec<String> {
+        std::mem::take(&mut *self.watching.lock().unwrap())
     }
 
     /// Is in another state from now on.
@@ -110,6 +137,18 @@ impl Source for Fake {
 
     fn status(&self) -> Status {
         self.status.lock().unwrap().clone()
+    }
+
+    fn permissions(&self) -> &[String] {
+        &self.permissions
+    }
+
+    fn watch(&self, uri: &str) {
+        self.watching.lock().unwrap().push(format!("+{uri}"));
+    }
+
+    fn unwatch(&self, uri: &str) {
+        self.watching.lock().unwrap().push(format!("-{uri}"));
     }
 
     fn attach(&self, feed: Feed) {

@@ -26,9 +26,43 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
+/// Whether the pattern fits any name at all that begins with this prefix.
+pub fn matches_some_with_prefix(pattern: &str, prefix: &str) -> bool {
+    let mut rest = prefix.chars();
+    for c in pattern.chars() {
+        match (c, rest.next()) {
+            // Whatever is left of the prefix and of the pattern, the star makes room for it.
+            ('*', _) | (_, None) => return true,
+            ('?', Some(_)) => {}
+            (c, Some(next)) if c == next => {}
+            _ => return false,
+        }
+    }
+    rest.next().is_none()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::{matches, matches_some_with_prefix};
+
+    #[test]
+    fn a_pattern_fits_some_name_with_a_prefix_or_none() {
+        for (pattern, prefix, expect) in [
+            ("*", "mcp__a__", true),
+            ("mcp__a__query", "mcp__a__", true),
+            ("mcp__a__query", "mcp__b__", false),
+            ("mcp__?__query", "mcp__b__", true),
+            ("mcp__a*", "mcp__ab__", true),
+            ("*query", "mcp__b__", true),
+            ("mcp__a", "mcp__a__", false),
+            ("mcp__a__", "mcp__a__", true),
+            ("query", "mcp__a__", false),
+            ("query", "", true),
+            ("", "", true),
+        ] {
+            assert_eq!(matches_some_with_prefix(pattern, prefix), expect, "{pattern} {prefix}");
+        }
+    }
 
     #[test]
     fn stars_and_question_marks_stand_for_what_they_should() {

@@ -37,11 +37,13 @@ mod secret;
 mod slot;
 mod source;
 mod status;
+mod subscriptions;
 mod tally;
 mod timestamp;
 mod uri_template;
 mod version;
 mod view;
+mod visibility;
 mod yard;
 
 pub use catalog::{Bare, Catalog, Lookup, Prompt, Resource, Template, Tool};
@@ -73,10 +75,12 @@ pub use source::{
     Call, Feed, Listing, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,
 };
 pub use status::{AuthStatus, State, Status};
+pub use subscriptions::ResourceSubscription;
 pub use tally::{Counted, Histogram, Tally};
 pub use timestamp::{NoTimestamp, Timestamp};
 pub use uri_template::UriTemplate;
 pub use view::View;
+pub use visibility::{Offered, RecordedCall, Visibility};
 pub use yard::{Yard, YardSettings};
 
 /// A future that owns what it needs, for the object-safe seams of this house.

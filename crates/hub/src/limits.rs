@@ -22,6 +22,8 @@ pub struct Limits {
     pub sources: BTreeMap<SourceName, Bounds>,
     /// Tighter limits for the tools whose full name fits the glob, each tool for itself.
     pub tools: Vec<(String, Bounds)>,
+    /// How many resources one legacy session, or one `subscriptions/listen`, may be subscribed to.
+    pub subscriptions: usize,
     /// Whether results are checked against the schemas that tools declare for them.
     pub results: ResultChecks,
 }
@@ -46,6 +48,7 @@ impl Default for Limits {
             rate: None,
             sources: BTreeMap::new(),
             tools: Vec::new(),
+            subscriptions: 1_000,
             results: ResultChecks::default(),
         }
     }

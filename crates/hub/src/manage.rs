@@ -106,21 +106,18 @@ impl Yard {
 
     /// The source of this name, if it is there for this principal.
     fn managed(&self, principal: &Principal, name: &str) -> Result<Arc<dyn Source>, ManageError> {
-        let known = SourceName::new(name);
-        let source = self.source(&known).filter(|_| principal.knows_source(&known));
+        let (known, visibility) = (SourceName::new(name), self.visibility(principal));
+        let source = self.source(&known).filter(|_| visibility.sees_source(&known));
         source.ok_or_else(|| {
             let names = self.source_names();
-            let known = names.iter().filter(|name| principal.knows_source(name)).map(SourceName::as_str);
-            ManageError::Unknown { name: name.to_owned(), nearest: nearest(name, known).map(str::to_owned) }
+            let seen = names.iter().filter(|name| visibility.sees_source(name)).map(SourceName::as_str);
+            ManageError::Unknown { name: name.to_owned(), nearest: nearest(name, seen).map(str::to_owned) }
         })
     }
 }
 
 fn may(principal: &Principal, permission: &'static str) -> Result<(), ManageError> {
-    match principal.lacks(&[permission.to_owned()]) {
-        Some(_) => Err(ManageError::Forbidden(permission)),
-        None => Ok(()),
-    }
+    if principal.holds(permission) { Ok(()) } else { Err(ManageError::Forbidden(permission)) }
 }
 
 #[cfg(test)]

@@ -33,12 +33,14 @@ pub struct AllowList {
 }
 
 impl AllowList {
-    fn tool(&self, source: &SourceName, name: &FullName) -> bool {
-        fits(self.sources.as_ref(), source.as_str()) && fits(self.tools.as_ref(), name.as_str())
+    /// Whether a tool is on the lists, by the name of its source and its full name.
+    pub(crate) fn allows_tool(&self, source: &str, full_name: &str) -> bool {
+        fits(self.sources.as_ref(), source) && fits(self.tools.as_ref(), full_name)
     }
 
-    fn other(&self, source: &SourceName) -> bool {
-        fits(self.sources.as_ref(), source.as_str()) && (self.tools.is_none() || self.sources.is_some())
+    /// Whether resources and prompts of a source are on the lists.
+    pub(crate) fn allows_other(&self, source: &str) -> bool {
+        fits(self.sources.as_ref(), source) && (self.tools.is_none() || self.sources.is_some())
     }
 }
 
@@ -95,6 +97,18 @@ impl Principal {
         &self.rights.bounds
     }
 
+    pub(crate) fn lists(&self) -> &AllowList {
+        &self.rights.allowed
+    }
+
+    /// Whether this principal has this permission.
+    pub fn holds(&self, permission: &str) -> bool {
+        match &self.rights.permissions {
+            Permissions::All => true,
+            Permissions::Only(held) => held.contains(permission),
+        }
+    }
+
     /// Whether for this principal there are other things than for everybody.
     pub fn is_restricted(&self) -> bool {
         self.rights.allowed != AllowList::default()
@@ -107,12 +121,12 @@ impl Principal {
 
     /// Whether this tool is there for this principal; which permissions it needs is another matter.
     pub fn knows_tool(&self, source: &SourceName, name: &FullName) -> bool {
-        self.rights.allowed.tool(source, name)
+        self.rights.allowed.allows_tool(source.as_str(), name.as_str())
     }
 
     /// The same of anything else that a source offers.
     pub fn knows_other(&self, source: &SourceName) -> bool {
-        self.rights.allowed.other(source)
+        self.rights.allowed.allows_other(source.as_str())
     }
 
     /// The first of these permissions that this principal lacks: a list means *all* of them.

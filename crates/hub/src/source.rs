@@ -48,8 +48,18 @@ pub trait Source: Send + Sync {
     /// Called once, when the yard takes the source in.
     fn attach(&self, _feed: Feed) {}
 
-    /// Somebody wants to hear when this resource is updated. The source tells its [`Feed`] from then on.
+    /// Permissions that everything it will ever offer needs, known before it has said what that is. A source that
+    /// offers nothing is shown only to those who hold them.
+    fn permissions(&self) -> &[String] {
+        &[]
+    }
+
+    /// The first subscriber to this resource is there. The source tells its [`Feed`] of updates from then on. Called
+    /// under a lock of the yard, as is `unwatch`: neither may wait, nor use the [`Feed`].
     fn watch(&self, _uri: &str) {}
+
+    /// The last subscriber to this resource is gone.
+    fn unwatch(&self, _uri: &str) {}
 
     /// Does something about its connection, in the background. A source without one has nothing to do.
     fn manage(&self, _order: Order) -> Result<(), ManageError> {

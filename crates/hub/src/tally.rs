@@ -12,7 +12,8 @@ use crate::events::Ended;
 /// The most tools, and sources, that have counters of their own.
 const MOST_TOOLS: usize = 1_000;
 const MOST_SOURCES: usize = 200;
-const OTHER: &str = "other";
+/// Stands for all names beyond those.
+pub(crate) const OTHER: &str = "other";
 
 /// The counters of a yard.
 #[derive(Debug, Default)]

@@ -9,6 +9,10 @@ const MOST_VALUES: usize = 64;
 #[derive(Debug, Clone)]
 pub struct UriTemplate {
     pieces: Result<Vec<Piece>, &'static str>,
+    /// What every address of it begins with.
+    prefix: String,
+    literal_bytes: usize,
+    catch_alls: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,13 +38,38 @@ impl UriTemplate {
     /// Cuts a template into pieces. One that is too long to be meant matches nothing: see [`Self::problem`].
     pub fn parse(template: &str) -> Self {
         if template.len() > LONGEST {
-            return Self { pieces: Err("it is too long to be matched") };
+            let pieces = Err("it is too long to be matched");
+            return Self { pieces, prefix: String::new(), literal_bytes: 0, catch_alls: 0 };
         }
         let pieces = cut(template);
+        let prefix = pieces.iter().map_while(Piece::literal).collect();
+        let literal_bytes = pieces.iter().filter_map(Piece::literal).map(str::len).sum();
+        let is_catch_all = |piece: &&Piece| matches!(piece, Piece::Value { span: Span::Anything, .. });
+        let catch_alls = pieces.iter().filter(is_catch_all).count();
         let values = pieces.iter().map(|piece| piece.names().len()).sum::<usize>();
         let pieces =
             if values > MOST_VALUES { Err("it has too many variables to be matched") } else { Ok(pieces) };
-        Self { pieces }
+        Self { pieces, prefix, literal_bytes, catch_alls }
+    }
+
+    /// The literal text that every address of it begins with; empty where it begins with a variable.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// How much literal text it has, wherever that stands.
+    pub fn literal_bytes(&self) -> usize {
+        self.literal_bytes
+    }
+
+    /// How many of its variables can stand for any text, slashes included.
+    pub fn catch_alls(&self) -> usize {
+        self.catch_alls
+    }
+
+    /// Whether this URI can come from the template.
+    pub fn fits(&self, uri: &str) -> bool {
+        uri.starts_with(&self.prefix) && self.values(uri).is_some()
     }
 
     /// Why no URI comes from this template, if that is so.
@@ -63,6 +92,13 @@ impl UriTemplate {
 }
 
 impl Piece {
+    fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Literal(text) => Some(text),
+            Self::Value { .. } | Self::Query(_) => None,
+        }
+    }
+
     fn names(&self) -> &[String] {
         match self {
             Self::Literal(_) => &[],

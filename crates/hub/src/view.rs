@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, Offered, Prompt, Resource, Template, Tool};
+use crate::catalog::{Catalog, Prompt, Resource, Template, Tool};
 use crate::name::SourceName;
 use crate::principal::Principal;
 use crate::reach::Reach;
+use crate::visibility::Offered;
 
 /// The part of one catalog that a principal may see, of all sources or of some.
 #[derive(Debug, Clone)]
@@ -58,11 +59,16 @@ impl View {
         self.catalog.tools().iter().filter(|tool| self.shows(&tool.source, &***tool))
     }
 
-    /// Where one source is shown alone, also those of its resources that another source answers for elsewhere.
+    /// Of resources with one address, the one that answers for it where this principal asks.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        let hidden = if self.reach.alone().is_some() { self.catalog.hidden_resources() } else { &[] };
+        let hidden = self.catalog.hidden_resources().iter().filter(|resource| self.answers(resource));
         let all = self.catalog.resources().iter().chain(hidden);
         all.filter(|resource| self.shows(&resource.source, &***resource))
+    }
+
+    fn answers(&self, resource: &Arc<Resource>) -> bool {
+        let first = self.catalog.exact_holder(&resource.uri, &self.principal, &self.reach);
+        first.is_some_and(|first| Arc::ptr_eq(first, resource))
     }
 
     pub fn templates(&self) -> impl Iterator<Item = &Arc<Template>> {
@@ -74,6 +80,6 @@ impl View {
     }
 
     fn shows(&self, source: &SourceName, thing: &impl Offered) -> bool {
-        self.reach.covers(source) && thing.listed_for(&self.principal)
+        self.reach.covers(source) && thing.is_visible_to(&self.principal)
     }
 }

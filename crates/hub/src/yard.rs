@@ -21,6 +21,7 @@ use crate::rate::RateCounters;
 use crate::record::Recorder;
 use crate::source::{Feed, Source};
 use crate::status::Status;
+use crate::subscriptions::SubscriptionCounts;
 use crate::tally::Tally;
 use crate::view::{Callers, View};
 
@@ -36,6 +37,7 @@ pub struct Yard {
     history: Option<Arc<dyn History>>,
     events: Arc<Events>,
     tally: Tally,
+    pub(crate) subscriptions: SubscriptionCounts,
     restricted: AtomicBool,
     /// How many refreshes were asked for, and up to which of them the catalog is current.
     wanted: AtomicU64,
@@ -79,6 +81,7 @@ impl Yard {
             history: settings.history,
             events: Arc::default(),
             tally: Tally::default(),
+            subscriptions: SubscriptionCounts::default(),
             restricted: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
             served: AtomicU64::new(0),
@@ -118,6 +121,7 @@ impl Yard {
                 None => sources.push(source),
             }
         }
+        self.watch_again(&name);
         self.refresh();
         self.status_changed(&name);
     }
@@ -134,7 +138,7 @@ impl Yard {
     /// reading serves all that asked before it began.
     pub fn refresh(&self) {
         let ours = self.wanted.fetch_add(1, Ordering::SeqCst) + 1;
-        let change = {
+        let (change, sources) = {
             // Under the lock, so that a slower refresh cannot put an older catalog in place of a newer one.
             let sources = self.lock_sources();
             if self.served.load(Ordering::SeqCst) >= ours {
@@ -144,15 +148,16 @@ impl Yard {
             let before = self.catalog.load_full();
             let now = before.rebuilt(&sources);
             let change = now.change_since(&before);
+            let sources = if change.any() { now.sources_changed_since(&before) } else { Arc::default() };
             for (source, warning) in now.warnings().iter().filter(|new| !before.warnings().contains(new)) {
                 tracing::warn!(%source, warning, "odd");
             }
             self.catalog.store(Arc::new(now));
             self.served.store(serving, Ordering::SeqCst);
-            change
+            (change, sources)
         };
         if change.any() {
-            self.events.tell(Event::Changed(change));
+            self.events.tell(Event::Changed(change, sources));
         }
     }
 
@@ -232,16 +237,6 @@ impl Yard {
     pub(crate) fn status_changed(&self, source: &SourceName) {
         self.status.notify_waiters();
         self.events.tell(Event::StatusChanged { source: source.clone() });
-    }
-
-    /// Somebody wants to hear when this resource is updated: its source is told.
-    pub fn watch(&self, uri: &str) {
-        let catalog = self.catalog();
-        let holder = catalog.resource(uri).map(|resource| &resource.source);
-        let holder = holder.or_else(|| catalog.template_for(uri).map(|template| &template.source));
-        if let Some(source) = holder.and_then(|name| catalog.source(name)) {
-            source.watch(uri);
-        }
     }
 
     /// The limits as they are now.

@@ -183,6 +183,10 @@ impl Source for OpenApi {
         self.inner.status()
     }
 
+    fn permissions(&self) -> &[String] {
+        &self.inner.settings.permissions
+    }
+
     fn starting_since(&self) -> Option<Instant> {
         let status = self.inner.status.read().unwrap_or_else(PoisonError::into_inner);
         (!status.settled).then_some(status.since)

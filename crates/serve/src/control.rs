@@ -29,7 +29,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-use toolyard_hub::{Principal, Yard};
+use toolyard_hub::Yard;
 use toolyard_wire::EndpointSettings;
 
 use self::journal::Journal;
@@ -194,11 +194,6 @@ impl Place {
     fn among(self, places: &Arc<Semaphore>) -> Option<Self> {
         if self.stranger { Self::take(places) } else { Some(self) }
     }
-}
-
-/// Whether this principal holds a permission of the yard's own.
-fn may(principal: &Principal, permission: &str) -> bool {
-    principal.lacks(&[permission.to_owned()]).is_none()
 }
 
 /// The token that came as a subprotocol. One that cannot be read is one that nobody knows.

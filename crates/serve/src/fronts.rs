@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::JoinSet;
-use toolyard_hub::{Reach, SourceName, Yard};
+use toolyard_hub::{Principal, Reach, SourceName, Visibility, Yard};
 use toolyard_wire::{Endpoint, EndpointSettings};
 
 use crate::control::{Control, ControlSettings};
@@ -93,6 +93,11 @@ impl Fronts {
     /// The whole yard.
     pub(crate) fn all(&self) -> &Arc<Endpoint<Front>> {
         &self.all.endpoint
+    }
+
+    /// What a caller can see of the yard.
+    pub(crate) fn visibility(&self, principal: &Principal) -> Visibility {
+        self.yard.visibility(principal)
     }
 
     pub(crate) fn rest(&self) -> &Arc<Rest> {

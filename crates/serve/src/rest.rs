@@ -201,10 +201,5 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     }
 }
 
-/// Whether this principal holds a permission of the yard's own.
-fn may(principal: &Principal, permission: &str) -> bool {
-    principal.lacks(&[permission.to_owned()]).is_none()
-}
-
 #[cfg(test)]
 mod tests;

@@ -83,9 +83,10 @@ async fn mcp_of_source(
     Path(name): Path<String>,
     request: Request<Body>,
 ) -> Response<Body> {
-    // What a caller is not shown is not there for them.
+    // What is outside a caller's lists is not there for them; what they lack a permission for is forbidden there.
     let principal = request.extensions().get::<Principal>();
-    let known = principal.is_some_and(|principal| principal.knows_source(&SourceName::new(name.as_str())));
+    let source = SourceName::new(name.as_str());
+    let known = principal.is_some_and(|principal| fronts.visibility(principal).knows_source(&source));
     match fronts.of_source(&name).filter(|_| known) {
         Some(endpoint) => respond(&endpoint, request).await,
         None => {

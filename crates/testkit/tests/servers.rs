@@ -11,6 +11,7 @@ mod servers {
     mod patience;
     mod redirects;
     mod start;
+    mod subscriptions;
     mod tester_access;
     mod tree;
     mod yard;

@@ -57,7 +57,7 @@ pub async fn run(
     let (sender, mut messages) = mpsc::channel(QUEUE);
     let folder = settings.folder.clone();
     let mut app = App::new(settings, snapshot(&yard, &principal), Now::here());
-    let mut memory = Memory::of(&yard, &mut app);
+    let mut memory = Memory::of(&yard, &principal, &mut app);
     let mut screen = Screen::take()?;
     let tasks = TaskTracker::new();
     let over = stop.child_token();
@@ -176,17 +176,20 @@ fn read(event: Input) -> Option<Message> {
 /// Reads what the yard remembers of calls, one reading at a time.
 struct Memory {
     history: Option<Arc<dyn History>>,
+    yard: Arc<Yard>,
+    principal: Principal,
     reading: Arc<AtomicBool>,
     next: Option<Instant>,
 }
 
 impl Memory {
-    fn of(yard: &Yard, app: &mut App) -> Self {
+    fn of(yard: &Arc<Yard>, principal: &Principal, app: &mut App) -> Self {
         let history = yard.history().cloned();
         if history.is_some() {
             app.update(Message::Past(Vec::new()));
         }
-        Self { history, reading: Arc::default(), next: None }
+        let (yard, principal) = (Arc::clone(yard), principal.clone());
+        Self { history, yard, principal, reading: Arc::default(), next: None }
     }
 
     fn look(&mut self, tasks: &TaskTracker, ui: &mpsc::Sender<Message>) {
@@ -197,9 +200,10 @@ impl Memory {
         }
         self.next = Some(now + REMEMBER);
         let query = HistoryQuery { limit: REMEMBERED, ..HistoryQuery::default() };
-        let (reading, ui, read) = (Arc::clone(&self.reading), ui.clone(), history.recent(query));
+        let (reading, ui, history) = (Arc::clone(&self.reading), ui.clone(), Arc::clone(history));
+        let visibility = self.yard.visibility(&self.principal);
         tasks.spawn(async move {
-            let told = match read.await {
+            let told = match visibility.recent_calls(&*history, query).await {
                 Ok(calls) => Message::Past(calls),
                 Err(error) => Message::Failed(error.to_string()),
             };

@@ -19,8 +19,7 @@ const MOST: usize = 500;
 
 /// The yard as this principal sees it now.
 pub(crate) fn snapshot(yard: &Yard, principal: &Principal) -> Snapshot {
-    let sources = yard.statuses().into_iter().filter(|(name, _)| principal.knows_source(name)).collect();
-    Snapshot { view: yard.view(principal), sources }
+    Snapshot { view: yard.view(principal), sources: yard.statuses_for(principal) }
 }
 
 /// Tells the UI what happens until it is gone.
@@ -71,7 +70,7 @@ struct Seen {
 
 impl Seen {
     fn look(&mut self, yard: &Yard, principal: &Principal, entries: &mut Vec<Entry>) {
-        for (name, status) in yard.statuses() {
+        for (name, status) in yard.statuses_for(principal) {
             let source = Some(name.to_string());
             let before = self.stderr.entry(name.to_string()).or_default();
             for line in news(before, &status.stderr) {
@@ -135,7 +134,7 @@ fn take(
             format!("the result of {subject} does not fit its schema: {}", violations.join("; ")),
             false,
         ),
-        Event::Changed(change) => {
+        Event::Changed(change, _) => {
             let lists =
                 [(change.tools, "tools"), (change.resources, "resources"), (change.prompts, "prompts")];
             let changed: Vec<&str> =

@@ -9,12 +9,14 @@ pub struct Broken {
     name: SourceName,
     state: State,
     reason: String,
+    permissions: Vec<String>,
     offer: Arc<Offer>,
 }
 
 impl Broken {
-    pub fn new(name: SourceName, state: State, reason: String) -> Self {
-        Self { name, state, reason, offer: Arc::default() }
+    /// What it would offer needs these permissions.
+    pub fn new(name: SourceName, state: State, reason: String, permissions: Vec<String>) -> Self {
+        Self { name, state, reason, permissions, offer: Arc::default() }
     }
 }
 
@@ -25,6 +27,10 @@ impl Source for Broken {
 
     fn offer(&self) -> Arc<Offer> {
         Arc::clone(&self.offer)
+    }
+
+    fn permissions(&self) -> &[String] {
+        &self.permissions
     }
 
     fn status(&self) -> Status {

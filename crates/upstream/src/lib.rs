@@ -16,6 +16,7 @@ mod login;
 mod own;
 mod question;
 mod settings;
+mod subscribe;
 mod supervise;
 mod tree;
 mod trust;

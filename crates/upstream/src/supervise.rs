@@ -1,11 +1,11 @@
 //! The life of one connection after another: connect, list, attend, and when it breaks, back off and come back.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::json::Object;
 use toolyard_hub::{Abilities, Offer, State, Status};
 use toolyard_wire::{Client, Era, Failure};
 
@@ -14,6 +14,7 @@ use crate::hear::Heard;
 use crate::list::{self, Lists};
 use crate::live::{Live, Mirrored};
 use crate::question::{Whom, answer_all};
+use crate::subscribe::keep_subscribed;
 use crate::upstream::Inner;
 
 /// Several changes in a row are one: lists are read again once it has been quiet for this long.
@@ -217,7 +218,7 @@ async fn attend(
     commands: &mut mpsc::Receiver<Command>,
 ) -> Over {
     let mut ping = tokio::time::interval_at(Instant::now() + PING, PING);
-    let subscription = subscription(inner, live);
+    let subscription = keep_subscribed(inner, live);
     tokio::pin!(subscription);
     loop {
         tokio::select! {
@@ -260,41 +261,6 @@ async fn is_there(live: &Live) -> Result<(), Failure> {
     match live.ask(method, Object::default()).await {
         Ok(_) | Err(Failure::Rpc(_)) => Ok(()),
         Err(failure) => Err(failure),
-    }
-}
-
-/// Asks to hear of changes: of lists always, of resources as somebody wants to. Never ends by itself.
-async fn subscription(inner: &Arc<Inner>, live: &Arc<Live>) {
-    let mut asked = std::collections::BTreeSet::new();
-    loop {
-        let watched = inner.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if live.is_modern() {
-            let mut params = Object::default();
-            let uris: Vec<&String> = watched.iter().collect();
-            let filter = serde_json::json!({
-                "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
-                "resourceSubscriptions": uris,
-            });
-            params.set("notifications", to_raw(&filter));
-            tokio::select! {
-                ended = live.ask("subscriptions/listen", params) => {
-                    let rejected = matches!(ended, Err(Failure::Rpc(_)));
-                    // A server without subscriptions is asked again only when there is something new to ask.
-                    if rejected { inner.watch_more.notified().await } else { tokio::time::sleep(Duration::from_secs(1)).await }
-                }
-                () = inner.watch_more.notified() => {}
-            }
-            continue;
-        }
-        for uri in watched.difference(&asked) {
-            let mut params = Object::default();
-            params.set("uri", to_raw(uri));
-            if let Err(failure) = live.ask("resources/subscribe", params).await {
-                tracing::debug!(server = %inner.settings.name, uri, %failure, "cannot be watched");
-            }
-        }
-        asked = watched;
-        inner.watch_more.notified().await;
     }
 }
 

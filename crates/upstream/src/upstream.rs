@@ -63,9 +63,9 @@ pub(crate) struct Inner {
     feed: OnceLock<Feed>,
     /// The login that is under way, if one is.
     pub(crate) login: tokio::sync::Mutex<Option<UnderWay>>,
-    /// Resources that somebody wants to hear about.
+    /// Resources that the yard has subscriptions to.
     pub(crate) watched: Mutex<BTreeSet<String>>,
-    pub(crate) watch_more: Notify,
+    pub(crate) watch_changed: Notify,
     /// A call found out that the session is gone.
     pub(crate) lost: Notify,
 }
@@ -97,7 +97,7 @@ impl Upstream {
             feed: OnceLock::new(),
             login: tokio::sync::Mutex::default(),
             watched: Mutex::default(),
-            watch_more: Notify::new(),
+            watch_changed: Notify::new(),
             lost: Notify::new(),
             settings,
         });
@@ -315,10 +315,20 @@ impl Source for Upstream {
         let _ = self.inner.feed.set(feed);
     }
 
+    fn permissions(&self) -> &[String] {
+        &self.inner.settings.permissions
+    }
+
     fn watch(&self, uri: &str) {
         let new = self.inner.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.to_owned());
         if new {
-            self.inner.watch_more.notify_one();
+            self.inner.watch_changed.notify_one();
+        }
+    }
+
+    fn unwatch(&self, uri: &str) {
+        if self.inner.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(uri) {
+            self.inner.watch_changed.notify_one();
         }
     }
 

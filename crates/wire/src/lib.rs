@@ -24,7 +24,7 @@ pub use rpc_error::{RpcError, code};
 pub use server::http::{Endpoint, EndpointSettings};
 pub use server::legacy::LEGACY_METHODS;
 pub use server::outlet::{Gone, Outlet};
-pub use server::session::{Roster, Session};
+pub use server::session::{Roster, Session, SubscriptionGuard};
 pub use server::stdio::{StdioEnd, StdioSettings, serve_stdio};
 pub use server::{About, Inbound, Service, Transport};
 pub use version::{Era, Version};

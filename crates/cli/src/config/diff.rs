@@ -38,7 +38,9 @@ impl ServerEntry {
             (Self::Ready(one), Self::Ready(other)) => one == other,
             (Self::Document(one), Self::Document(other)) => one == other,
             (Self::Broken(one), Self::Broken(other)) => {
-                one.enabled == other.enabled && one.reason() == other.reason()
+                one.enabled == other.enabled
+                    && one.permissions == other.permissions
+                    && one.reason() == other.reason()
             }
             _ => false,
         }

@@ -18,6 +18,8 @@ pub(crate) struct LimitKeys {
     calls_per_source: Option<usize>,
     /// How many calls a principal may make; no limit if this is not said.
     rate: Option<RateKeys>,
+    /// Resources that one session, or one stream of subscriptions, may be subscribed to.
+    subscriptions: Option<usize>,
     /// How long calls in flight may still take once we are told to stop, in seconds.
     drain_seconds: Option<f64>,
     /// Tighter limits for the tools whose full name fits the glob, each tool for itself.
@@ -72,6 +74,7 @@ impl LimitKeys {
                 None => usual.per_source,
             },
             rate: self.rate.as_ref().map(RateKeys::rate),
+            subscriptions: self.subscriptions.unwrap_or(usual.subscriptions),
             tools: self.tools.iter().map(|(glob, keys)| (glob.clone(), keys.bounds())).collect(),
             ..usual
         }
@@ -89,6 +92,7 @@ impl LimitKeys {
             payload_bytes: self.payload_bytes.or(earlier.payload_bytes),
             calls_per_source: self.calls_per_source.or(earlier.calls_per_source),
             rate: self.rate.or(earlier.rate),
+            subscriptions: self.subscriptions.or(earlier.subscriptions),
             drain_seconds: self.drain_seconds.or(earlier.drain_seconds),
             tools: earlier.tools,
         }

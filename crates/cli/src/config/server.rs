@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use toolyard_hub::{Secret, SourceName};
+use toolyard_hub::{MANAGE, Secret, SourceName};
 use toolyard_openapi::DocumentSettings;
 use toolyard_upstream::{
     AuthSettings, CommandSettings, Era, OAuthSettings, ServerSettings, TransportSettings, UrlKind,
@@ -34,6 +34,8 @@ pub(crate) enum ServerEntry {
 pub(crate) struct BrokenServer {
     pub(crate) name: SourceName,
     pub(crate) enabled: bool,
+    /// Needed for everything that it would offer.
+    pub(crate) permissions: Vec<String>,
     /// Each with its place and perhaps a way out; they were told when the configuration was read.
     pub(crate) problems: Vec<Problem>,
 }
@@ -79,7 +81,15 @@ impl fmt::Debug for ServerEntry {
 pub(super) fn entry(keys: ServerKeys, mut origin: Origin<'_>) -> ServerEntry {
     let name = name(&keys, &mut origin);
     let enabled = keys.enabled.unwrap_or(true);
-    let broken = |problems| ServerEntry::Broken(BrokenServer { name: name.clone(), enabled, problems });
+    let needed = match (&keys.permissions, origin.has("permissions")) {
+        // What cannot be read might have said anything: only those who manage servers are shown this one.
+        (None, true) => vec![MANAGE.to_owned()],
+        _ => permissions(&keys).0,
+    };
+    let broken = |problems| {
+        let (name, permissions) = (name.clone(), needed.clone());
+        ServerEntry::Broken(BrokenServer { name, enabled, permissions, problems })
+    };
     if keys.openapi.is_some() || origin.has("openapi") {
         return match openapi::settings(&keys, &name, &mut origin) {
             Some(settings) if origin.errors.is_empty() => ServerEntry::Document(Box::new(settings)),

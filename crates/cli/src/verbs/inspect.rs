@@ -4,7 +4,7 @@ use anstyle::Style;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{Lookup, Parameter, Tool, parameters};
+use toolyard_hub::{Lookup, Offered, Parameter, Tool, parameters};
 use toolyard_upstream::Lists;
 
 use crate::Exit;
@@ -38,7 +38,9 @@ pub(crate) async fn run(args: InspectArgs, stop: CancellationToken) -> Result<Ex
 
 /// Where the name is not that of a tool, but of something else: which verb is for that.
 fn other_thing(visit: &Visit, name: &str) -> Option<Fault> {
-    if let Lookup::Found(prompt) = visit.yard.catalog().prompt(name) {
+    if let Lookup::Found(prompt) = visit.yard.catalog().prompt(name)
+        && prompt.is_visible_to(&visit.principal)
+    {
         return Some(
             Fault::new(Exit::ToolFailed, format!("{} is a prompt, not a tool", prompt.full_name)).suggest(
                 format!(

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{FullName, SourceName, State, Status};
+use toolyard_hub::{FullName, Reach, SourceName, State, Status};
 use toolyard_upstream::Lists;
 
 use crate::Exit;
@@ -186,14 +186,14 @@ fn texts(definition: &RawValue) -> (Option<String>, Option<String>) {
 }
 
 fn servers(visit: &Visit) -> Vec<Row> {
-    let catalog = visit.yard.catalog();
     let mut rows: Vec<Row> = Vec::new();
-    for (name, status) in visit.yard.statuses() {
+    for (name, status) in visit.yard.statuses_for(&visit.principal) {
+        let view = visit.yard.view(&visit.principal).of(Reach::Source(name.clone()));
         let counts = [
-            catalog.tools().iter().filter(|tool| tool.source == name).count(),
-            catalog.resources().iter().filter(|resource| resource.source == name).count(),
-            catalog.templates().iter().filter(|template| template.source == name).count(),
-            catalog.prompts().iter().filter(|prompt| prompt.source == name).count(),
+            view.tools().count(),
+            view.resources().count(),
+            view.templates().count(),
+            view.prompts().count(),
         ];
         rows.push(server(&name, &status, counts));
     }

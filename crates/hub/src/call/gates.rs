@@ -49,8 +49,7 @@ impl<'a> Gates<'a> {
     pub(super) fn pass(&self, resolved: &Resolved, notes: Option<&Notes>) -> Result<(), Error> {
         let Resolved { target, subject, permissions, .. } = resolved;
         if let Some(missing) = self.principal.lacks(permissions) {
-            return Err(Error::new(Kind::Forbidden, format!("{subject} needs the permission {missing}"))
-                .suggest("ask whoever runs this yard for a token that has it"));
+            return Err(Error::forbidden(subject, missing));
         }
         let rates = self.rates();
         if !rates.is_empty() {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{Bare, Catalog, Lookup, Offered, Prompt, Tool};
+use crate::catalog::{Bare, Catalog, Lookup, Prompt, Tool};
 use crate::error::{Error, Kind};
 use crate::json;
 use crate::name::SourceName;
@@ -13,6 +13,7 @@ use crate::reach::Reach;
 use crate::request::{CallContext, Reference, What};
 use crate::source::{Source, Target};
 use crate::status::State;
+use crate::visibility::{Offered, Visibility};
 use crate::yard::Yard;
 
 pub(super) struct Resolved {
@@ -26,7 +27,7 @@ pub(super) struct Resolved {
 
 /// Who looks, and where: in the whole catalog, or in a part of it.
 struct Looking<'a> {
-    catalog: &'a Catalog,
+    catalog: &'a Arc<Catalog>,
     principal: &'a Principal,
     reach: &'a Reach,
 }
@@ -40,7 +41,7 @@ impl Yard {
 }
 
 pub(super) fn resolve(
-    catalog: &Catalog,
+    catalog: &Arc<Catalog>,
     what: What,
     principal: &Principal,
     context: &CallContext,
@@ -114,19 +115,8 @@ impl Looking<'_> {
 
     /// The source that answers for this URI.
     fn holder(&self, uri: &str) -> Result<(&SourceName, &[String]), Error> {
-        let resource = match self.reach.alone() {
-            Some(only) => self.catalog.resource_of(only, uri),
-            None => self.catalog.resource(uri),
-        };
-        if let Some(resource) = resource.filter(|resource| self.knows(&resource.source, &***resource)) {
-            return Ok((&resource.source, &resource.permissions));
-        }
-        let template = match self.reach.alone() {
-            Some(only) => self.catalog.template_of(only, uri),
-            None => self.catalog.template_for(uri),
-        };
-        if let Some(template) = template.filter(|template| self.knows(&template.source, &***template)) {
-            return Ok((&template.source, &template.permissions));
+        if let Some(holder) = self.catalog.holder(uri, self.principal, self.reach) {
+            return Ok((holder.source(), holder.permissions()));
         }
         let error = unknown(Kind::UnknownResource, uri).with_details(serde_json::json!({"uri": uri}));
         let seen = self.catalog.resources().iter().filter(|r| self.sees(&r.source, &***r));
@@ -146,11 +136,11 @@ impl Looking<'_> {
     }
 
     fn knows(&self, source: &SourceName, thing: &impl Offered) -> bool {
-        self.reach.covers(source) && thing.known_to(self.principal)
+        self.reach.covers(source) && thing.is_inside_lists_of(self.principal)
     }
 
     fn sees(&self, source: &SourceName, thing: &impl Offered) -> bool {
-        self.reach.covers(source) && thing.listed_for(self.principal)
+        self.reach.covers(source) && thing.is_visible_to(self.principal)
     }
 
     /// Why nobody can know whether there is such a thing: by its name it is of a source that has not told what it offers.
@@ -159,10 +149,16 @@ impl Looking<'_> {
             Some(only) => self.catalog.source(only)?,
             None => self.catalog.source_of_prefix(name)?,
         };
-        let (source, status) = (source.name(), source.status());
+        let (permissions, status) = (source.permissions(), source.status());
+        let source = source.name();
         let told = status.state == State::Ready || self.catalog.has_anything_of(source);
-        if told || !self.reach.covers(source) || !self.principal.knows_source(source) {
+        let visibility = Visibility::new(Arc::clone(self.catalog), self.principal.clone());
+        if told || !self.reach.covers(source) || !visibility.knows_source(source) {
             return None;
+        }
+        if !visibility.sees_source(source) {
+            let missing = self.principal.lacks(permissions).unwrap_or_default();
+            return Some(Error::forbidden(&json::short(name), missing));
         }
         let reason = status.reason.map_or_else(String::new, |reason| format!(": {reason}"));
         let is = if status.state == State::NeedsAuthorization { "" } else { "is " };

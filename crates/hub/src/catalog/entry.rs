@@ -15,6 +15,7 @@ use crate::principal::Principal;
 use crate::schema::Compiled;
 use crate::source::Listing;
 use crate::uri_template::UriTemplate;
+use crate::visibility::Offered;
 
 /// A tool of the yard.
 pub struct Tool {
@@ -77,7 +78,7 @@ impl Tool {
 
     /// Whether lists show it to this principal.
     pub fn is_listed_for(&self, principal: &Principal) -> bool {
-        self.listed_for(principal)
+        self.is_visible_to(principal)
     }
 
     /// Checks arguments against the input schema; a schema that cannot be compiled lets everything pass.
@@ -101,36 +102,6 @@ impl Tool {
     pub fn schema_problem(&self) -> Option<&str> {
         self.compiled.problem(&self.input_schema)
     }
-}
-
-/// Anything that is offered, as one principal sees it.
-pub(crate) trait Offered {
-    /// Whether it is there for this principal at all.
-    fn known_to(&self, principal: &Principal) -> bool;
-
-    /// Whether it is listed for this principal: it is there, and may be used.
-    fn listed_for(&self, principal: &Principal) -> bool;
-}
-
-macro_rules! offered {
-    ($($kind:ty => |$thing:ident, $principal:ident| $known:expr;)*) => {$(
-        impl Offered for $kind {
-            fn known_to(&self, $principal: &Principal) -> bool {
-                let $thing = self;
-                $known
-            }
-
-            fn listed_for(&self, principal: &Principal) -> bool {
-                self.known_to(principal) && principal.lacks(&self.permissions).is_none()
-            }
-        }
-    )*};
-}
-offered! {
-    Tool => |tool, principal| principal.knows_tool(&tool.source, &tool.full_name);
-    Prompt => |prompt, principal| principal.knows_other(&prompt.source);
-    Resource => |resource, principal| principal.knows_other(&resource.source);
-    Template => |template, principal| principal.knows_other(&template.source);
 }
 
 /// Anything with a full name and a bare one.

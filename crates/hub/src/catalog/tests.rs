@@ -112,17 +112,67 @@ fn where_two_sources_offer_a_resource_the_first_answers_for_it() {
 }
 
 #[test]
-fn a_uri_leads_to_the_template_of_that_text_or_to_the_first_that_fits() {
+fn a_uri_leads_to_the_template_of_that_text_or_to_the_most_specific_that_fits() {
     let wide = Fake::offering("wide", templates(&["x://{+all}"]));
     let narrow = Fake::offering("narrow", templates(&["x://{id}", "y://{id}/z"]));
     let catalog = build(&[&wide, &narrow]);
     let found = |uri: &str| catalog.template_for(uri).map(|template| template.template.as_str());
-    assert_eq!(found("x://7"), Some("x://{+all}"));
+    assert_eq!(found("x://7"), Some("x://{id}"));
+    assert_eq!(found("x://7/8"), Some("x://{+all}"));
     assert_eq!(found("x://{id}"), Some("x://{id}"));
     assert_eq!(found("y://7/z"), Some("y://{id}/z"));
     assert_eq!(found("y://7/8/z"), None);
     let narrow = SourceName::new("narrow");
     assert_eq!(catalog.template_of(&narrow, "x://7").map(|t| t.template.as_str()), Some("x://{id}"));
+}
+
+/// Which source answers for an address, and that the order of the sources does not matter.
+#[track_caller]
+fn check_answers(sources: &[(&str, &[&str])], uri: &str, expect: Option<&str>) {
+    let fakes: Vec<_> = sources.iter().map(|(name, uris)| Fake::offering(name, templates(uris))).collect();
+    let mut order: Vec<&Arc<Fake>> = fakes.iter().collect();
+    for _ in 0..2 {
+        let catalog = build(&order);
+        let found = catalog.template_for(uri).map(|template| template.source.to_string());
+        assert_eq!(found.as_deref(), expect, "{uri}");
+        order.reverse();
+    }
+}
+
+#[test]
+fn the_longest_literal_beginning_answers_whatever_the_order_of_the_sources() {
+    let sources: &[(&str, &[&str])] = &[
+        ("everything", &["{+any}"]),
+        ("files", &["file:///{+path}"]),
+        ("home", &["file:///home/{+path}", "{scheme}://odd/{id}"]),
+        ("logs", &["file:///{name}.log"]),
+    ];
+    check_answers(sources, "file:///etc/passwd", Some("files"));
+    check_answers(sources, "file:///home/ada", Some("home"));
+    check_answers(sources, "file:///boot.log", Some("logs"));
+    check_answers(sources, "http://odd/7", Some("home"));
+    check_answers(sources, "http://even/7", Some("everything"));
+    // Of two with the very same template the names decide.
+    check_answers(&[("b", &["x://{id}"]), ("a", &["x://{id}"])], "x://1", Some("a"));
+}
+
+#[test]
+fn a_catch_all_answers_for_no_address_that_another_source_has_one_for_too() {
+    check_answers(&[("a", &["{+any}"]), ("b", &["{+all}"])], "x://1", None);
+    check_answers(&[("a", &["{+any}", "{+more}"])], "x://1", Some("a"));
+    check_answers(&[("a", &["{+any}"]), ("b", &["x://{id}"])], "x://1", Some("b"));
+    check_answers(&[("a", &["{+any}"]), ("b", &["x://{id}"])], "y://1", Some("a"));
+}
+
+#[test]
+fn a_resource_answers_before_any_template() {
+    let catch_all = Fake::offering("a", templates(&["x://{id}", "{+any}"]));
+    let exact = Fake::offering("b", resources(&["x://1"]));
+    for order in [[&catch_all, &exact], [&exact, &catch_all]] {
+        let catalog = build(&order);
+        let holder = catalog.holder("x://1", &crate::Principal::owner(), &crate::Reach::All).unwrap();
+        assert_eq!(holder.source().as_str(), "b");
+    }
 }
 
 #[test]

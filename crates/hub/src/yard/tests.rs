@@ -21,7 +21,7 @@ fn changes(events: &mut Receiver<Arc<Event>>) -> Vec<Change> {
     let mut seen = Vec::new();
     while let Ok(event) = events.try_recv() {
         match &*event {
-            Event::Changed(change) => seen.push(*change),
+            Event::Changed(change, _) => seen.push(*change),
             // Of sources that were taken in or away.
             Event::StatusChanged { .. } => {}
             other => panic!("{other:?}"),

@@ -109,7 +109,7 @@ async fn a_file_is_served_and_followed() {
     stage.until("the new version", |stage| stage.tools() == ["one", "three"]).await;
     let told = async {
         while let Ok(event) = changes.recv().await {
-            if matches!(&*event, Event::Changed(change) if change.tools) {
+            if matches!(&*event, Event::Changed(change, _) if change.tools) {
                 return;
             }
         }

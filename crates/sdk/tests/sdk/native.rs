@@ -209,7 +209,7 @@ async fn what_changes_while_it_runs_is_told_to_the_yard() {
     let yard = Yard::of([native.into_source()]);
     let mut events = yard.events().subscribe();
     let mut next = || match &*events.try_recv().unwrap() {
-        Event::Changed(change) => format!("{change:?}"),
+        Event::Changed(change, _) => format!("{change:?}"),
         other => format!("{other:?}"),
     };
     let changed = |change: Change| format!("{change:?}");

@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 use toolyard_hub::{
-    Change, Ended, Event, ExecutionId, FrontName, Progress, SourceName, Status, StderrLine, Thing, Yard,
+    Change, Ended, Event, ExecutionId, FrontName, Progress, RecordedCall, SourceName, Status, StderrLine,
+    Thing, Yard,
 };
 
 use self::follow::Loss;
@@ -31,6 +32,8 @@ pub struct LogEntry {
     /// `error`, `warn`, `info`, `debug` or `trace`.
     pub level: &'static str,
     pub target: String,
+    /// The source that it is about, where it says so.
+    pub source: Option<String>,
     pub message: String,
 }
 
@@ -80,7 +83,7 @@ impl Entry {
 pub(super) enum Happened {
     /// Nothing more is known of a source that is gone.
     Server(SourceName, Option<Box<Status>>),
-    Changed(Change),
+    Changed(Change, Arc<[SourceName]>),
     Resource(SourceName, String),
     CallStarted(Arc<SeenCall>),
     CallProgress(Arc<SeenCall>, Progress),
@@ -104,6 +107,18 @@ pub(super) struct SeenCall {
     pub(super) front: Option<FrontName>,
     pub(super) at: SystemTime,
     pub(super) end: Option<SeenEnd>,
+}
+
+impl SeenCall {
+    /// What decides who may see it.
+    pub(super) fn recorded(&self) -> RecordedCall<'_> {
+        RecordedCall {
+            principal: &self.principal,
+            thing: self.thing,
+            subject: &self.subject,
+            source: self.source.as_ref().map(SourceName::as_str),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -228,7 +243,7 @@ impl Journal {
                 kept.over.push_back(Arc::clone(&seen));
                 Happened::CallEnded(seen)
             }
-            Event::Changed(change) => Happened::Changed(*change),
+            Event::Changed(change, sources) => Happened::Changed(*change, Arc::clone(sources)),
             Event::ResourceUpdated { source, uri } => Happened::Resource(source.clone(), uri.clone()),
             Event::StatusChanged { source } => {
                 let status = yard.status(source);
@@ -279,6 +294,7 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::{Duration, SystemTime};
 
     use toolyard_hub::{Change, Ended, Event, ExecutionId, Thing, Yard, YardSettings};
@@ -286,7 +302,7 @@ mod tests {
     use super::{CALLS_KEPT, Happened, Journal, KEPT, LINES_A_SECOND, LogEntry};
 
     fn changed() -> Event {
-        Event::Changed(Change { tools: true, resources: false, prompts: false })
+        Event::Changed(Change { tools: true, resources: false, prompts: false }, Arc::default())
     }
 
     fn started(id: ExecutionId) -> Event {
@@ -361,6 +377,7 @@ mod tests {
             at: SystemTime::now(),
             level: "info",
             target: "x".to_owned(),
+            source: None,
             message: "y".to_owned(),
         };
         for _ in 0..10 * LINES_A_SECOND {

@@ -7,7 +7,7 @@ use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{Catalog, Principal, Raw, Reach, SourceName, Status, Tool, View, Yard, nearest};
 
 use super::errors::Trouble;
-use super::{Control, may, shape};
+use super::{Control, shape};
 use crate::rest::metadata;
 
 /// Every tool as the control socket shows it, made once per catalog.
@@ -124,7 +124,7 @@ impl Control {
 
     fn known_source(&self, principal: &Principal, name: &str) -> Result<SourceName, Trouble> {
         let source = SourceName::new(name);
-        match self.yard.has(&source) && principal.knows_source(&source) {
+        match self.yard.has(&source) && self.yard.visibility(principal).sees_source(&source) {
             true => Ok(source),
             false => Err(nearest_server(&self.yard, principal, name)),
         }
@@ -134,29 +134,24 @@ impl Control {
 /// One server as it is just now.
 pub(super) fn one_server(yard: &Yard, principal: &Principal, name: &str) -> Result<Raw, Trouble> {
     let source = SourceName::new(name);
-    let status = yard.status(&source).filter(|_| principal.knows_source(&source));
+    let status = yard.status_for(principal, &source);
     let status = status.ok_or_else(|| nearest_server(yard, principal, name))?;
     Ok(shape::server(&source, &status, &yard.view(principal).of(Reach::Source(source.clone()))))
 }
 
 /// There is no such server for this principal; perhaps another one is meant.
 pub(super) fn nearest_server(yard: &Yard, principal: &Principal, name: &str) -> Trouble {
-    let names = yard.statuses().into_iter().map(|(name, _)| name);
-    let names: Vec<SourceName> = names.filter(|name| principal.knows_source(name)).collect();
+    let names: Vec<SourceName> = yard.statuses_for(principal).into_iter().map(|(name, _)| name).collect();
     Trouble::unknown_server(name, nearest(name, names.iter().map(SourceName::as_str)))
 }
 
-/// The servers that are any business of this principal, each with what they see of it.
+/// The servers that this principal sees, each with what they see of it.
 fn known(yard: &Yard, catalog: &Arc<Catalog>, principal: &Principal) -> Vec<(SourceName, Status, View)> {
-    let observes = may(principal, "observe");
     let known = |(name, status): (SourceName, Status)| {
         let view = View::new(Arc::clone(catalog), principal.clone()).of(Reach::Source(name.clone()));
-        let offers = catalog.tools().iter().any(|tool| tool.source == name);
-        // A server that has tools, none of them for this caller, is none of their business.
-        let shown = observes || !offers || view.tools().next().is_some();
-        (shown && principal.knows_source(&name)).then_some((name, status, view))
+        (name, status, view)
     };
-    yard.statuses().into_iter().filter_map(known).collect()
+    yard.statuses_for(principal).into_iter().map(known).collect()
 }
 
 /// What the server said, but for an input schema that would break whoever reads it.

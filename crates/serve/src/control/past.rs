@@ -6,8 +6,7 @@ use toolyard_hub::{ExecutionId, HistoryQuery, Mark, Principal, SourceName, Stand
 
 use super::errors::Trouble;
 use super::journal::SeenCall;
-use super::subscription::sees;
-use super::{Control, may, shape};
+use super::{Control, shape};
 
 const USUAL: usize = 100;
 const MOST: usize = 500;
@@ -56,26 +55,27 @@ impl Control {
         let after = after.map_err(|error| Trouble::invalid_at("cursor", &error.to_string()))?;
         let history = self.yard.history();
         self.journal.settle().await;
+        let visibility = self.yard.visibility(principal);
         let seen = self.journal.calls();
         let seen = seen.iter().filter(|call| {
             // What is over and kept is told by who keeps it.
-            (call.end.is_none() || history.is_none()) && sees(principal, call) && wanted.fits(call, after)
+            (call.end.is_none() || history.is_none())
+                && visibility.sees_call(&call.recorded())
+                && wanted.fits(call, after)
         });
         let mut found: Vec<(Mark, Value)> =
             seen.map(|call| (Mark::new(call.at, call.id), shape::call(call))).collect();
         let running: Vec<ExecutionId> = found.iter().map(|(mark, _)| mark.id).collect();
         if let (Some(history), true) = (history, wanted.status != Some(Word::Running)) {
-            let own = (!may(principal, "observe")).then(|| principal.id().to_owned());
             let query = HistoryQuery {
                 limit: limit + running.len() + 1,
                 after,
-                principal: own,
                 subject: wanted.tool.clone(),
                 standing: wanted.status.and_then(Word::standing),
                 text: wanted.text.as_deref().map(str::to_ascii_lowercase),
                 ..HistoryQuery::default()
             };
-            let past = history.recent(query).await?;
+            let past = visibility.recent_calls(&**history, query).await?;
             // One may have ended between the two looks.
             let past = past.iter().filter(|call| !running.contains(&call.id));
             found.extend(past.map(|call| (call.mark(), shape::past(call))));

@@ -13,14 +13,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
 use tokio_tungstenite::tungstenite;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolyard_hub::{Principal, Timestamp};
+use toolyard_hub::{MANAGE, OBSERVE, Principal, Timestamp};
 
 use super::desk::{Desk, take};
 use super::order::{ControlRequest, Hello, Id, Order};
 use super::outbox::Close;
 use super::running::Refused;
 use super::subscription::{Left, Subscription};
-use super::{Control, Place, may};
+use super::{Control, Place};
 use crate::door::{Reason, Visitor};
 
 /// The version of the protocol.
@@ -118,7 +118,7 @@ fn welcome(desk: &Desk, principal: &Principal, asked: Option<&Id>) {
     }
     welcome["protocol"] = VERSION.into();
     welcome["server"] = json!({"name": identity.name, "version": identity.version});
-    let (manage, observe) = (may(principal, "manage"), may(principal, "observe"));
+    let (manage, observe) = (principal.holds(MANAGE), principal.holds(OBSERVE));
     welcome["principal"] = json!({"name": principal.id(), "manage": manage, "observe": observe});
     welcome["now"] = Timestamp::now().to_string().into();
     desk.outbox.push(welcome.to_string());

@@ -3,12 +3,12 @@
 
 use serde_json::json;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Direction, Order as Told, Principal, SourceName, Timestamp};
+use toolyard_hub::{Direction, OBSERVE, Order as Told, Principal, SourceName, Timestamp};
 
+use super::Control;
 use super::errors::{Trouble, needs};
 use super::lists::{nearest_server, one_server};
 use super::order::{OneServer, Transcript};
-use super::{Control, may};
 
 impl Control {
     pub(super) fn transcript(&self, principal: &Principal, words: &Transcript) -> Result<String, Trouble> {
@@ -32,11 +32,11 @@ impl Control {
     }
 
     pub(super) fn stderr(&self, principal: &Principal, words: &OneServer) -> Result<String, Trouble> {
-        if !may(principal, "observe") {
-            return Err(needs("observe"));
+        if !principal.holds(OBSERVE) {
+            return Err(needs(OBSERVE));
         }
         let name = SourceName::new(words.server_name.as_str());
-        let status = self.yard.status(&name).filter(|_| principal.knows_source(&name));
+        let status = self.yard.status_for(principal, &name);
         let status = status.ok_or_else(|| nearest_server(&self.yard, principal, &words.server_name))?;
         Ok(json!({"serverName": words.server_name, "lines": status.stderr}).to_string())
     }

@@ -1,12 +1,12 @@
 //! Which events one socket hears, and how they are told to it.
 
 use serde_json::{Map, Value, json};
-use toolyard_hub::{Principal, Reach, Timestamp, View, Yard};
+use toolyard_hub::{OBSERVE, Principal, Reach, Timestamp, View, Visibility, Yard};
 
 use super::errors::{Trouble, needs};
-use super::journal::{Entry, Happened, Journal, SeenCall};
+use super::journal::{Entry, Happened, Journal};
 use super::outbox::Outbox;
-use super::{may, shape};
+use super::shape;
 
 /// How many entries are looked at before anything else gets its turn.
 const BATCH: usize = 256;
@@ -56,7 +56,7 @@ impl Name {
     fn of(what: &Happened) -> Self {
         match what {
             Happened::Server(..) => Self::Server,
-            Happened::Changed(_) => Self::Changed,
+            Happened::Changed(..) => Self::Changed,
             Happened::Resource(..) => Self::Resource,
             Happened::CallStarted(_) => Self::CallStarted,
             Happened::CallProgress(..) => Self::CallProgress,
@@ -104,8 +104,8 @@ impl Subscription {
         principal: &Principal,
     ) -> Result<Value, Trouble> {
         for name in read(names)? {
-            if matches!(name, Name::Log | Name::Stderr) && !may(principal, "observe") {
-                return Err(needs("observe"));
+            if matches!(name, Name::Log | Name::Stderr) && !principal.holds(OBSERVE) {
+                return Err(needs(OBSERVE));
             }
             if !self.names.contains(&name) {
                 if self.names.is_empty() {
@@ -147,6 +147,7 @@ impl Subscription {
         outbox: &Outbox,
     ) -> Left {
         let since = journal.since(self.heard, BATCH);
+        let visibility = yard.visibility(principal);
         self.left_out += since.forgotten;
         for entry in &since.entries {
             if !outbox.has_room() {
@@ -158,7 +159,7 @@ impl Subscription {
             self.confess(entry.seq.saturating_sub(1), outbox);
             self.heard = entry.seq;
             if self.names.contains(&Name::of(&entry.what))
-                && let Some(told) = event(entry, yard, principal)
+                && let Some(told) = event(entry, yard, principal, &visibility)
             {
                 outbox.push(told);
             }
@@ -191,47 +192,51 @@ fn read(names: &[String]) -> Result<Vec<Name>, Trouble> {
 }
 
 /// What this principal is told, if it is anything to them.
-fn event(entry: &Entry, yard: &Yard, principal: &Principal) -> Option<String> {
+fn event(entry: &Entry, yard: &Yard, principal: &Principal, visibility: &Visibility) -> Option<String> {
     let name = Name::of(&entry.what);
     let told = match &entry.what {
-        Happened::Server(source, status) => {
-            if !principal.knows_source(source) {
+        Happened::Server(source, status) => match status {
+            Some(status) => {
+                if !visibility.sees_source(source) {
+                    return None;
+                }
+                let view = View::new(yard.catalog(), principal.clone()).of(Reach::Source(source.clone()));
+                let mut status = (**status).clone();
+                visibility.hide_warnings_about_others(&mut status);
+                let server = shape::server(source, &status, &view);
+                return Some(format!(
+                    r#"{{"type":"event","event":"server","seq":{},"at":"{}","server":{server}}}"#,
+                    entry.seq,
+                    Timestamp(entry.at),
+                ));
+            }
+            None if !visibility.hears_changes_of(source) => return None,
+            None => json!({"serverName": source.as_str(), "gone": true}),
+        },
+        Happened::Changed(change, sources) => {
+            if !visibility.hears_changes(sources, &Reach::All) {
                 return None;
             }
-            match status {
-                Some(status) => {
-                    let view = View::new(yard.catalog(), principal.clone()).of(Reach::Source(source.clone()));
-                    let server = shape::server(source, status, &view);
-                    return Some(format!(
-                        r#"{{"type":"event","event":"server","seq":{},"at":"{}","server":{server}}}"#,
-                        entry.seq,
-                        Timestamp(entry.at),
-                    ));
-                }
-                None => json!({"serverName": source.as_str(), "gone": true}),
-            }
-        }
-        Happened::Changed(change) => {
             json!({"tools": change.tools, "resources": change.resources, "prompts": change.prompts})
         }
         Happened::Resource(source, uri) => {
-            if !principal.knows_other(source) || !sees_resource(yard, principal, uri) {
+            if !visibility.sees_update(source, uri) {
                 return None;
             }
             json!({"serverName": source.as_str(), "uri": uri})
         }
-        Happened::CallStarted(seen) | Happened::CallEnded(seen) if sees(principal, seen) => {
+        Happened::CallStarted(seen) | Happened::CallEnded(seen) if visibility.sees_call(&seen.recorded()) => {
             json!({"call": shape::call(seen)})
         }
-        Happened::CallProgress(seen, progress) if sees(principal, seen) => {
+        Happened::CallProgress(seen, progress) if visibility.sees_call(&seen.recorded()) => {
             let mut told = Map::from_iter([("id".to_owned(), shape::execution(seen.id).into())]);
             told.extend(shape::progress(progress));
             told.into()
         }
-        Happened::Log(line) if may(principal, "observe") => {
+        Happened::Log(line) if visibility.sees_log_line(line.source.as_deref()) => {
             json!({"level": line.level, "target": line.target, "message": line.message})
         }
-        Happened::Stderr(line) if may(principal, "observe") && principal.knows_source(&line.source) => {
+        Happened::Stderr(line) if visibility.observes_source(&line.source) => {
             json!({"serverName": line.source.as_str(), "line": line.line})
         }
         _ => return None,
@@ -246,16 +251,4 @@ fn write(name: &str, seq: u64, at: Timestamp, more: Map<String, Value>) -> Strin
         event.extend(more);
     }
     event.to_string()
-}
-
-/// Everybody hears of their own calls.
-pub(super) fn sees(principal: &Principal, seen: &SeenCall) -> bool {
-    seen.principal == principal.id() || may(principal, "observe")
-}
-
-fn sees_resource(yard: &Yard, principal: &Principal, uri: &str) -> bool {
-    let catalog = yard.catalog();
-    let resource = catalog.resource(uri).map(|resource| &resource.permissions);
-    let permissions = resource.or_else(|| catalog.template_for(uri).map(|template| &template.permissions));
-    permissions.is_some_and(|permissions| principal.lacks(permissions).is_none())
 }

@@ -1,7 +1,7 @@
 //! What clients are told unasked: lists that changed and resources that were updated. Legacy sessions hear
 //! it on their own; modern clients hold a `subscriptions/listen` request open for it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use toolyard_hub::json::{from_text, to_raw};
-use toolyard_hub::{Change, Event, Principal};
+use toolyard_hub::{Change, Event, Principal, ResourceSubscription, SourceName};
 use toolyard_wire::{Inbound, Outlet, Raw, Roster, RpcError};
 
 use super::{Front, params};
@@ -19,8 +19,6 @@ const TOOLS: &str = "notifications/tools/list_changed";
 const PROMPTS: &str = "notifications/prompts/list_changed";
 const RESOURCES: &str = "notifications/resources/list_changed";
 const UPDATED: &str = "notifications/resources/updated";
-/// More resources than this in one subscription are refused.
-const MOST_URIS: usize = 1_000;
 /// How often calls that wait for an answer in vain are looked for.
 const SWEEP: Duration = Duration::from_secs(10);
 
@@ -59,21 +57,29 @@ pub(crate) async fn announce(front: Arc<Front>, roster: Arc<Roster<Principal>>) 
         let event = match event {
             Ok(event) => event,
             // Whoever fell behind does not know what changed, so everything may have.
-            Err(RecvError::Lagged(_)) => Arc::new(Event::Changed(everything())),
+            Err(RecvError::Lagged(_)) => Arc::new(front.everything_changed()),
             Err(RecvError::Closed) => return,
         };
         match &*event {
-            Event::Changed(change) => {
-                for session in roster.all() {
+            Event::Changed(change, sources) => {
+                for (caller, session) in roster.all() {
+                    if !front.yard.visibility(&caller).hears_changes(sources, &front.reach) {
+                        continue;
+                    }
                     for method in methods(*change) {
                         session.announce(method, &nothing);
                     }
                 }
             }
-            Event::ResourceUpdated { uri, .. } => {
+            Event::ResourceUpdated { source, uri } => {
                 let params = to_raw(&json!({"uri": uri}));
-                for session in roster.all() {
-                    if session.is_subscribed(uri) {
+                for (caller, session) in roster.all() {
+                    let subscribed = session.is_subscribed(uri, |guard| {
+                        let held = guard.downcast_ref::<ResourceSubscription>();
+                        held.is_some_and(|held| held.is_for(source, uri))
+                    });
+                    // What the caller may see can have changed since.
+                    if subscribed && front.yard.visibility(&caller).sees_update(source, uri) {
                         session.announce(UPDATED, &params);
                     }
                 }
@@ -87,10 +93,6 @@ pub(crate) async fn announce(front: Arc<Front>, roster: Arc<Roster<Principal>>) 
     }
 }
 
-fn everything() -> Change {
-    Change { tools: true, resources: true, prompts: true }
-}
-
 fn methods(change: Change) -> impl Iterator<Item = &'static str> {
     [(change.tools, TOOLS), (change.prompts, PROMPTS), (change.resources, RESOURCES)]
         .into_iter()
@@ -101,17 +103,15 @@ impl Front {
     /// `resources/subscribe` of the legacy era.
     pub(super) fn subscribe(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
         let Located { uri } = params(&request.method, request.params.as_deref())?;
-        if !self.may_see(&request.caller, &uri) {
+        let Some(held) = self.yard.subscribe(&request.caller, &self.reach, &uri) else {
             let error =
                 RpcError::new(toolyard_wire::code::RESOURCE_NOT_FOUND, format!("unknown resource {uri}"));
             return Err(error.with_data(json!({"uri": uri})));
-        }
-        let subscribed = request.session.as_ref().is_some_and(|session| session.subscribe(&uri));
-        if subscribed {
-            self.yard.watch(&uri);
-            Ok(from_text("{}".to_owned()))
-        } else {
-            Err(RpcError::invalid_request("this session has too many subscriptions"))
+        };
+        let most = self.yard.limits().subscriptions;
+        match &request.session {
+            Some(session) if session.subscribe(&uri, Box::new(held), most) => Ok(from_text("{}".to_owned())),
+            _ => Err(too_many(most)),
         }
     }
 
@@ -126,18 +126,21 @@ impl Front {
     /// `subscriptions/listen` of the modern era: goes on until the client hangs up or the server stops.
     pub(super) async fn listen(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
         let Listen { notifications: filter } = params(&request.method, request.params.as_deref())?;
-        if filter.resource_subscriptions.len() > MOST_URIS {
-            return Err(RpcError::invalid_params(format!("a subscription may name {MOST_URIS} resources")));
+        let most = self.yard.limits().subscriptions;
+        if filter.resource_subscriptions.len() > most {
+            return Err(too_many(most));
         }
         // Listening before saying so, so that nothing falls between the two.
         let mut events = self.yard.events().changes();
         let id = from_text(request.id.as_json().to_owned());
-        let seen = |uri: &String| self.may_see(&request.caller, uri);
-        let uris: HashSet<String> =
-            filter.resource_subscriptions.iter().filter(|uri| seen(uri)).cloned().collect();
-        uris.iter().for_each(|uri| self.yard.watch(uri));
+        // They are given back when this request ends, however it does.
+        let subscribe = |uri: &String| {
+            self.yard.subscribe(&request.caller, &self.reach, uri).map(|held| (uri.clone(), held))
+        };
+        let held: HashMap<String, ResourceSubscription> =
+            filter.resource_subscriptions.iter().filter_map(subscribe).collect();
         let tell = |method: &'static str, params: Value| tell(&request.outlet, method, params, &id);
-        let agreed = filter.agreed(&uris);
+        let agreed = filter.agreed(&held);
         if tell("notifications/subscriptions/acknowledged", json!({"notifications": agreed})).await.is_err() {
             return Ok(ended(&id));
         }
@@ -148,16 +151,20 @@ impl Front {
             };
             let event = match event {
                 Ok(event) => event,
-                Err(RecvError::Lagged(_)) => Arc::new(Event::Changed(everything())),
+                Err(RecvError::Lagged(_)) => Arc::new(self.everything_changed()),
                 Err(RecvError::Closed) => return Ok(ended(&id)),
             };
+            let visibility = self.yard.visibility(&request.caller);
             match &*event {
-                Event::Changed(change) => {
+                Event::Changed(change, sources) if visibility.hears_changes(sources, &self.reach) => {
                     for method in methods(filter.wanted(*change)) {
                         let _ = tell(method, json!({})).await;
                     }
                 }
-                Event::ResourceUpdated { uri, .. } if uris.contains(uri) => {
+                Event::ResourceUpdated { source, uri }
+                    if held.get(uri).is_some_and(|held| held.is_for(source, uri))
+                        && visibility.sees_update(source, uri) =>
+                {
                     let _ = tell(UPDATED, json!({"uri": uri})).await;
                 }
                 _ => {}
@@ -165,18 +172,16 @@ impl Front {
         }
     }
 
-    fn may_see(&self, principal: &Principal, uri: &str) -> bool {
-        let catalog = self.yard.catalog();
-        let (resource, template) = match self.reach.alone() {
-            None => (catalog.resource(uri), catalog.template_for(uri)),
-            Some(source) => (catalog.resource_of(source, uri), catalog.template_of(source, uri)),
-        };
-        let resource = resource.filter(|resource| self.reach.covers(&resource.source));
-        let template = template.filter(|template| self.reach.covers(&template.source));
-        let resource = resource.map(|resource| &resource.permissions);
-        let permissions = resource.or_else(|| template.map(|template| &template.permissions));
-        permissions.is_some_and(|permissions| principal.lacks(permissions).is_none())
+    /// What is told to those who missed something.
+    fn everything_changed(&self) -> Event {
+        let change = Change { tools: true, resources: true, prompts: true };
+        let sources: Vec<SourceName> = self.yard.statuses().into_iter().map(|(name, _)| name).collect();
+        Event::Changed(change, sources.into())
     }
+}
+
+fn too_many(most: usize) -> RpcError {
+    RpcError::invalid_request(format!("more than {most} subscriptions to resources (limits.subscriptions)"))
 }
 
 impl Filter {
@@ -189,7 +194,7 @@ impl Filter {
     }
 
     /// What of the filter will be honoured, as the client is told.
-    fn agreed(&self, uris: &HashSet<String>) -> Value {
+    fn agreed(&self, held: &HashMap<String, ResourceSubscription>) -> Value {
         let mut agreed = serde_json::Map::new();
         let flags = [
             ("toolsListChanged", self.tools_list_changed),
@@ -200,7 +205,7 @@ impl Filter {
             agreed.insert(key.to_owned(), true.into());
         }
         if !self.resource_subscriptions.is_empty() {
-            let kept = self.resource_subscriptions.iter().filter(|uri| uris.contains(*uri));
+            let kept = self.resource_subscriptions.iter().filter(|uri| held.contains_key(*uri));
             agreed.insert("resourceSubscriptions".to_owned(), kept.cloned().collect());
         }
         agreed.into()

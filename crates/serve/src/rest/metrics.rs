@@ -8,12 +8,12 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderValue, Response, header};
-use toolyard_hub::{Counted, Ended, Histogram, Kind, State, Yard};
+use toolyard_hub::{Counted, Ended, Histogram, Kind, OBSERVE, Principal, State, Visibility, Yard};
 
 use super::errors::Failure;
 use super::query::Query;
 use super::servers::word;
-use super::{Caller, Rest, may};
+use super::{Caller, Rest};
 
 const STATES: [State; 6] = [
     State::Disabled,
@@ -24,19 +24,35 @@ const STATES: [State; 6] = [
     State::BackingOff,
 ];
 
-fn all(yard: &Yard) -> String {
-    let mut text = calls(&yard.tally().counted());
+fn all(yard: &Yard, principal: &Principal) -> String {
+    let mut text = calls(&visible(&yard.visibility(principal), yard.tally().counted()));
     if let Some(lost) = yard.records_lost() {
         let help = "Records of calls that the audit or the history could not keep.";
         family(&mut text, "toolyard_records_lost_total", "counter", help, [(String::new(), lost)]);
     }
     let mut states = BTreeMap::from(STATES.map(|state| (word(state), 0_u64)));
-    for (_, status) in yard.statuses() {
+    for (_, status) in yard.statuses_for(principal) {
         *states.entry(word(status.state)).or_default() += 1;
     }
     let states = states.into_iter().map(|(state, count)| (labels(&[("state", state)]), count));
     family(&mut text, "toolyard_sources", "gauge", "Sources of the yard, by state.", states);
+    let (help, subscribed) = ("Resources that clients are subscribed to.", yard.subscribed_addresses());
+    family(&mut text, "toolyard_resource_subscriptions", "gauge", help, [(String::new(), subscribed)]);
     text
+}
+
+/// What was counted, as far as the caller may know of it.
+fn visible(visibility: &Visibility, counted: BTreeMap<Arc<str>, Counted>) -> BTreeMap<Arc<str>, Counted> {
+    let of_source = |(source, counted): (Arc<str>, Counted)| {
+        let mut counted = counted;
+        counted.over.retain(|tool, _| visibility.sees_counter(&source, tool));
+        if !visibility.sees_totals(&source) {
+            (counted.running, counted.durations) = (0, Histogram::default());
+        }
+        let is_empty = counted == Counted::default();
+        (!is_empty).then_some((source, counted))
+    };
+    counted.into_iter().filter_map(of_source).collect()
 }
 
 fn calls(counted: &BTreeMap<Arc<str>, Counted>) -> String {
@@ -78,11 +94,11 @@ pub(super) async fn show(
     request: Request,
 ) -> Result<Response<Body>, Failure> {
     Query::read(request.uri().query()).finish()?;
-    if !may(&principal, "observe") {
+    if !principal.holds(OBSERVE) {
         let message = "the counters tell of others' calls, which needs the permission observe";
         return Err(Failure::of_kind(Kind::Forbidden, message));
     }
-    let mut response = Response::new(Body::from(all(&rest.yard)));
+    let mut response = Response::new(Body::from(all(&rest.yard, &principal)));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)

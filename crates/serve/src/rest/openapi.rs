@@ -21,7 +21,6 @@ use super::answer::of;
 use super::errors::Failure;
 use super::query::Query;
 use super::shelf::Shown;
-use super::tools::sees;
 use super::{Caller, Rest};
 
 pub(super) async fn show(
@@ -32,7 +31,7 @@ pub(super) async fn show(
     Query::read(request.uri().query()).finish()?;
     rest.yard.settle(rest.settings.start_wait).await;
     let shelf = rest.shelf.of(&rest.yard);
-    let tools: Vec<&Shown> = shelf.iter().filter(|shown| sees(&principal, shown)).collect();
+    let tools: Vec<&Shown> = shelf.iter().filter(|shown| shown.tool.is_listed_for(&principal)).collect();
     Ok(of(StatusCode::OK, &document(&tools)))
 }
 

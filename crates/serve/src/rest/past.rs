@@ -5,15 +5,15 @@ use std::time::SystemTime;
 use serde_json::{Map, Value, json};
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Ended, Error, ExecutionId, HistoryError, HistoryQuery, Kind, Mark, PastCall, Principal, Raw, Standing,
-    Thing, Timestamp,
+    Ended, Error, ExecutionId, HistoryError, HistoryQuery, Kind, Mark, OBSERVE, PastCall, Principal, Raw,
+    Standing, Thing, Timestamp, Visibility,
 };
 
+use super::Rest;
 use super::answer::named;
 use super::errors::Failure;
 use super::executions::{Execution, State};
 use super::query::{Query, page};
-use super::{Rest, may};
 
 /// How many are shown to who does not say.
 const USUAL: usize = 100;
@@ -77,7 +77,7 @@ impl Filter {
     }
 
     /// The same question to the history, for `more` than are shown; nothing if it can know of none.
-    fn to_history(&self, caller: &Principal, more: usize) -> Option<HistoryQuery> {
+    fn to_history(&self, more: usize) -> Option<HistoryQuery> {
         let standing = match self.state {
             Some(State::Running) => return None,
             Some(State::Succeeded) => Some(Standing::Succeeded),
@@ -85,16 +85,11 @@ impl Filter {
             Some(State::Cancelled) => Some(Standing::Cancelled),
             None => None,
         };
-        let own = (!may(caller, "observe")).then(|| caller.id().to_owned());
-        let principal = match (&self.principal, own) {
-            (Some(wanted), Some(own)) if *wanted != own => return None,
-            (wanted, own) => own.or_else(|| wanted.clone()),
-        };
         Some(HistoryQuery {
             limit: self.limit + more,
             after: self.after,
             thing: Some(Thing::Tool),
-            principal,
+            principal: self.principal.clone(),
             subject: self.tool.clone(),
             standing,
             since: self.since,
@@ -113,23 +108,27 @@ pub(super) fn mark(execution: &Execution) -> Mark {
 pub(super) async fn recent(
     rest: &Rest,
     filter: &Filter,
-    caller: &Principal,
+    visibility: &Visibility,
     in_memory: &[ExecutionId],
 ) -> Result<Vec<PastCall>, Failure> {
     let Some(history) = rest.yard.history() else { return Ok(Vec::new()) };
-    let Some(query) = filter.to_history(caller, in_memory.len() + 1) else { return Ok(Vec::new()) };
-    let mut calls = history.recent(query).await.map_err(|error| unreadable(&error))?;
+    let Some(query) = filter.to_history(in_memory.len() + 1) else { return Ok(Vec::new()) };
+    let calls = visibility.recent_calls(&**history, query).await;
+    let mut calls = calls.map_err(|error| unreadable(&error))?;
     calls.retain(|call| !in_memory.contains(&call.id));
     Ok(calls)
 }
 
 /// The one of this name, if this caller may see it.
-pub(super) async fn find(rest: &Rest, id: &str, caller: &Principal) -> Result<Option<PastCall>, Failure> {
+pub(super) async fn find(
+    rest: &Rest,
+    id: &str,
+    visibility: &Visibility,
+) -> Result<Option<PastCall>, Failure> {
     let id = id.strip_prefix("exec-").and_then(|id| id.parse().ok());
     let (Some(history), Some(id)) = (rest.yard.history(), id) else { return Ok(None) };
     let found = history.find(id).await.map_err(|error| unreadable(&error))?;
-    let sees = |call: &PastCall| call.principal == caller.id() || may(caller, "observe");
-    Ok(found.filter(|call| call.thing == Thing::Tool && sees(call)))
+    Ok(found.filter(|call| call.thing == Thing::Tool && visibility.sees_call(&call.into())))
 }
 
 /// In the words that executions in memory have. What came back is not kept.
@@ -150,7 +149,7 @@ pub(super) fn describe(call: &PastCall, caller: &Principal) -> Raw {
     put("state", state.as_str().into());
     put("timestamp", Timestamp(call.at).to_string().into());
     put("duration", u64::try_from(call.duration.as_millis()).unwrap_or(u64::MAX).into());
-    if may(caller, "observe") {
+    if caller.holds(OBSERVE) {
         put("principal", call.principal.as_str().into());
     }
     if let Some(session) = &call.session_id {

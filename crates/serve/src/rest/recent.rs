@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 use serde_json::{Map, Value};
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Kind, Mark, Principal, Raw, Timestamp};
+use toolyard_hub::{Kind, Mark, OBSERVE, Principal, Raw, RecordedCall, Thing, Timestamp};
 
 use super::answer::json;
 use super::errors::Failure;
@@ -19,7 +19,7 @@ use super::past::{self, Filter};
 use super::query::Query;
 use super::result::list as list_of;
 use super::stream::progress_data;
-use super::{Caller, Name, Rest, may};
+use super::{Caller, Name, Rest};
 
 pub(super) async fn list(
     State(rest): State<Arc<Rest>>,
@@ -32,8 +32,10 @@ pub(super) async fn list(
     let all = rest.executions.all();
     let over = all.iter().filter(|execution| execution.ending().is_some());
     let over: Vec<_> = over.map(|execution| execution.about.call).collect();
-    let past = past::recent(&rest, &filter, &principal, &over).await?;
-    let wanted = all.iter().filter(|execution| sees(&principal, execution) && filter.fits(execution));
+    let visibility = rest.yard.visibility(&principal);
+    let past = past::recent(&rest, &filter, &visibility, &over).await?;
+    let wanted =
+        all.iter().filter(|execution| visibility.sees_call(&recorded(execution)) && filter.fits(execution));
     let mut found: Vec<(Mark, Raw)> = wanted
         .map(|execution| (past::mark(execution), describe(execution, &principal).to_raw()))
         .chain(past.iter().map(|call| (call.mark(), past::describe(call, &principal))))
@@ -55,9 +57,10 @@ pub(super) async fn show(
     let mut query = Query::read(request.uri().query());
     let content = query.word("content", &[("full", Content::Full), ("result", Content::Result)]);
     query.finish()?;
-    let found = rest.executions.find(&id).filter(|execution| sees(&principal, execution));
+    let visibility = rest.yard.visibility(&principal);
+    let found = rest.executions.find(&id).filter(|execution| visibility.sees_call(&recorded(execution)));
     let Some(execution) = found else {
-        let call = past::find(&rest, &id, &principal).await?.ok_or_else(unknown)?;
+        let call = past::find(&rest, &id, &visibility).await?.ok_or_else(unknown)?;
         return Ok(json(StatusCode::OK, past::describe(&call, &principal).get().to_owned()));
     };
     let content = content.unwrap_or(Content::Result);
@@ -71,16 +74,17 @@ pub(super) async fn cancel(
     request: Request,
 ) -> Result<Response<Body>, Failure> {
     Query::read(request.uri().query()).finish()?;
+    let visibility = rest.yard.visibility(&principal);
     let found = rest.executions.find(&id);
     let execution = match found {
-        Some(execution) if is_own(&principal, &execution) || may(&principal, "manage") => execution,
-        Some(execution) if sees(&principal, &execution) => {
+        Some(execution) if visibility.may_stop_call(&recorded(&execution)) => execution,
+        Some(execution) if visibility.sees_call(&recorded(&execution)) => {
             let message = "cancelling somebody else's execution needs the permission manage";
             return Err(Failure::of_kind(Kind::Forbidden, message));
         }
         // What only the history knows is over, so there is nothing to cancel.
         _ => {
-            let call = past::find(&rest, &id, &principal).await?.ok_or_else(unknown)?;
+            let call = past::find(&rest, &id, &visibility).await?.ok_or_else(unknown)?;
             return Ok(json(StatusCode::OK, past::describe(&call, &principal).get().to_owned()));
         }
     };
@@ -94,12 +98,15 @@ fn unknown() -> Failure {
     Failure::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no recent execution of this id")
 }
 
-fn is_own(principal: &Principal, execution: &Execution) -> bool {
-    execution.about.principal == *principal
-}
-
-fn sees(principal: &Principal, execution: &Execution) -> bool {
-    is_own(principal, execution) || may(principal, "observe")
+/// What decides who may see it.
+fn recorded(execution: &Execution) -> RecordedCall<'_> {
+    let about = &execution.about;
+    RecordedCall {
+        principal: about.principal.id(),
+        thing: Thing::Tool,
+        subject: &about.tool,
+        source: about.server.as_deref(),
+    }
 }
 
 fn standing(execution: &Execution) -> Standing {
@@ -120,7 +127,7 @@ fn describe(execution: &Execution, principal: &Principal) -> Object {
     put("state", standing(execution).as_str().into());
     put("timestamp", Timestamp(about.began.at).to_string().into());
     put("duration", u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into());
-    if may(principal, "observe") {
+    if principal.holds(OBSERVE) {
         put("principal", about.principal.id().into());
     }
     if let Some(session) = about.session_id.as_deref() {

@@ -11,7 +11,7 @@ use toolyard_hub::{Reach, SourceName, State, Status, View};
 use super::answer::of;
 use super::errors::Failure;
 use super::query::Query;
-use super::{Caller, Rest, may};
+use super::{Caller, Rest};
 
 pub(super) async fn list(
     Shared(rest): Shared<Arc<Rest>>,
@@ -20,18 +20,12 @@ pub(super) async fn list(
 ) -> Result<Response<Body>, Failure> {
     Query::read(request.uri().query()).finish()?;
     let catalog = rest.yard.catalog();
-    let observes = may(&principal, "observe");
-    let servers: Vec<Value> = rest
-        .yard
-        .statuses()
-        .into_iter()
-        .filter_map(|(name, status)| {
+    let statuses = rest.yard.statuses_for(&principal);
+    let servers: Vec<Value> = statuses
+        .iter()
+        .map(|(name, status)| {
             let view = View::new(Arc::clone(&catalog), principal.clone()).of(Reach::Source(name.clone()));
-            let offers = catalog.tools().iter().any(|tool| tool.source == name);
-            // A server that has tools, none of them for this caller, is none of their business.
-            let shown = observes || !offers || view.tools().next().is_some();
-            let shown = shown && principal.knows_source(&name);
-            shown.then(|| describe(&name, &status, &view))
+            describe(name, status, &view)
         })
         .collect();
     Ok(of(StatusCode::OK, &json!({"servers": servers})))
@@ -80,6 +74,7 @@ pub(crate) fn word(state: State) -> &'static str {
 /// Whether every source has started or failed to, so that the lists are whole.
 pub(super) async fn ready(
     Shared(rest): Shared<Arc<Rest>>,
+    Caller(principal): Caller,
     request: Request,
 ) -> Result<Response<Body>, Failure> {
     Query::read(request.uri().query()).finish()?;
@@ -92,7 +87,7 @@ pub(super) async fn ready(
     };
     let starting: Vec<String> = rest
         .yard
-        .statuses()
+        .statuses_for(&principal)
         .into_iter()
         .filter(|(_, status)| !status.settled)
         .map(|(name, _)| name.to_string())

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Error, Kind, Principal};
+use toolyard_hub::{Error, Kind};
 
 use super::answer::{VERSION, json};
 use super::errors::Failure;
@@ -57,7 +57,7 @@ pub(super) async fn list(
 
     rest.yard.settle(rest.settings.start_wait).await;
     let shelf = rest.shelf.of(&rest.yard);
-    let mut all = shelf.iter().filter(|shown| sees(&principal, shown) && filter.wants(shown));
+    let mut all = shelf.iter().filter(|shown| shown.tool.is_listed_for(&principal) && filter.wants(shown));
     if let Some(after) = after {
         // A list that changed meanwhile has no such place any more; the client starts again.
         if !all.by_ref().any(|shown| shown.tool.full_name.as_str() == after) {
@@ -117,10 +117,6 @@ pub(super) async fn show(
     // It may have gone between the two looks.
     let gone = || Failure::of_kind(Kind::UnknownTool, format!("{} is gone", tool.full_name));
     Ok(json(StatusCode::OK, shown.ok_or_else(gone)?.details().get().to_owned()))
-}
-
-pub(super) fn sees(principal: &Principal, shown: &Shown) -> bool {
-    principal.lacks(&shown.tool.permissions).is_none()
 }
 
 fn write(tools: &[&Shown], next: Option<&str>) -> String {

@@ -193,7 +193,7 @@ async fn changes_its_lists_at_their_end_and_back_again() {
     call_as(Caller::new(), &yard, "test_trigger_prompt_change", json!({})).await.outcome.unwrap();
     let mut changes = Vec::new();
     while let Ok(event) = events.try_recv() {
-        if let Event::Changed(change) = &*event {
+        if let Event::Changed(change, _) = &*event {
             changes.push((change.tools, change.prompts));
         }
     }

@@ -48,7 +48,11 @@ impl Server {
                 progress(params, way).await;
                 text("done")
             }
-            (Kind::ExitsMidCall | Kind::Changes, "exit") => Reply::Leave(4),
+            (Kind::ExitsMidCall | Kind::Changes | Kind::Subscribable, "exit") => Reply::Leave(4),
+            (Kind::Subscribable, "subscriptions") => {
+                let subscribed = self.seen.subscribed().to_string();
+                structured(&subscribed, &subscribed)
+            }
             (Kind::Huge, "huge") => huge(arguments(params).megabytes),
             (Kind::CountsSessions, "sessions") => {
                 let sessions = self.seen.sessions().to_string();

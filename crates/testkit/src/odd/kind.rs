@@ -65,10 +65,12 @@ pub enum Kind {
     Documents,
     /// Names, texts and results that a terminal would obey, or that people would misread.
     Hostile,
+    /// Nothing odd: resources that can be subscribed to, and a tool that tells to which it is just now.
+    Subscribable,
 }
 
 impl Kind {
-    pub const ALL: [(&str, Self); 29] = [
+    pub const ALL: [(&str, Self); 30] = [
         ("pages", Self::Pages),
         ("unknown-keys", Self::UnknownKeys),
         ("null-schema", Self::NullSchema),
@@ -98,6 +100,7 @@ impl Kind {
         ("financials", Self::Financials),
         ("documents", Self::Documents),
         ("hostile", Self::Hostile),
+        ("subscribable", Self::Subscribable),
     ];
 
     pub fn parse(name: &str) -> Option<Self> {
@@ -114,7 +117,7 @@ impl Kind {
 
     /// Whether it offers resources and prompts beside its tools.
     pub(super) fn is_rich(self) -> bool {
-        matches!(self, Self::Pages | Self::UnknownKeys | Self::IllTyped)
+        matches!(self, Self::Pages | Self::UnknownKeys | Self::IllTyped | Self::Subscribable)
     }
 }
 

@@ -41,6 +41,9 @@ impl Server {
             capabilities["resources"] = json!({});
             capabilities["prompts"] = json!({});
         }
+        if self.kind() == Kind::Subscribable {
+            capabilities["resources"] = json!({"subscribe": true});
+        }
         if self.kind() == Kind::UnknownKeys {
             capabilities["x-unknown"] = json!({"since": 9_007_199_254_740_993_u64});
         }
@@ -123,6 +126,7 @@ impl Server {
             Kind::NeverAnswers => vec![tool("never")],
             Kind::Huge => vec![tool("huge")],
             Kind::Changes => vec![tool(&format!("tool_{}", self.seen.starts)), tool("exit")],
+            Kind::Subscribable => ["subscriptions", "exit"].map(tool).to_vec(),
             Kind::Asks => ["elicit", "sample", "roots", "everything"].map(tool).to_vec(),
             Kind::CountsSessions => vec![tool("sessions")],
             Kind::Financials => vec![of_document("found")],

@@ -36,9 +36,17 @@ pub(super) struct Params {
     pub(super) cursor: Option<String>,
     pub(super) protocol_version: Option<String>,
     pub(super) request_state: Option<String>,
+    notifications: Wanted,
     pub(super) input_responses: Option<BTreeMap<String, Raw>>,
     #[serde(rename = "_meta")]
     pub(super) meta: Meta,
+}
+
+/// What a modern client wants to hear of.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Wanted {
+    resource_subscriptions: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -162,7 +170,12 @@ impl Server {
                 Reply::Result(self.initialized(params))
             }
             "ping" | "logging/setLevel" if eras != Eras::Modern => Reply::Result("{}".to_owned()),
+            "resources/subscribe" | "resources/unsubscribe" if self.kind() == Kind::Subscribable => {
+                self.seen.subscribe(&params.uri, method == "resources/subscribe");
+                Reply::Result("{}".to_owned())
+            }
             "subscriptions/listen" if eras != Eras::Legacy => {
+                self.seen.listen(params.notifications.resource_subscriptions.clone());
                 self.listen(id, way).await;
                 Reply::Silence
             }

@@ -1,6 +1,6 @@
 //! What a server has seen so far: requests, sessions, starts.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,6 +23,8 @@ struct Inner {
     open: HashMap<String, u64>,
     named: u64,
     opened: u64,
+    /// The resources that the client is subscribed to.
+    subscribed: BTreeSet<String>,
 }
 
 impl Seen {
@@ -41,6 +43,25 @@ impl Seen {
     pub(super) fn requests(&self) -> (u64, Value) {
         let inner = self.inner();
         (inner.methods.values().sum(), json!(inner.methods))
+    }
+
+    /// A legacy client subscribes to a resource, or does not want it any more.
+    pub(super) fn subscribe(&self, uri: &str, wanted: bool) {
+        let mut inner = self.inner();
+        if wanted {
+            inner.subscribed.insert(uri.to_owned());
+        } else {
+            inner.subscribed.remove(uri);
+        }
+    }
+
+    /// A modern client listens to these from now on.
+    pub(super) fn listen(&self, uris: Vec<String>) {
+        self.inner().subscribed = uris.into_iter().collect();
+    }
+
+    pub(super) fn subscribed(&self) -> Value {
+        json!({"uris": self.inner().subscribed})
     }
 
     pub(super) fn session(&self) {

@@ -171,6 +171,7 @@ async fn everything_that_can_be_said_is_said_as_the_schema_says() {
         at: SystemTime::now(),
         level: "warn",
         target: "test".to_owned(),
+        source: None,
         message: "a line".to_owned(),
     };
     house.log.send(Arc::new(line)).unwrap();

@@ -94,7 +94,7 @@ impl<S: Service> Endpoint<S> {
     /// Ends what never ends by itself: standing streams and subscriptions. Calls in flight go on.
     pub fn close(&self) {
         self.closing.cancel();
-        for session in self.roster.all() {
+        for (_, session) in self.roster.all() {
             if let Some(stream) = session.standing_stream() {
                 stream.end();
             }

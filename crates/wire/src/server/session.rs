@@ -1,6 +1,7 @@
 //! Sessions of the legacy era, and the roster of those that are open.
 
-use std::collections::{HashMap, HashSet};
+use std::any::Any;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ use crate::message::{Id, write_notification};
 use crate::meta::ClientSide;
 use crate::version::Version;
 
-/// More subscriptions than this in one session are refused.
-const MOST_SUBSCRIPTIONS: usize = 1_000;
+/// What the service holds for a subscription. Dropping it gives the subscription back.
+pub type SubscriptionGuard = Box<dyn Any + Send>;
 
 /// What a legacy client agreed with us when it said `initialize`.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ pub(crate) enum Standing {
 #[derive(Debug)]
 struct State {
     log_level: Option<String>,
-    subscriptions: HashSet<String>,
+    subscriptions: HashMap<String, SubscriptionGuard>,
     in_flight: HashMap<Id, CancellationToken>,
     last_used: Instant,
 }
@@ -50,7 +51,7 @@ impl Session {
     pub(crate) fn new(id: String, version: Version, client: ClientSide, standing: Standing) -> Self {
         let state = State {
             log_level: None,
-            subscriptions: HashSet::new(),
+            subscriptions: HashMap::new(),
             in_flight: HashMap::new(),
             last_used: Instant::now(),
         };
@@ -92,22 +93,31 @@ impl Session {
         self.lock().log_level = Some(level);
     }
 
-    /// Remembers that the client wants to hear of this resource; false if it has too many already.
-    pub fn subscribe(&self, uri: &str) -> bool {
-        let mut state = self.lock();
-        if state.subscriptions.len() >= MOST_SUBSCRIPTIONS && !state.subscriptions.contains(uri) {
-            return false;
-        }
-        state.subscriptions.insert(uri.to_owned());
+    /// Holds a subscription for the client, in place of an earlier one for the same address, until it unsubscribes or
+    /// the session ends. False where it would have more than so many, or the session is over.
+    #[must_use]
+    pub fn subscribe(&self, uri: &str, guard: SubscriptionGuard, most: usize) -> bool {
+        let before = {
+            let mut state = self.lock();
+            let is_new = !state.subscriptions.contains_key(uri);
+            if self.closed.is_cancelled() || (is_new && state.subscriptions.len() >= most) {
+                return false;
+            }
+            state.subscriptions.insert(uri.to_owned(), guard)
+        };
+        // Giving one back takes locks of the service, so ours is let go of first.
+        drop(before);
         true
     }
 
     pub fn unsubscribe(&self, uri: &str) {
-        self.lock().subscriptions.remove(uri);
+        let gone = self.lock().subscriptions.remove(uri);
+        drop(gone);
     }
 
-    pub fn is_subscribed(&self, uri: &str) -> bool {
-        self.lock().subscriptions.contains(uri)
+    /// Whether the client has a subscription for this address whose guard passes the test.
+    pub fn is_subscribed(&self, uri: &str, fits: impl FnOnce(&(dyn Any + Send)) -> bool) -> bool {
+        self.lock().subscriptions.get(uri).is_some_and(|guard| fits(&**guard))
     }
 
     /// Says something that belongs to no request. A client that does not listen misses it.
@@ -159,6 +169,11 @@ impl Session {
     /// Ends it: calls in flight are cancelled, streams end.
     pub(crate) fn close(&self) {
         self.closed.cancel();
+        let subscriptions = {
+            let mut state = self.lock();
+            std::mem::take(&mut state.subscriptions)
+        };
+        drop(subscriptions);
         self.asks.give_up();
         self.streams.end_all();
         if let Some(stream) = self.standing_stream() {
@@ -199,8 +214,9 @@ impl<C: Clone + PartialEq> Roster<C> {
         Self { sessions: Mutex::default(), most }
     }
 
-    pub fn all(&self) -> Vec<Arc<Session>> {
-        self.lock().values().map(|(_, session)| Arc::clone(session)).collect()
+    /// Every open session, with who opened it.
+    pub fn all(&self) -> Vec<(C, Arc<Session>)> {
+        self.lock().values().map(|(caller, session)| (caller.clone(), Arc::clone(session))).collect()
     }
 
     /// Adds a session. Where there are too many, the one that has been idle longest goes; false if none is.

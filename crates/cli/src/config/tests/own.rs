@@ -8,7 +8,7 @@ use toolyard_upstream::{
     AuthSettings, CommandSettings, OAuthSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
 };
 
-use super::{Place, only, settings};
+use super::{Place, broken, only, settings};
 use crate::args::AuthMode;
 
 #[test]
@@ -25,6 +25,7 @@ fn every_key_of_the_yard_is_read() {
         call_seconds = 1.5
         payload_bytes = 1_000
         calls_per_source = 0
+        subscriptions = 7
         drain_seconds = 7
         rate = { per_second = 5, burst = 10.0 }
         [limits.tools."*delete*"]
@@ -54,6 +55,7 @@ fn every_key_of_the_yard_is_read() {
         call_time: Duration::from_millis(1_500),
         payload: 1_000,
         per_source: None,
+        subscriptions: 7,
         rate: Some(Rate { per_second: 5.0, burst: 10.0 }),
         tools: vec![(
             "*delete*".to_owned(),
@@ -210,4 +212,28 @@ fn secrets_are_not_in_debug() {
     let config = Place::new(&[("toolyard.toml", text)]).with("TOKEN", "t0ken").load(&[]);
     let shown = format!("{config:?}");
     assert!(shown.contains("Ready(a)") && !shown.contains("t0ken"), "{shown}");
+}
+
+#[test]
+fn a_server_with_a_mistake_keeps_the_permissions_that_its_offers_would_need() {
+    let text = r#"
+        [servers.plain]
+        command = 7
+        [servers.guarded]
+        command = 7
+        permissions = ["read"]
+        [servers.by_tool]
+        command = 7
+        permissions = { "drop_*" = ["admin"] }
+        [servers.unreadable]
+        command = "x"
+        permissions = 7
+    "#;
+    let config = Place::new(&[("toolyard.toml", text)]).load(&[]);
+    let needed = |name: &str| broken(&config, name).permissions.clone();
+    assert_eq!(needed("plain"), [""; 0]);
+    assert_eq!(needed("guarded"), ["read"]);
+    assert_eq!(needed("by_tool"), [""; 0]);
+    // Nobody knows what was meant, so it is shown to nobody who does not manage servers.
+    assert_eq!(needed("unreadable"), ["manage"]);
 }

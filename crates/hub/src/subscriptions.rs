@@ -1,0 +1,177 @@
+//! Subscriptions to resources, counted by source and address: a source watches what somebody wants to hear of, and
+//! nothing longer than that.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::name::SourceName;
+use crate::principal::Principal;
+use crate::reach::Reach;
+use crate::yard::Yard;
+
+/// How many hold a subscription to each address of each source.
+#[derive(Debug, Default)]
+pub(crate) struct SubscriptionCounts {
+    held: Mutex<HashMap<SourceName, HashMap<Arc<str>, usize>>>,
+}
+
+impl SubscriptionCounts {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SourceName, HashMap<Arc<str>, usize>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One subscription to updates of a resource. Dropping it gives it back, and the last one that goes has the source stop
+/// watching.
+#[derive(Debug)]
+pub struct ResourceSubscription {
+    yard: Weak<Yard>,
+    source: SourceName,
+    uri: Arc<str>,
+}
+
+impl ResourceSubscription {
+    /// Whether it is for this address of this source.
+    pub fn is_for(&self, source: &SourceName, uri: &str) -> bool {
+        self.source == *source && &*self.uri == uri
+    }
+}
+
+impl Drop for ResourceSubscription {
+    fn drop(&mut self) {
+        if let Some(yard) = self.yard.upgrade() {
+            yard.give_back(&self.source, &self.uri);
+        }
+    }
+}
+
+impl Yard {
+    /// Subscribes to the resource that this address leads to, if this principal may see it.
+    pub fn subscribe(
+        self: &Arc<Self>,
+        principal: &Principal,
+        reach: &Reach,
+        uri: &str,
+    ) -> Option<ResourceSubscription> {
+        let visibility = self.visibility(principal);
+        let source = visibility.source_of_address(uri, reach)?.clone();
+        let uri: Arc<str> = uri.into();
+        // The source is told under the lock, so that it learns of beginnings and ends in the order of the counts.
+        let mut held = self.subscriptions.lock();
+        let count = held.entry(source.clone()).or_default().entry(Arc::clone(&uri)).or_default();
+        *count += 1;
+        if *count == 1
+            && let Some(known) = self.source(&source)
+        {
+            known.watch(&uri);
+        }
+        drop(held);
+        Some(ResourceSubscription { yard: Arc::downgrade(self), source, uri })
+    }
+
+    /// How many addresses are subscribed to, over all sources.
+    pub fn subscribed_addresses(&self) -> usize {
+        self.subscriptions.lock().values().map(HashMap::len).sum()
+    }
+
+    /// Tells a source that took the place of another what there are subscriptions to.
+    pub(crate) fn watch_again(&self, name: &SourceName) {
+        let held = self.subscriptions.lock();
+        if let (Some(addresses), Some(source)) = (held.get(name), self.source(name)) {
+            addresses.keys().for_each(|uri| source.watch(uri));
+        }
+    }
+
+    fn give_back(&self, source: &SourceName, uri: &Arc<str>) {
+        let mut held = self.subscriptions.lock();
+        let Some(addresses) = held.get_mut(source) else { return };
+        let Entry::Occupied(mut count) = addresses.entry(Arc::clone(uri)) else { return };
+        *count.get_mut() -= 1;
+        if *count.get() > 0 {
+            return;
+        }
+        count.remove();
+        if addresses.is_empty() {
+            held.remove(source);
+        }
+        if let Some(known) = self.source(source) {
+            known.unwatch(uri);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::fake::{Fake, holder_of, templates, yard};
+    use crate::principal::{AllowList, Principal};
+    use crate::reach::Reach;
+    use crate::source::Source;
+
+    #[test]
+    fn a_source_watches_from_the_first_subscription_to_the_last() {
+        let db = Fake::offering("db", templates(&["db://{id}"]));
+        let yard = yard(&[&db]);
+        let subscribe = |uri: &str| yard.subscribe(&Principal::owner(), &Reach::All, uri).unwrap();
+        let (one, two, other) = (subscribe("db://1"), subscribe("db://1"), subscribe("db://2"));
+        assert_eq!(db.take_watching(), ["+db://1", "+db://2"]);
+        drop(one);
+        assert_eq!((db.take_watching(), yard.subscribed_addresses()), (vec![], 2));
+        drop((two, other));
+        assert_eq!(db.take_watching(), ["-db://1", "-db://2"]);
+        assert_eq!(yard.subscribed_addresses(), 0);
+    }
+
+    #[test]
+    fn twenty_thousand_that_come_and_go_leave_nothing_behind() {
+        let db = Fake::offering("db", templates(&["db://{id}"]));
+        let yard = yard(&[&db]);
+        for number in 0..20_000 {
+            let uri = format!("db://{number}");
+            drop(yard.subscribe(&Principal::owner(), &Reach::All, &uri).unwrap());
+        }
+        assert_eq!((db.take_watching().len(), yard.subscribed_addresses()), (40_000, 0));
+        assert!(yard.subscriptions.lock().is_empty());
+    }
+
+    #[test]
+    fn a_source_that_takes_the_place_of_another_watches_the_same() {
+        let before = Fake::offering("db", templates(&["db://{id}"]));
+        let yard = yard(&[&before]);
+        let held = yard.subscribe(&Principal::owner(), &Reach::All, "db://1").unwrap();
+        let after = Fake::offering("db", templates(&["db://{id}"]));
+        yard.add(Arc::clone(&after) as Arc<dyn Source>);
+        drop(held);
+        assert_eq!(after.take_watching(), ["+db://1", "-db://1"]);
+        // A source that went away takes nothing with it, and one that outlives the yard is left alone.
+        let held = yard.subscribe(&Principal::owner(), &Reach::All, "db://2").unwrap();
+        yard.remove(after.name());
+        drop(yard);
+        drop(held);
+    }
+
+    #[test]
+    fn nobody_subscribes_to_what_they_may_not_see() {
+        let mut offer = templates(&["db://{id}"]);
+        offer.templates[0].permissions = vec!["read".to_owned()];
+        let db = Fake::offering("db", offer);
+        let yard = yard(&[&db]);
+        let lists = |sources: &[&str], tools: Option<Vec<String>>| AllowList {
+            sources: Some(sources.iter().map(|source| (*source).to_owned()).collect()),
+            tools,
+        };
+        let tools_only = AllowList { sources: None, tools: Some(vec!["*".to_owned()]) };
+        for (principal, expect) in [
+            (holder_of(&[]), false),
+            (holder_of(&["read"]), true),
+            (holder_of(&["read"]).allowed(lists(&["db"], None)), true),
+            (holder_of(&["read"]).allowed(lists(&["other"], None)), false),
+            (holder_of(&["read"]).allowed(tools_only), false),
+        ] {
+            assert_eq!(yard.subscribe(&principal, &Reach::All, "db://1").is_some(), expect, "{principal:?}");
+        }
+        assert_eq!(yard.subscribed_addresses(), 0);
+    }
+}

@@ -1,0 +1,308 @@
+//! What a principal can see: of what is offered, of the sources, and of the calls of others. Every list of every front
+//! asks here, and no front has a rule of its own. `docs/access.md` states the rule for operators.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::catalog::{Catalog, Prompt, Resource, Template, Tool};
+use crate::glob;
+use crate::history::{History, HistoryError, HistoryQuery, PastCall};
+use crate::name::{Prefix, SourceName};
+use crate::principal::Principal;
+use crate::reach::Reach;
+use crate::request::Thing;
+use crate::status::Status;
+use crate::tally::OTHER;
+use crate::yard::Yard;
+use crate::{MANAGE, OBSERVE};
+
+#[cfg(test)]
+mod tests;
+
+/// Rows of the history that are read at once while those that a principal may see are looked for.
+const HISTORY_PAGE: usize = 500;
+
+/// What one principal can see of one yard, by the catalog of one moment.
+#[derive(Debug, Clone)]
+pub struct Visibility {
+    catalog: Arc<Catalog>,
+    principal: Principal,
+}
+
+/// Who made a call and what it was of, as far as that decides who may see it.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordedCall<'a> {
+    pub principal: &'a str,
+    pub thing: Thing,
+    /// The full name, or the raw one where the source was served alone; of a resource its address.
+    pub subject: &'a str,
+    /// Nothing where the name led nowhere.
+    pub source: Option<&'a str>,
+}
+
+impl<'a> From<&'a PastCall> for RecordedCall<'a> {
+    fn from(call: &'a PastCall) -> Self {
+        Self {
+            principal: &call.principal,
+            thing: call.thing,
+            subject: &call.subject,
+            source: call.source.as_deref(),
+        }
+    }
+}
+
+/// Anything that a source offers.
+pub trait Offered {
+    /// Whether the principal's lists of servers and tools include it. To others it is unknown.
+    fn is_inside_lists_of(&self, principal: &Principal) -> bool;
+
+    /// All of these are needed to see and to use it.
+    fn needed_permissions(&self) -> &[String];
+
+    /// Whether lists show it to this principal.
+    fn is_visible_to(&self, principal: &Principal) -> bool {
+        self.is_inside_lists_of(principal) && principal.lacks(self.needed_permissions()).is_none()
+    }
+}
+
+macro_rules! offered {
+    ($($kind:ty => |$thing:ident, $principal:ident| $inside:expr;)*) => {$(
+        impl Offered for $kind {
+            fn is_inside_lists_of(&self, $principal: &Principal) -> bool {
+                let $thing = self;
+                $inside
+            }
+
+            fn needed_permissions(&self) -> &[String] {
+                &self.permissions
+            }
+        }
+    )*};
+}
+offered! {
+    Tool => |tool, principal| principal.knows_tool(&tool.source, &tool.full_name);
+    Prompt => |prompt, principal| principal.knows_other(&prompt.source);
+    Resource => |resource, principal| principal.knows_other(&resource.source);
+    Template => |template, principal| principal.knows_other(&template.source);
+}
+
+impl Visibility {
+    pub(crate) fn new(catalog: Arc<Catalog>, principal: Principal) -> Self {
+        Self { catalog, principal }
+    }
+
+    /// Whether the principal's lists include something of this source, or could once it offers anything. A source
+    /// outside the lists does not exist for the principal.
+    pub fn knows_source(&self, source: &SourceName) -> bool {
+        let lists = self.principal.lists();
+        if !self.principal.knows_source(source) {
+            return false;
+        }
+        let (None, Some(globs)) = (&lists.sources, &lists.tools) else { return true };
+        let offered = self.catalog.tools_of(source);
+        if offered.is_empty() {
+            return self.could_offer(source, globs);
+        }
+        offered.iter().any(|tool| tool.is_inside_lists_of(&self.principal))
+    }
+
+    /// Whether the source, its status and its failures are shown. `observe` and `manage` show every source inside the
+    /// lists; otherwise something of it must be visible or, where it offers nothing, its own permissions be held.
+    pub fn sees_source(&self, source: &SourceName) -> bool {
+        if !self.knows_source(source) {
+            return false;
+        }
+        if self.principal.holds(OBSERVE) || self.principal.holds(MANAGE) {
+            return true;
+        }
+        match self.catalog.offers_visible_to(source, &self.principal) {
+            Some(something) => something,
+            None => self.holds_permissions_of(source),
+        }
+    }
+
+    /// Whether what was said with the source, and what it wrote to standard error, may be read.
+    pub fn observes_source(&self, source: &SourceName) -> bool {
+        self.principal.holds(OBSERVE) && self.knows_source(source)
+    }
+
+    /// Whether a change of what these sources offer is announced, where a front shows so much of the yard.
+    pub fn hears_changes(&self, sources: &[SourceName], reach: &Reach) -> bool {
+        sources.iter().any(|source| reach.covers(source) && self.hears_changes_of(source))
+    }
+
+    /// Whether a change of what this source offers is announced. Depends on nothing that the source offers just now:
+    /// whoever saw its last tool go must be told.
+    pub fn hears_changes_of(&self, source: &SourceName) -> bool {
+        let lists = self.principal.lists();
+        let inside = self.principal.knows_source(source)
+            && match (&lists.sources, &lists.tools) {
+                (None, Some(globs)) => self.could_offer(source, globs),
+                _ => true,
+            };
+        inside && (self.principal.holds(OBSERVE) || self.holds_permissions_of(source))
+    }
+
+    /// The source whose resource or template answers for this address, where the principal may see that.
+    pub fn source_of_address(&self, uri: &str, reach: &Reach) -> Option<&SourceName> {
+        let holder = self.catalog.holder(uri, &self.principal, reach)?;
+        self.principal.lacks(holder.permissions()).is_none().then(|| holder.source())
+    }
+
+    /// Whether the principal may be told that this source updated this address.
+    pub fn sees_update(&self, source: &SourceName, uri: &str) -> bool {
+        let reach = Reach::Source(source.clone());
+        self.source_of_address(uri, &reach).is_some()
+    }
+
+    /// Whether a call, under way or over, is shown: one's own always, others' with `observe` inside one's lists.
+    pub fn sees_call(&self, call: &RecordedCall<'_>) -> bool {
+        self.is_own(call) || (self.principal.holds(OBSERVE) && self.is_inside_lists(call))
+    }
+
+    /// Whether the principal may stop a call: its own always, others' with `manage` inside its lists.
+    pub fn may_stop_call(&self, call: &RecordedCall<'_>) -> bool {
+        self.is_own(call) || (self.principal.holds(MANAGE) && self.is_inside_lists(call))
+    }
+
+    /// Whether a counter of calls is shown, by the names that the tally has for source and tool. Needs `observe`.
+    pub fn sees_counter(&self, source: &str, tool: &str) -> bool {
+        if !self.principal.holds(OBSERVE) {
+            return false;
+        }
+        if !self.principal.is_restricted() {
+            return true;
+        }
+        let lists = self.principal.lists();
+        match (source, tool) {
+            // These two stand for calls of several sources, or of none.
+            ("" | OTHER, _) => false,
+            (source, "") => lists.allows_other(source),
+            (source, tool) => lists.allows_tool(source, tool),
+        }
+    }
+
+    /// Whether numbers over all calls of a source are shown. They would tell of tools outside a list of tools.
+    pub fn sees_totals(&self, source: &str) -> bool {
+        self.sees_counter(source, "") && self.principal.lists().tools.is_none()
+    }
+
+    /// Whether a line of the yard's own log is shown. One that names no source may be about anything, so principals
+    /// with lists are not shown it.
+    pub fn sees_log_line(&self, source: Option<&str>) -> bool {
+        let inside = |source: &str| self.knows_source(&SourceName::new(source));
+        self.principal.holds(OBSERVE) && (!self.principal.is_restricted() || source.is_some_and(inside))
+    }
+
+    /// The latest calls of a history that fit the query and that the principal may see.
+    pub async fn recent_calls(
+        &self,
+        history: &dyn History,
+        query: HistoryQuery,
+    ) -> Result<Vec<PastCall>, HistoryError> {
+        let mut query = query;
+        if !self.principal.holds(OBSERVE) {
+            let own = self.principal.id();
+            if query.principal.as_deref().is_some_and(|wanted| wanted != own) {
+                return Ok(Vec::new());
+            }
+            query.principal = Some(own.to_owned());
+        }
+        if !self.principal.is_restricted() || !self.principal.holds(OBSERVE) {
+            return history.recent(query).await;
+        }
+        let (wanted, mut found) = (query.limit, Vec::new());
+        query.limit = HISTORY_PAGE.max(wanted);
+        loop {
+            let page = history.recent(query.clone()).await?;
+            let last = page.last().map(PastCall::mark);
+            let is_whole = page.len() >= query.limit;
+            found.extend(page.into_iter().filter(|call| self.sees_call(&call.into())));
+            match last {
+                // A history that does not move on has no more to tell.
+                Some(mark) if is_whole && found.len() < wanted && query.after != Some(mark) => {
+                    query.after = Some(mark);
+                }
+                _ => break,
+            }
+        }
+        found.truncate(wanted);
+        Ok(found)
+    }
+
+    /// Leaves out warnings that name a source which the principal does not see.
+    pub fn hide_warnings_about_others(&self, status: &mut Status) {
+        let hidden = |text: &String| {
+            self.catalog.source_in_warning(text).is_some_and(|other| !self.sees_source(other))
+        };
+        status.warnings.retain(|text| !hidden(text));
+    }
+
+    fn is_own(&self, call: &RecordedCall<'_>) -> bool {
+        call.principal == self.principal.id()
+    }
+
+    fn is_inside_lists(&self, call: &RecordedCall<'_>) -> bool {
+        if !self.principal.is_restricted() {
+            return true;
+        }
+        // What somebody typed may be the name of something that this principal must not learn of.
+        let Some(source) = call.source else { return false };
+        let lists = self.principal.lists();
+        match call.thing {
+            Thing::Tool => lists.allows_tool(source, &self.full_name(source, call.subject)),
+            Thing::Resource | Thing::Prompt | Thing::Completion => lists.allows_other(source),
+        }
+    }
+
+    /// The full name of a tool by what a record calls it, which is the raw name where the source was served alone.
+    fn full_name<'a>(&self, source: &str, subject: &'a str) -> Cow<'a, str> {
+        let source = SourceName::new(source);
+        if self.catalog.tool_named(subject).is_some_and(|tool| tool.source == source) {
+            return Cow::Borrowed(subject);
+        }
+        if let Some(tool) = self.catalog.tool_of(&source, subject) {
+            return Cow::Owned(tool.full_name.to_string());
+        }
+        let prefix = source.prefix();
+        if subject.starts_with(&prefix) { Cow::Borrowed(subject) } else { Cow::Owned(prefix + subject) }
+    }
+
+    /// Whether a tool of this source could be on a list, by what the full names of its tools begin with.
+    fn could_offer(&self, source: &SourceName, globs: &[String]) -> bool {
+        let plain = self.catalog.source(source).is_some_and(|source| source.prefix() == Prefix::Plain);
+        let prefix = if plain { String::new() } else { source.prefix() };
+        globs.iter().any(|pattern| glob::matches_some_with_prefix(pattern, &prefix))
+    }
+
+    fn holds_permissions_of(&self, source: &SourceName) -> bool {
+        let source = self.catalog.source(source);
+        source.is_none_or(|source| self.principal.lacks(source.permissions()).is_none())
+    }
+}
+
+impl Yard {
+    /// What this principal can see of the yard as it is now.
+    pub fn visibility(&self, principal: &Principal) -> Visibility {
+        Visibility::new(self.catalog(), principal.clone())
+    }
+
+    /// How the sources are doing that this principal sees, in the order of the yard.
+    pub fn statuses_for(&self, principal: &Principal) -> Vec<(SourceName, Status)> {
+        let visibility = self.visibility(principal);
+        let mut statuses = self.statuses();
+        statuses.retain(|(name, _)| visibility.sees_source(name));
+        for (_, status) in &mut statuses {
+            visibility.hide_warnings_about_others(status);
+        }
+        statuses
+    }
+
+    /// How one source is doing, if this principal sees it.
+    pub fn status_for(&self, principal: &Principal, name: &SourceName) -> Option<Status> {
+        let visibility = self.visibility(principal);
+        let mut status = self.status(name).filter(|_| visibility.sees_source(name))?;
+        visibility.hide_warnings_about_others(&mut status);
+        Some(status)
+    }
+}

@@ -1,0 +1,221 @@
+use std::sync::Arc;
+
+use super::RecordedCall;
+use crate::error::Kind;
+use crate::fake::{Fake, calling, holder_of, reading, resources, tools, yard};
+use crate::name::SourceName;
+use crate::principal::{AllowList, Principal};
+use crate::request::{Request, Thing};
+use crate::source::{Offer, Source};
+use crate::status::{State, Status};
+use crate::yard::Yard;
+
+fn lists(sources: Option<&[&str]>, tools: Option<&[&str]>) -> AllowList {
+    let own = |globs: Option<&[&str]>| globs.map(|globs| globs.iter().map(|g| (*g).to_owned()).collect());
+    AllowList { sources: own(sources), tools: own(tools) }
+}
+
+fn failed() -> Status {
+    Status { reason: Some("no such host".to_owned()), ..Status::new(State::Failed, true) }
+}
+
+fn names(yard: &Yard, principal: &Principal) -> Vec<String> {
+    yard.statuses_for(principal).into_iter().map(|(name, _)| name.to_string()).collect()
+}
+
+/// `git` is open to everybody, `db` needs `read`; `down` has failed, and `vault` has failed and needs `read`.
+fn four() -> Arc<Yard> {
+    let mut guarded = tools(&["query"]);
+    guarded.tools[0].permissions = vec!["read".to_owned()];
+    yard(&[
+        &Fake::offering("git", tools(&["log", "commit"])),
+        &Fake::offering("db", guarded),
+        &Fake::silent("down", failed(), &[]),
+        &Fake::silent("vault", failed(), &["read"]),
+    ])
+}
+
+#[test]
+fn a_source_is_seen_by_who_may_use_something_of_it_or_could_if_it_were_there() {
+    let yard = four();
+    for (principal, expected) in [
+        (Principal::owner(), "git db down vault"),
+        (holder_of(&[]), "git down"),
+        (holder_of(&["read"]), "git db down vault"),
+        (holder_of(&["observe"]), "git db down vault"),
+        (holder_of(&["manage"]), "git db down vault"),
+        (holder_of(&[]).allowed(lists(Some(&["vault", "d*"]), None)), "down"),
+        (holder_of(&["observe"]).allowed(lists(Some(&["vault"]), None)), "vault"),
+        (holder_of(&[]).allowed(lists(None, Some(&["mcp__git__log", "mcp__db__*"]))), "git"),
+        (holder_of(&["read"]).allowed(lists(None, Some(&["mcp__vault__open"]))), "vault"),
+        (holder_of(&["observe"]).allowed(lists(None, Some(&["mcp__git__push"]))), ""),
+        (holder_of(&["read"]).allowed(lists(Some(&["git"]), Some(&["*query"]))), ""),
+        (holder_of(&["read"]).allowed(lists(Some(&[]), None)), ""),
+    ] {
+        assert_eq!(names(&yard, &principal).join(" "), expected, "{principal:?}");
+        for (name, _) in yard.statuses() {
+            let seen = yard.status_for(&principal, &name).is_some();
+            assert_eq!(seen, expected.split(' ').any(|one| one == name.as_str()), "{name} {principal:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_a_source_that_is_not_there_says_why_only_to_who_sees_the_source() {
+    let yard = four();
+    let elsewhere = holder_of(&["read"]).allowed(lists(Some(&["git"]), None));
+    for (principal, kind, message) in [
+        (holder_of(&["read"]), Kind::CannotConnect, "vault is failed: no such host"),
+        (holder_of(&[]), Kind::Forbidden, "mcp__vault__open needs the permission read"),
+        (elsewhere, Kind::UnknownTool, "unknown tool mcp__vault__open"),
+    ] {
+        let error = yard.call(Request { principal, ..calling("mcp__vault__open") }).await.unwrap_err();
+        assert_eq!((error.kind(), error.message()), (kind, message));
+    }
+}
+
+#[test]
+fn calls_of_others_are_for_observers_whose_lists_include_what_was_called() {
+    let yard = four();
+    let call = |principal, thing, source, subject| RecordedCall { principal, thing, subject, source };
+    let log = call("bob", Thing::Tool, Some("git"), "mcp__git__log");
+    let alone = call("bob", Thing::Tool, Some("git"), "log");
+    let page = call("bob", Thing::Resource, Some("git"), "git://x");
+    let query = call("bob", Thing::Tool, Some("db"), "mcp__db__query");
+    let nowhere = call("bob", Thing::Tool, None, "mcp__db__qery");
+    let own = call("ada", Thing::Tool, Some("db"), "mcp__db__query");
+    let all = [log, alone, page, query, nowhere, own];
+    for (principal, expected) in [
+        (holder_of(&[]), [false, false, false, false, false, true]),
+        (holder_of(&["observe"]), [true; 6]),
+        (
+            holder_of(&["observe"]).allowed(lists(Some(&["git"]), None)),
+            [true, true, true, false, false, true],
+        ),
+        (
+            holder_of(&["observe"]).allowed(lists(None, Some(&["mcp__git__log"]))),
+            [true, true, false, false, false, true],
+        ),
+        (
+            holder_of(&["observe"]).allowed(lists(Some(&["git"]), Some(&["*commit"]))),
+            [false, false, true, false, false, true],
+        ),
+        (holder_of(&["read"]).allowed(lists(Some(&["db"]), None)), [false, false, false, false, false, true]),
+    ] {
+        let visibility = yard.visibility(&principal);
+        assert_eq!(all.map(|call| visibility.sees_call(&call)), expected, "{principal:?}");
+        // Stopping follows the same lists, with the permission to manage.
+        let stops = all.map(|call| visibility.may_stop_call(&call));
+        assert_eq!(stops, [false, false, false, false, false, true], "{principal:?}");
+    }
+    let manager = yard.visibility(&holder_of(&["manage"]).allowed(lists(Some(&["git"]), None)));
+    assert_eq!(all.map(|call| manager.may_stop_call(&call)), [true, true, true, false, false, true]);
+}
+
+#[test]
+fn a_source_cannot_name_its_tools_into_the_list_of_another() {
+    let yard = yard(&[
+        &Fake::offering("a", tools(&["query"])),
+        &Fake::offering("b", tools(&["mcp__a__query", "gone"])),
+    ]);
+    let observer = holder_of(&["observe"]).allowed(lists(None, Some(&["mcp__a__query"])));
+    let visibility = yard.visibility(&observer);
+    // As records name calls where the source is served alone, of a tool that is there and of one that is gone.
+    for source in ["b", "c"] {
+        let call = RecordedCall {
+            principal: "bob",
+            thing: Thing::Tool,
+            subject: "mcp__a__query",
+            source: Some(source),
+        };
+        assert!(!visibility.sees_call(&call), "{source}");
+    }
+}
+
+#[test]
+fn counters_and_log_lines_follow_the_lists() {
+    let yard = four();
+    let observer = |allowed| yard.visibility(&holder_of(&["observe"]).allowed(allowed));
+    let git = observer(lists(Some(&["git"]), None));
+    let log = observer(lists(None, Some(&["mcp__git__log"])));
+    let all = observer(AllowList::default());
+    for (source, tool, expected) in [
+        ("git", "mcp__git__log", [true, true, true]),
+        ("git", "mcp__git__commit", [true, false, true]),
+        ("git", "", [true, false, true]),
+        ("git", "other", [true, false, true]),
+        ("db", "mcp__db__query", [false, false, true]),
+        ("", "", [false, false, true]),
+        ("other", "other", [false, false, true]),
+    ] {
+        let seen = [&git, &log, &all].map(|visibility| visibility.sees_counter(source, tool));
+        assert_eq!(seen, expected, "{source} {tool}");
+    }
+    let totals = [&git, &log, &all].map(|visibility| visibility.sees_totals("git"));
+    assert_eq!(totals, [true, false, true]);
+    for (source, expected) in
+        [(Some("git"), [true, true, true]), (Some("db"), [false, false, true]), (None, [false, false, true])]
+    {
+        assert_eq!([&git, &log, &all].map(|visibility| visibility.sees_log_line(source)), expected);
+    }
+    let nobody = yard.visibility(&holder_of(&["read"]));
+    assert!(!nobody.sees_counter("git", "mcp__git__log") && !nobody.sees_log_line(Some("git")));
+}
+
+#[test]
+fn changes_are_announced_to_whom_they_can_concern() {
+    let yard = four();
+    let hears = |principal: &Principal| {
+        let visibility = yard.visibility(principal);
+        ["git", "db", "down", "vault"].map(|name| visibility.hears_changes_of(&SourceName::new(name)))
+    };
+    assert_eq!(hears(&Principal::owner()), [true; 4]);
+    // The database might offer something without a permission; the vault's configuration says that it will not.
+    assert_eq!(hears(&holder_of(&[])), [true, true, true, false]);
+    assert_eq!(hears(&holder_of(&[]).allowed(lists(Some(&["db"]), None))), [false, true, false, false]);
+    let tools = holder_of(&["read"]).allowed(lists(None, Some(&["mcp__vault__x", "mcp__g*"])));
+    assert_eq!(hears(&tools), [true, false, false, true]);
+}
+
+#[tokio::test]
+async fn of_two_sources_with_one_address_the_one_on_the_list_answers_and_is_listed() {
+    let yard = yard(&[
+        &Fake::offering("first", resources(&["x://1"])),
+        &Fake::offering("second", resources(&["x://1"])),
+    ]);
+    let listed = |principal: &Principal| {
+        yard.view(principal).resources().map(|one| one.source.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&Principal::owner()), ["first"]);
+    let second = holder_of(&[]).allowed(lists(Some(&["second"]), None));
+    assert_eq!(listed(&second), ["second"]);
+    let outcome = yard.call(Request { principal: second.clone(), ..reading("x://1") }).await;
+    outcome.unwrap();
+    // What the source of the other name offers is no secret of the yard, but it is to this principal.
+    let warnings =
+        |principal: &Principal| yard.status_for(principal, &SourceName::new("second")).unwrap().warnings;
+    assert_eq!(warnings(&Principal::owner()), ["resource x://1 is already offered by first"]);
+    assert_eq!(warnings(&second), Vec::<String>::new());
+}
+
+#[test]
+fn an_offer_of_nothing_but_what_needs_a_permission_hides_its_source() {
+    for kind in 0..4 {
+        let mut offer = Offer::default();
+        let permissions = vec!["read".to_owned()];
+        match kind {
+            0 => offer.tools = tools(&["x"]).tools,
+            1 => offer.resources = resources(&["x://1"]).resources,
+            2 => offer.templates = crate::fake::templates(&["x://{a}"]).templates,
+            _ => offer.prompts = crate::fake::prompts(&["x"]).prompts,
+        }
+        offer.tools.iter_mut().for_each(|one| one.permissions.clone_from(&permissions));
+        offer.resources.iter_mut().for_each(|one| one.permissions.clone_from(&permissions));
+        offer.templates.iter_mut().for_each(|one| one.permissions.clone_from(&permissions));
+        offer.prompts.iter_mut().for_each(|one| one.permissions.clone_from(&permissions));
+        let source = Fake::offering("x", offer);
+        let yard = yard(&[&source]);
+        assert_eq!(names(&yard, &holder_of(&[])), Vec::<String>::new());
+        assert_eq!(names(&yard, &holder_of(&["read"])), [source.name().as_str()]);
+    }
+}

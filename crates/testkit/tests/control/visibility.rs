@@ -1,0 +1,578 @@
+//! What a principal with lists sees of a yard with two servers: over REST, MCP and the control socket at once. The rule
+//! itself is tested in the hub; here every front is asked whether it uses it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{
+    AllowList, BoxFuture, Call, Ended, Error, ExecutionId, Feed, History, HistoryError, HistoryQuery,
+    Listing, Offer, Outcome, PastCall, Permissions, Principal, PromptOffer, Request, ResourceOffer, Source,
+    SourceName, State, Status, Target, TemplateOffer, Thing, ToolOffer, What, Yard, YardSettings,
+};
+use toolyard_serve::{
+    Auth, ControlSettings, DoorSettings, EndpointSettings, Keyring, Keys, LogEntry, McpSettings,
+    ServeSettings, Token, bind,
+};
+use toolyard_testkit::harness::{Socket, soon};
+
+/// A server with two tools and one of everything else. What it is called is in everything that it says.
+pub(super) struct Stub {
+    name: SourceName,
+    offer: std::sync::Mutex<Arc<Offer>>,
+    status: Status,
+    permissions: Vec<String>,
+    feed: std::sync::OnceLock<Feed>,
+}
+
+impl Stub {
+    /// One that has failed, and whose offers would all need these permissions.
+    fn failed(name: &str, permissions: &[&str]) -> Arc<Self> {
+        Arc::new(Self {
+            name: SourceName::new(name),
+            offer: std::sync::Mutex::default(),
+            status: Status { reason: Some("no such host".to_owned()), ..Status::new(State::Failed, true) },
+            permissions: permissions.iter().map(|one| (*one).to_owned()).collect(),
+            feed: std::sync::OnceLock::new(),
+        })
+    }
+
+    /// Offers nothing from now on.
+    fn withdraw(&self) {
+        *self.offer.lock().unwrap() = Arc::default();
+        self.feed.get().unwrap().offer_changed();
+    }
+
+    pub(super) fn updates(&self, uri: &str) {
+        self.feed.get().unwrap().resource_updated(uri);
+    }
+
+    fn new(name: &str, permissions: &[&str]) -> Arc<Self> {
+        let permissions: Vec<String> = permissions.iter().map(|one| (*one).to_owned()).collect();
+        let needs = || permissions.clone();
+        let tool = |name: &str| ToolOffer {
+            definition: to_raw(&json!({"name": name, "inputSchema": {"type": "object"}})),
+            permissions: needs(),
+            metadata: serde_json::Map::new(),
+            hooks: Vec::new(),
+            listing: Listing::Listed,
+        };
+        let (fixed, template) = (format!("{name}://fixed"), format!("{name}://{{id}}"));
+        let resource = to_raw(&json!({"uri": fixed, "name": "fixed"}));
+        let template = to_raw(&json!({"uriTemplate": template, "name": "template"}));
+        let offer = Offer {
+            tools: vec![tool("query"), tool("change")],
+            resources: vec![ResourceOffer { definition: resource, permissions: needs() }],
+            templates: vec![TemplateOffer { definition: template, permissions: needs() }],
+            prompts: vec![PromptOffer { definition: to_raw(&json!({"name": "ask"})), permissions: needs() }],
+            completes: false,
+        };
+        Arc::new(Self {
+            name: SourceName::new(name),
+            offer: std::sync::Mutex::new(Arc::new(offer)),
+            status: Status::ready(),
+            permissions,
+            feed: std::sync::OnceLock::new(),
+        })
+    }
+}
+
+impl Source for Stub {
+    fn name(&self) -> &SourceName {
+        &self.name
+    }
+
+    fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer.lock().unwrap())
+    }
+
+    fn permissions(&self) -> &[String] {
+        &self.permissions
+    }
+
+    fn status(&self) -> Status {
+        self.status.clone()
+    }
+
+    fn attach(&self, feed: Feed) {
+        let _ = self.feed.set(feed);
+    }
+
+    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+        let text = match call.target {
+            Target::Tool { .. } => format!("result of {}", self.name),
+            _ => "other".to_owned(),
+        };
+        let body = json!({"content": [{"type": "text", "text": text}]});
+        Box::pin(async move { Ok(Outcome::success(to_raw(&body))) })
+    }
+}
+
+/// A history that knows one call of each server by `owner`, and one that led nowhere.
+struct Past;
+
+impl Past {
+    fn calls() -> Vec<PastCall> {
+        let call = |number: u8, subject: &str, source: Option<&str>| PastCall {
+            id: ExecutionId::from_bytes([number; 16]),
+            thing: Thing::Tool,
+            subject: subject.to_owned(),
+            source: source.map(ToOwned::to_owned),
+            principal: "owner".to_owned(),
+            session_id: None,
+            user_id: None,
+            at: SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(number)),
+            duration: Duration::from_millis(1),
+            ended: Ended::Answered,
+            error: None,
+        };
+        vec![
+            call(5, "mcp__b__change", Some("b")),
+            call(4, "mcp__b__query", Some("b")),
+            call(3, "mcp__a__change", Some("a")),
+            call(2, "mcp__a__query", Some("a")),
+            call(1, "mcp__b__secret", None),
+        ]
+    }
+}
+
+impl History for Past {
+    fn recent(&self, query: HistoryQuery) -> BoxFuture<'static, Result<Vec<PastCall>, HistoryError>> {
+        let fits = |call: &PastCall| {
+            query.after.is_none_or(|after| call.mark() < after)
+                && query.principal.as_ref().is_none_or(|principal| *principal == call.principal)
+        };
+        let found = Self::calls().into_iter().filter(fits).take(query.limit).collect();
+        Box::pin(async move { Ok(found) })
+    }
+
+    fn find(&self, id: ExecutionId) -> BoxFuture<'static, Result<Option<PastCall>, HistoryError>> {
+        Box::pin(async move { Ok(Self::calls().into_iter().find(|call| call.id == id)) })
+    }
+}
+
+pub(super) struct Fixture {
+    pub(super) address: String,
+    pub(super) yard: Arc<Yard>,
+    pub(super) a: Arc<Stub>,
+    b: Arc<Stub>,
+    log: tokio::sync::broadcast::Sender<Arc<LogEntry>>,
+    pub(super) http: reqwest::Client,
+    stop: CancellationToken,
+    _serving: AbortOnDropHandle<()>,
+}
+
+pub(super) const OWNER: &str = "owner's token";
+/// May use server a and nothing else.
+pub(super) const ONLY_A: &str = "a token for a";
+/// May observe, but only server a.
+const WATCHES_A: &str = "an observer's token for a";
+/// May observe, but only one tool of server a.
+const WATCHES_ONE: &str = "an observer's token for one tool";
+/// Has neither lists nor permissions.
+const PLAIN: &str = "a plain token";
+/// May observe everything.
+pub(super) const WATCHES_ALL: &str = "an observer's token";
+
+fn tokens() -> Vec<Token> {
+    let list = |globs: &[&str]| Some(globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>());
+    let holder = |name: &str, held: &[&str]| {
+        let held: BTreeSet<String> = held.iter().map(|one| (*one).to_owned()).collect();
+        Principal::new(name, Permissions::Only(held))
+    };
+    let a = || AllowList { sources: list(&["a"]), tools: None };
+    let one = AllowList { sources: None, tools: list(&["mcp__a__query"]) };
+    vec![
+        Token::new(OWNER, Principal::owner()),
+        Token::new(PLAIN, holder("plain", &[])),
+        Token::new(ONLY_A, holder("only a", &[]).allowed(a())),
+        Token::new(WATCHES_A, holder("watches a", &["observe"]).allowed(a())),
+        Token::new(WATCHES_ONE, holder("watches one", &["observe"]).allowed(one)),
+        Token::new(WATCHES_ALL, holder("watches all", &["observe"])),
+    ]
+}
+
+impl Fixture {
+    pub(super) async fn new(settings: YardSettings) -> Self {
+        let (a, b) = (Stub::new("a", &[]), Stub::new("b", &[]));
+        let yard = Yard::new(settings);
+        for source in [Arc::clone(&a), Arc::clone(&b)] {
+            yard.add(source);
+        }
+        // Another test of this process may have been first.
+        let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+        let log = tokio::sync::broadcast::channel(64).0;
+        let keyring = Keyring::new(Keys { tokens: tokens(), jwt: None });
+        let settings = ServeSettings {
+            listen: ([127, 0, 0, 1], 0).into(),
+            door: DoorSettings { auth: Auth::Keyring(keyring), hosts: Vec::new(), origins: Vec::new() },
+            mcp: McpSettings::default(),
+            endpoint: EndpointSettings::default(),
+            control: ControlSettings { log: Some(log.clone()) },
+            annexes: Vec::new(),
+            drain: Duration::from_secs(1),
+        };
+        let bound = bind(Arc::clone(&yard), settings).await.unwrap();
+        let address = bound.address().to_string();
+        let stop = CancellationToken::new();
+        let serving = AbortOnDropHandle::new(tokio::spawn(bound.serve(stop.clone())));
+        Self { address, yard, a, b, log, http: reqwest::Client::new(), stop, _serving: serving }
+    }
+
+    async fn text(&self, token: &str, path: &str) -> (u16, String) {
+        let url = format!("http://{}{path}", self.address);
+        let reply = soon("an answer", self.http.get(url).bearer_auth(token).send()).await.unwrap();
+        (reply.status().as_u16(), reply.text().await.unwrap())
+    }
+
+    async fn get(&self, token: &str, path: &str) -> Value {
+        serde_json::from_str(&self.text(token, path).await.1).unwrap()
+    }
+
+    /// Calls a tool as the owner, over REST; the id of the execution.
+    async fn execute(&self, tool: &str) -> String {
+        let url = format!("http://{}/mcp/tools/{tool}/execute", self.address);
+        let reply = self.http.post(url).bearer_auth(OWNER).json(&json!({"params": {}})).send();
+        let reply = soon("an answer", reply).await.unwrap();
+        reply.headers()["x-execution-id"].to_str().unwrap().to_owned()
+    }
+
+    /// One message to the MCP endpoint in the legacy era, and its answer.
+    pub(super) async fn legacy(
+        &self,
+        token: &str,
+        session: Option<&str>,
+        message: Value,
+    ) -> (Option<String>, Value) {
+        let request = self.http.post(format!("http://{}/mcp", self.address)).bearer_auth(token);
+        let request = request.header("accept", "application/json, text/event-stream");
+        let request = session.into_iter().fold(request, |request, id| request.header("mcp-session-id", id));
+        let reply = soon("an answer", request.json(&message).send()).await.unwrap();
+        let session = reply.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+        (session, serde_json::from_str(&reply.text().await.unwrap()).unwrap_or_default())
+    }
+
+    pub(super) async fn session(&self, token: &str) -> String {
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}});
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+        self.legacy(token, None, hello).await.0.unwrap()
+    }
+
+    pub(super) async fn subscribe(&self, token: &str, session: &str, uri: &str) -> Value {
+        let message =
+            json!({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": uri}});
+        self.legacy(token, Some(session), message).await.1
+    }
+
+    /// A stream of the modern era that listens for updates of these; the text so far is what was acknowledged.
+    pub(super) async fn listen(&self, token: &str, uris: &[&str]) -> (reqwest::Response, String) {
+        self.listen_for(token, json!({"resourceSubscriptions": uris})).await
+    }
+
+    pub(super) async fn listen_for(&self, token: &str, wanted: Value) -> (reqwest::Response, String) {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({"notifications": wanted, "_meta": meta});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params});
+        let request = self.http.post(format!("http://{}/mcp", self.address)).bearer_auth(token);
+        let request = request
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "subscriptions/listen");
+        let mut reply = soon("a stream", request.json(&message).send()).await.unwrap();
+        let mut text = String::new();
+        while !text.contains("acknowledged") {
+            let piece = soon("the acknowledgement", reply.chunk()).await.unwrap();
+            text.push_str(&String::from_utf8_lossy(&piece.unwrap_or_else(|| panic!("it ended: {text}"))));
+        }
+        (reply, text)
+    }
+}
+
+impl Fixture {
+    /// What else comes on a stream before it ends.
+    async fn rest_of(&self, stream: &mut reqwest::Response) -> String {
+        let mut told = String::new();
+        while let Some(piece) = soon("the end", stream.chunk()).await.unwrap_or_default() {
+            told.push_str(&String::from_utf8_lossy(&piece));
+        }
+        told
+    }
+}
+
+fn names(list: &Value, key: &str) -> Vec<String> {
+    let name = |one: &Value| one[key].as_str().unwrap().to_owned();
+    list.as_array().unwrap_or_else(|| panic!("{list}")).iter().map(name).collect()
+}
+
+#[tokio::test]
+async fn rest_lists_tools_and_describes_them_only_as_far_as_the_lists_of_a_token_go() {
+    let yard = Fixture::new(YardSettings::default()).await;
+    for (token, expected) in [
+        (ONLY_A, vec!["mcp__a__query", "mcp__a__change"]),
+        (WATCHES_ONE, vec!["mcp__a__query"]),
+        (WATCHES_ALL, vec!["mcp__a__query", "mcp__a__change", "mcp__b__query", "mcp__b__change"]),
+    ] {
+        assert_eq!(names(&yard.get(token, "/mcp/tools").await["tools"], "name"), expected, "{token}");
+        let described = yard.get(token, "/openapi.json").await;
+        let paths = described["paths"].as_object().unwrap().keys();
+        let tools: BTreeSet<&str> = paths
+            .filter_map(|path| path.strip_prefix("/mcp/tools/mcp__")?.strip_suffix("/execute"))
+            .collect();
+        let expected: BTreeSet<&str> =
+            expected.iter().map(|name| name.strip_prefix("mcp__").unwrap()).collect();
+        assert_eq!(tools, expected, "{token}");
+    }
+    let (_, described) = yard.text(ONLY_A, "/openapi.json").await;
+    assert!(!described.contains("mcp__b__"), "{described}");
+}
+
+#[tokio::test]
+async fn resources_outside_the_lists_can_be_neither_subscribed_to_nor_heard_of() {
+    let yard = Fixture::new(YardSettings::default()).await;
+    let session = yard.session(ONLY_A).await;
+    for uri in ["b://fixed", "b://7"] {
+        let answer = yard.subscribe(ONLY_A, &session, uri).await;
+        assert_eq!(answer["error"]["code"], -32002, "{answer}");
+    }
+    assert_eq!(yard.subscribe(ONLY_A, &session, "a://7").await["result"], json!({}));
+    // A token with a list of tools, and none of servers, is for no resource at all.
+    let session = yard.session(WATCHES_ONE).await;
+    let answer = yard.subscribe(WATCHES_ONE, &session, "a://fixed").await;
+    assert_eq!(answer["error"]["code"], -32002, "{answer}");
+
+    let (_stream, acknowledged) = yard.listen(ONLY_A, &["b://fixed", "a://fixed", "b://7"]).await;
+    assert!(acknowledged.contains(r#""resourceSubscriptions":["a://fixed"]"#), "{acknowledged}");
+}
+
+#[tokio::test]
+async fn a_server_cannot_announce_updates_of_a_resource_of_another() {
+    let yard = Fixture::new(YardSettings::default()).await;
+    let (mut stream, _) = yard.listen(ONLY_A, &["a://fixed"]).await;
+    yard.b.updates("a://fixed");
+    yard.b.updates("b://fixed");
+    yard.a.updates("a://fixed");
+    // The server's own word comes last; once the yard is stopped, everything that was said is in the stream.
+    yard.stop.cancel();
+    let told = yard.rest_of(&mut stream).await;
+    assert_eq!(told.matches("notifications/resources/updated").count(), 1, "{told}");
+}
+
+#[tokio::test]
+async fn observers_read_executions_and_counters_of_what_is_on_their_lists() {
+    let yard = Fixture::new(YardSettings::default()).await;
+    let of_b = yard.execute("mcp__b__query").await;
+    let of_a = yard.execute("mcp__a__change").await;
+    yard.execute("mcp__a__query").await;
+    yard.execute("mcp__b__guess").await;
+    for (token, expected) in [
+        (WATCHES_A, vec!["mcp__a__query", "mcp__a__change"]),
+        (WATCHES_ONE, vec!["mcp__a__query"]),
+        (WATCHES_ALL, vec!["mcp__b__guess", "mcp__a__query", "mcp__a__change", "mcp__b__query"]),
+    ] {
+        let listed = yard.get(token, "/mcp/executions").await;
+        assert_eq!(names(&listed["executions"], "tool"), expected, "{token}");
+    }
+    for (token, id, status) in [
+        (WATCHES_A, &of_a, 200),
+        (WATCHES_A, &of_b, 404),
+        (WATCHES_ONE, &of_a, 404),
+        (WATCHES_ALL, &of_b, 200),
+    ] {
+        let (found, text) = yard.text(token, &format!("/mcp/executions/{id}")).await;
+        assert_eq!(found, status, "{token}: {text}");
+    }
+    for (token, hidden) in
+        [(WATCHES_A, vec!["\"b\"", "mcp__b__"]), (WATCHES_ONE, vec!["\"b\"", "mcp__b__", "mcp__a__change"])]
+    {
+        let (status, text) = yard.text(token, "/metrics").await;
+        assert_eq!(status, 200);
+        assert!(text.contains("mcp__a__query"), "{text}");
+        for name in hidden {
+            assert!(!text.contains(name), "{token} sees {name}:\n{text}");
+        }
+    }
+    assert!(yard.text(WATCHES_ALL, "/metrics").await.1.contains("mcp__b__query"));
+    assert_eq!(yard.text(ONLY_A, "/metrics").await.0, 403);
+}
+
+#[tokio::test]
+async fn observers_read_the_history_of_what_is_on_their_lists_page_by_page() {
+    let settings = YardSettings { history: Some(Arc::new(Past)), ..YardSettings::default() };
+    let yard = Fixture::new(settings).await;
+    for (token, expected) in [
+        (WATCHES_A, vec!["mcp__a__change", "mcp__a__query"]),
+        (WATCHES_ONE, vec!["mcp__a__query"]),
+        (ONLY_A, vec![]),
+        (
+            WATCHES_ALL,
+            vec!["mcp__b__change", "mcp__b__query", "mcp__a__change", "mcp__a__query", "mcp__b__secret"],
+        ),
+    ] {
+        let mut seen = Vec::new();
+        let mut path = "/mcp/executions?limit=1".to_owned();
+        loop {
+            let page = yard.get(token, &path).await;
+            seen.extend(names(&page["executions"], "tool"));
+            let Some(next) = page["nextCursor"].as_str() else { break };
+            path = format!("/mcp/executions?limit=1&cursor={next}");
+        }
+        assert_eq!(seen, expected, "{token}");
+        let mut socket = Socket::welcome(&yard.address, token).await;
+        let told = socket.ask("mcp_history", json!({"limit": 5})).await.unwrap();
+        assert_eq!(names(&told["calls"], "subject"), expected, "{token}");
+    }
+    let path = format!("/mcp/executions/exec-{}", ExecutionId::from_bytes([4; 16]));
+    assert_eq!(yard.text(WATCHES_A, &path).await.0, 404);
+    assert_eq!(yard.text(WATCHES_ALL, &path).await.0, 200);
+}
+
+#[tokio::test]
+async fn observers_are_told_of_calls_and_log_lines_of_what_is_on_their_lists() {
+    let yard = Fixture::new(YardSettings::default()).await;
+    let mut sockets = Vec::new();
+    for token in [WATCHES_A, WATCHES_ONE, WATCHES_ALL] {
+        let mut socket = Socket::welcome(&yard.address, token).await;
+        let events = json!({"events": ["call_started", "call_ended", "resource"]});
+        socket.ask("subscribe", events).await.unwrap();
+        sockets.push(socket);
+    }
+    yard.b.updates("b://fixed");
+    for name in ["mcp__b__query", "mcp__a__change", "mcp__b__guess", "mcp__a__query"] {
+        let what = What::Tool { name: name.to_owned(), arguments: None };
+        let _ = yard.yard.call(Request::new(what, Principal::owner())).await;
+    }
+    let [a, one, all] = sockets.as_mut_slice() else { panic!() };
+    for (socket, expected) in [
+        (a, vec!["mcp__a__change", "mcp__a__query"]),
+        (one, vec!["mcp__a__query"]),
+        (all, vec!["b://fixed", "mcp__b__query", "mcp__a__change", "mcp__b__guess", "mcp__a__query"]),
+    ] {
+        let mut told = Vec::new();
+        // The last call is one that all three are told of.
+        loop {
+            let event = socket.message().await;
+            match event["event"].as_str() {
+                Some("resource") => told.push(event["uri"].as_str().unwrap().to_owned()),
+                Some("call_started") => told.push(event["call"]["subject"].as_str().unwrap().to_owned()),
+                _ if event["call"]["subject"] == "mcp__a__query" => break,
+                _ => {}
+            }
+        }
+        assert_eq!(told, expected);
+    }
+}
+
+#[tokio::test]
+async fn observers_with_lists_read_only_log_lines_about_their_own_servers() {
+    let yard = Fixture::new(YardSettings::default()).await;
+    let line = |source: Option<&str>, message: &str| {
+        let (at, level, target) = (SystemTime::now(), "warn", "yard".to_owned());
+        let (source, message) = (source.map(ToOwned::to_owned), message.to_owned());
+        yard.log.send(Arc::new(LogEntry { at, level, target, source, message })).unwrap();
+    };
+    let mut sockets = Vec::new();
+    for token in [WATCHES_A, WATCHES_ONE, WATCHES_ALL] {
+        let mut socket = Socket::welcome(&yard.address, token).await;
+        socket.ask("subscribe", json!({"events": ["log"]})).await.unwrap();
+        sockets.push(socket);
+    }
+    line(None, "of the yard");
+    line(Some("b"), "of b");
+    line(Some("a"), "of a");
+    for (socket, expected) in
+        sockets.iter_mut().zip([vec!["of a"], vec!["of a"], vec!["of the yard", "of b", "of a"]])
+    {
+        for message in expected {
+            assert_eq!(socket.event("log").await["message"], message);
+        }
+    }
+    let mut plain = Socket::welcome(&yard.address, ONLY_A).await;
+    let refused = plain.ask("subscribe", json!({"events": ["log"]})).await;
+    assert_eq!(refused, Err("PERMISSION_ERROR".to_owned()));
+}
+
+#[tokio::test]
+async fn a_change_of_a_server_outside_the_lists_is_not_announced() {
+    let yard = Fixture::new(YardSettings::default()).await;
+    let mut stream = yard.listen_for(ONLY_A, json!({"toolsListChanged": true})).await.0;
+    let mut socket = Socket::welcome(&yard.address, ONLY_A).await;
+    socket.ask("subscribe", json!({"events": ["changed", "server"]})).await.unwrap();
+    yard.b.withdraw();
+    yard.yard.remove(&SourceName::new("b"));
+    yard.a.withdraw();
+    let changed = socket.message().await;
+    assert_eq!((&changed["event"], &changed["resources"]), (&json!("changed"), &json!(true)), "{changed}");
+    let after = socket.ask("mcp_history", json!({})).await;
+    assert!(after.is_ok() && socket.take_aside().is_empty());
+    yard.stop.cancel();
+    let told = yard.rest_of(&mut stream).await;
+    assert_eq!(told.matches("notifications/tools/list_changed").count(), 1, "{told}");
+}
+
+#[tokio::test]
+async fn servers_that_a_token_may_not_use_are_not_shown_whatever_their_state() {
+    let yard = Fixture::new(YardSettings::default()).await;
+    for source in
+        [Stub::failed("down", &[]), Stub::failed("vault", &["secrets"]), Stub::new("safe", &["secrets"])]
+    {
+        yard.yard.add(source);
+    }
+    for (token, expected) in [
+        (ONLY_A, vec!["a"]),
+        (WATCHES_A, vec!["a"]),
+        // No tool of the others could be the one on the list.
+        (WATCHES_ONE, vec!["a"]),
+        (PLAIN, vec!["a", "b", "down"]),
+        (WATCHES_ALL, vec!["a", "b", "down", "vault", "safe"]),
+    ] {
+        assert_eq!(names(&yard.get(token, "/mcp/servers").await["servers"], "name"), expected, "{token}");
+        let mut socket = Socket::welcome(&yard.address, token).await;
+        let told = socket.ask("mcp_servers", json!({})).await.unwrap();
+        assert_eq!(names(&told["servers"], "name"), expected, "{token}");
+        let listed = socket.ask("mcp_list", json!({})).await.unwrap();
+        let named: BTreeSet<&str> =
+            listed["resources"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(named, expected.iter().copied().collect(), "{token}");
+        for name in ["a", "b", "down", "vault", "safe", "no such"] {
+            let tools = socket.ask("mcp_tools", json!({"server_name": name})).await;
+            let expect = if expected.contains(&name) { None } else { Some("NOT_FOUND".to_owned()) };
+            assert_eq!(tools.err(), expect, "{token} {name}");
+            let status = yard.text(token, &format!("/servers/{name}/mcp")).await.0;
+            // What only a permission is lacking for is there, and its calls are forbidden.
+            let there = expected.contains(&name) || (token == PLAIN && name != "no such");
+            assert_eq!(status == 404, !there, "{token} {name}: {status}");
+        }
+    }
+    // A call says what is wrong with a server only to those who see the server.
+    for (token, message) in [
+        (PLAIN, "mcp__vault__open needs the permission secrets"),
+        (ONLY_A, "unknown tool mcp__vault__open"),
+        (OWNER, "vault is failed: no such host"),
+    ] {
+        let url = format!("http://{}/mcp/tools/mcp__vault__open/execute", yard.address);
+        let reply = yard.http.post(url).bearer_auth(token).json(&json!({"params": {}})).send().await.unwrap();
+        let reply: Value = serde_json::from_str(&reply.text().await.unwrap()).unwrap();
+        assert_eq!(reply["error"]["message"], message, "{reply}");
+    }
+}
+
+#[tokio::test]
+async fn the_readiness_check_names_only_servers_that_its_caller_sees() {
+    let yard = Fixture::new(YardSettings::default()).await;
+    let starting = Stub {
+        status: Status::new(State::Starting, false),
+        ..Arc::into_inner(Stub::failed("b2", &[])).unwrap()
+    };
+    yard.yard.add(Arc::new(starting));
+    assert_eq!(yard.get(ONLY_A, "/ready").await["starting"], json!([]));
+    assert_eq!(yard.get(PLAIN, "/ready").await["starting"], json!(["b2"]));
+}
