@@ -51,3 +51,27 @@ async fn read(mut answer: reqwest::Response, most: usize) -> Result<String, Stri
     }
     String::from_utf8(bytes).map_err(|_| "it answered no text".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolyard_hub::json::to_raw;
+    use toolyard_testkit::web::Web;
+    use toolyard_upstream::{Common, Keeper};
+
+    use super::{client, keys_at};
+
+    #[tokio::test]
+    async fn keys_are_not_fetched_from_where_their_address_redirects_to() {
+        let elsewhere = Web::start(Web::answer("200 OK", "", r#"{"keys":[]}"#)).await;
+        for status in ["302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
+            let location = format!("location: {}\r\n", elsewhere.url());
+            let moved = Web::start(Web::answer(status, &location, "")).await;
+            let keeper = Keeper { program: "unused".into(), args: Vec::new(), path: None };
+            let http = client(&Common::new(keeper, to_raw(&json!({}))).unwrap()).unwrap();
+            assert_eq!(keys_at(&http, &moved.url())().await, Err(format!("it answered {status}")));
+            // The address itself would have been fine.
+            assert_eq!(keys_at(&http, &elsewhere.url())().await, Ok(r#"{"keys":[]}"#.to_owned()));
+        }
+    }
+}

@@ -70,9 +70,15 @@ impl Yard {
         let name = resolved.source.name().clone();
         let limits = self.limits();
         let gates = Gates::of(self, &limits, &request.principal, &name, resolved.tool.as_ref());
-        gates.pass(&resolved, request.notes.as_deref())?;
         let deadline = request.deadline;
         deadline.no_later_than(gates.call_time());
+        // Arguments that take long to check are checked beside this task, for as long as the call has.
+        tokio::select! {
+            biased;
+            passed = gates.pass(&resolved, request.notes.as_deref()) => passed?,
+            () = request.cancel.cancelled() => return Err(was_cancelled(&resolved.subject)),
+            () = deadline.passed() => return Err(too_slow(&resolved.subject)),
+        }
         let places = gates.places(&request.context);
         let largest = gates.payload();
         drop(gates);
@@ -118,14 +124,17 @@ impl Yard {
         };
         let outcome = tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(Error::new(Kind::Cancelled, format!("{subject} was cancelled"))),
+            () = cancel.cancelled() => Err(was_cancelled(&subject)),
             outcome = carried => outcome,
             () = deadline.passed() => Err(too_slow(&subject)),
         };
         drop(tell_the_source);
         let notes = request.notes.as_deref();
         let promise = Promise { yard: self, id: request.id, tool: tool.as_ref(), check, notes };
-        let outcome = outcome.and_then(|outcome| promise.kept(outcome));
+        let outcome = match outcome {
+            Ok(outcome) => promise.kept(outcome, &deadline).await,
+            Err(error) => Err(error),
+        };
         match &hooks {
             Some(hooks) => match guarded(&subject, &name, hooks.afterwards(&outcome)).await {
                 Ok(()) => outcome,
@@ -147,6 +156,10 @@ struct Asked {
     meta: Option<Raw>,
     client: Client,
     notes: Option<Arc<Notes>>,
+}
+
+fn was_cancelled(subject: &str) -> Error {
+    Error::new(Kind::Cancelled, format!("{subject} was cancelled"))
 }
 
 fn too_slow(subject: &str) -> Error {

@@ -69,7 +69,7 @@ pub use reach::Reach;
 pub use record::{CallRecord, Recorder};
 pub use request::{CallContext, FrontName, MadeBy, Priority, Reference, Request, Thing, What};
 pub use results::{ResultCheck, ResultChecks};
-pub use schema::{Schema, Violation};
+pub use schema::{Schema, SchemaCheck, Violation};
 pub use secret::Secret;
 pub use source::{
     Call, Feed, Listing, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,

@@ -1,33 +1,69 @@
 //! JSON Schemas of tools, compiled once each and only when first needed.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use self::cost::Cost;
+use self::work::{Budget, Estimate, depth, estimate, size};
 use crate::error::{Error, Kind};
 use crate::json::{self, Raw};
 
 mod cost;
+mod offload;
+mod pattern;
+mod work;
 
 /// How many violations the message of one error tells about, and how many its details list.
 const TOLD: usize = 10;
 const LISTED: usize = 100;
 /// Longer arguments are not repeated in errors: every violation would carry a copy of them.
 const REPEATED: usize = 4096;
+/// Checks within this budget are made where they are asked for: they take less than a millisecond.
+const INLINE: Budget = Budget { steps: 20_000, depth: 250 };
+/// Checks beyond this one are not made at all: they would take longer than about half a second.
+const MOST: Budget = Budget { steps: 10_000_000, depth: 1_000 };
+/// Where a value does not match is only looked for within so many steps: all violations are found at once, and each
+/// takes more time and memory than many steps.
+const LOCATED_STEPS: u64 = 50_000;
+/// How deep a value may be nested for its check not to be counted first.
+const SHALLOW: u64 = 8;
+/// Longer texts are not even parsed on the runtime's threads, and longer schemas not compiled.
+const INLINE_TEXT: usize = 128 * 1024;
+const INLINE_SCHEMA: usize = 16 * 1024;
 
 /// A schema that belongs to nothing in the catalog.
 #[derive(Debug)]
 pub struct Schema {
     text: Raw,
-    compiled: Compiled,
+    compiled: Arc<Compiled>,
+}
+
+/// What became of a check.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SchemaCheck {
+    /// Where the value does not match; nowhere if it does.
+    Checked(Vec<Violation>),
+    /// It was not checked, for this reason.
+    Skipped(String),
+}
+
+impl SchemaCheck {
+    /// Where the value is known not to match.
+    pub fn violations(self) -> Vec<Violation> {
+        match self {
+            Self::Checked(violations) => violations,
+            Self::Skipped(_) => Vec::new(),
+        }
+    }
 }
 
 impl Schema {
     pub fn new(text: Raw) -> Self {
-        Self { text, compiled: Compiled::default() }
+        Self { text, compiled: Arc::default() }
     }
 
     /// As it was given.
@@ -35,41 +71,61 @@ impl Schema {
         &self.text
     }
 
-    /// Why it cannot be used, if it cannot.
+    /// Why it cannot be used, if it cannot, or why a value was not checked against it.
     pub fn problem(&self) -> Option<&str> {
         self.compiled.problem(&self.text)
     }
 
-    /// Where a value does not match it; nowhere if the schema cannot be used, or would take for ever to use.
+    /// Checks a value; long checks run beside the runtime. Dropping the future abandons the check.
+    pub async fn check(&self, value: &Raw) -> SchemaCheck {
+        self.compiled.verdict(&self.text, value).await
+    }
+
+    /// Where a value does not match it; nowhere if the schema cannot be used, or would take too long to use. For
+    /// callers that may wait: this can take as long as the longest check.
     pub fn violations(&self, value: &RawValue) -> Vec<Violation> {
-        match serde_json::from_str(value.get()) {
-            Ok(read) => self.compiled.violations(&self.text, &read, value.get().len()),
-            Err(error) => vec![Violation::new("", format!("cannot be read: {error}"), Value::Null)],
-        }
+        let inline = self.compiled.inline(&self.text, value);
+        let waited = inline.or_else(|| offload::run_here(|| self.compiled.slow(&self.text, value)));
+        waited.map(SchemaCheck::violations).unwrap_or_default()
     }
 }
 
 /// A schema of a tool, compiled when it is first needed.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
-    validator: OnceLock<Result<(Validator, Cost), String>>,
+    checker: OnceLock<Result<Checker, String>>,
+    /// Why a value was not checked, once that has happened.
+    skipped: OnceLock<String>,
+}
+
+#[derive(Debug)]
+struct Checker {
+    validator: Validator,
+    schema: Value,
+    cost: Cost,
 }
 
 impl Compiled {
-    /// Why the schema cannot be used, if it cannot. Such a schema blocks nothing.
+    /// Why the schema cannot be used, if it cannot, or why a value was not checked. Such a schema blocks nothing.
     pub(crate) fn problem(&self, schema: &RawValue) -> Option<&str> {
-        self.get(schema).as_ref().err().map(String::as_str)
+        match self.get(schema) {
+            Ok(_) => self.skipped.get().map(String::as_str),
+            Err(problem) => Some(problem),
+        }
     }
 
     /// Checks arguments against the declared dialect, else 2020-12.
-    pub(crate) fn check(&self, tool: &str, schema: &RawValue, arguments: &RawValue) -> Result<(), Error> {
+    pub(crate) async fn check(
+        self: &Arc<Self>,
+        tool: &str,
+        schema: &RawValue,
+        arguments: &RawValue,
+    ) -> Result<(), Error> {
         let invalid = |message| Error::new(Kind::InvalidArguments, message);
-        let value: Value = serde_json::from_str(arguments.get())
-            .map_err(|error| invalid(format!("arguments of {tool} cannot be read: {error}")))?;
-        if !value.is_object() {
+        if !arguments.get().starts_with('{') {
             return Err(invalid(format!("arguments of {tool} must be an object")));
         }
-        let violations = self.violations(schema, &value, arguments.get().len());
+        let violations = self.verdict(schema, arguments).await.violations();
         let Some(first) = violations.first() else { return Ok(()) };
         let told = violations.iter().take(TOLD).map(Violation::sentence).collect::<Vec<_>>().join("; ");
         let details = serde_json::json!({
@@ -82,41 +138,129 @@ impl Compiled {
     }
 
     /// In what a tool's structured result does not fit the schema.
-    pub(crate) fn result_violations(&self, schema: &RawValue, result: &RawValue) -> Vec<String> {
-        match serde_json::from_str(result.get()) {
-            Ok(value) => {
-                self.violations(schema, &value, result.get().len()).iter().map(Violation::sentence).collect()
-            }
-            Err(error) => vec![format!("it cannot be read: {error}")],
+    pub(crate) async fn result_violations(
+        self: &Arc<Self>,
+        schema: &RawValue,
+        result: &RawValue,
+    ) -> Vec<String> {
+        let violations = self.verdict(schema, result).await.violations();
+        violations.iter().map(Violation::sentence).collect()
+    }
+
+    /// Small checks are made right here; others get a thread, and a turn among those that run.
+    async fn verdict(self: &Arc<Self>, schema: &RawValue, value: &RawValue) -> SchemaCheck {
+        if let Some(verdict) = self.inline(schema, value) {
+            return verdict;
+        }
+        let (this, schema, value) = (Arc::clone(self), schema.to_owned(), value.to_owned());
+        // In a box, because every call would carry what only few need.
+        let done = Box::pin(offload::run(move || this.slow(&schema, &value))).await;
+        done.unwrap_or_else(|| SchemaCheck::Skipped("the check could not be made".to_owned()))
+    }
+
+    /// The verdict, if it is known to take only a moment.
+    fn inline(&self, schema: &RawValue, text: &RawValue) -> Option<SchemaCheck> {
+        if text.get().len() > INLINE_TEXT || (self.checker.get().is_none() && !is_quick_to_compile(schema)) {
+            return None;
+        }
+        let checker = match self.get(schema) {
+            Ok(checker) => checker,
+            Err(problem) => return Some(SchemaCheck::Skipped(problem.clone())),
+        };
+        let value = match read(text) {
+            Ok(value) => value,
+            Err(verdict) => return Some(verdict),
+        };
+        let is_small = checker.cost.is_simple()
+            && checker.cost.most(size(&value)) <= INLINE.steps
+            && depth(&value) <= SHALLOW;
+        if is_small {
+            return Some(checker.check(&value, text, INLINE.steps));
+        }
+        match checker.estimate(&value, INLINE) {
+            Estimate::Steps(steps) => Some(checker.check(&value, text, steps)),
+            Estimate::TooMuch => None,
         }
     }
 
-    fn violations(&self, schema: &RawValue, value: &Value, size: usize) -> Vec<Violation> {
-        let Ok((validator, cost)) = self.get(schema) else { return Vec::new() };
-        // What would take too long to check is for the source to judge, like a schema that cannot be used.
-        if !cost.bears(value) || validator.is_valid(value) {
-            return Vec::new();
+    /// The verdict, however long it takes, unless that is too long.
+    fn slow(&self, schema: &RawValue, text: &RawValue) -> SchemaCheck {
+        let checker = match self.get(schema) {
+            Ok(checker) => checker,
+            Err(problem) => return SchemaCheck::Skipped(problem.clone()),
+        };
+        let value = match read(text) {
+            Ok(value) => value,
+            Err(verdict) => return verdict,
+        };
+        match checker.estimate(&value, MOST) {
+            Estimate::Steps(steps) => checker.check(&value, text, steps),
+            Estimate::TooMuch => {
+                let bytes = text.get().len();
+                let problem = format!(
+                    "a value of {bytes} bytes was not checked: that would take more than {} steps",
+                    MOST.steps
+                );
+                SchemaCheck::Skipped(self.skipped.get_or_init(|| problem).clone())
+            }
         }
-        let repeat = if size > REPEATED { Repeat::Nothing } else { Repeat::Arguments };
-        validator.iter_errors(value).take(LISTED).map(|error| Violation::of(&error, repeat)).collect()
     }
 
     #[cfg(test)]
     pub(crate) fn address(&self) -> Option<*const Validator> {
-        self.validator
-            .get()
-            .and_then(|validator| validator.as_ref().ok())
-            .map(|(validator, _)| std::ptr::from_ref(validator))
+        let checker = self.checker.get().and_then(|checker| checker.as_ref().ok());
+        checker.map(|checker| std::ptr::from_ref(&checker.validator))
     }
 
-    fn get(&self, schema: &RawValue) -> &Result<(Validator, Cost), String> {
-        self.validator.get_or_init(|| {
+    fn get(&self, schema: &RawValue) -> &Result<Checker, String> {
+        self.checker.get_or_init(|| {
             let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
             let cost = Cost::of(&schema)?;
-            let validator = jsonschema::options().build(&schema).map_err(|error| error.to_string())?;
-            Ok((validator, cost))
+            let options = jsonschema::options().with_pattern_options(pattern::options());
+            let validator = options.build(&schema).map_err(|error| error.to_string())?;
+            Ok(Checker { validator, schema, cost })
         })
     }
+}
+
+impl Checker {
+    fn estimate(&self, value: &Value, budget: Budget) -> Estimate {
+        estimate(&self.schema, &self.cost.patterns, value, budget)
+    }
+
+    fn check(&self, value: &Value, text: &RawValue, steps: u64) -> SchemaCheck {
+        if self.validator.is_valid(value) {
+            return SchemaCheck::Checked(Vec::new());
+        }
+        if steps > LOCATED_STEPS {
+            // Matches that ran into their limit cannot be told from violations here.
+            if self.cost.patterns.may_backtrack() {
+                return SchemaCheck::Skipped("a pattern took too long to match".to_owned());
+            }
+            let reason = "does not match the schema, and is too large to say where";
+            return SchemaCheck::Checked(vec![Violation::new("", reason, Value::Null)]);
+        }
+        let repeat = if text.get().len() > REPEATED { Repeat::Nothing } else { Repeat::Arguments };
+        // A match that ran into its limit says nothing about the value.
+        let is_decided = |error: &jsonschema::ValidationError<'_>| {
+            !matches!(error.kind(), ValidationErrorKind::BacktrackLimitExceeded { .. })
+        };
+        let errors = self.validator.iter_errors(value).filter(is_decided).take(LISTED);
+        SchemaCheck::Checked(errors.map(|error| Violation::of(&error, repeat)).collect())
+    }
+}
+
+/// Parses a value, or says that it is none.
+fn read(text: &RawValue) -> Result<Value, SchemaCheck> {
+    serde_json::from_str(text.get()).map_err(|error| {
+        SchemaCheck::Checked(vec![Violation::new("", format!("cannot be read: {error}"), Value::Null)])
+    })
+}
+
+/// Whether compiling takes only a moment. Regular expressions can take longer.
+fn is_quick_to_compile(schema: &RawValue) -> bool {
+    let text = schema.get();
+    text.len() <= INLINE_SCHEMA && memchr::memmem::find(text.as_bytes(), b"\"pattern").is_none()
 }
 
 /// One way in which a value does not match a schema.
@@ -152,7 +296,6 @@ enum Repeat {
 
 impl Violation {
     fn of(error: &jsonschema::ValidationError<'_>, repeat: Repeat) -> Self {
-        use jsonschema::error::ValidationErrorKind;
         let mut pointer = error.instance_path().as_str().to_owned();
         if let ValidationErrorKind::Required { property } = error.kind() {
             let property = property.as_str().unwrap_or_default();
@@ -169,114 +312,4 @@ impl Violation {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::Compiled;
-    use crate::json::from_text;
-
-    fn check(schema: &str, arguments: &str) -> Result<(), (String, serde_json::Value)> {
-        Compiled::default()
-            .check("t", &from_text(schema.to_owned()), &from_text(arguments.to_owned()))
-            .map_err(|error| (error.message().to_owned(), error.details().cloned().unwrap_or_default()))
-    }
-
-    /// The details of an error about this one thing.
-    fn details(violation: &serde_json::Value) -> serde_json::Value {
-        json!({
-            "field": violation["field"],
-            "reason": violation["reason"],
-            "provided": violation["provided"],
-            "violations": [violation],
-        })
-    }
-
-    #[test]
-    fn every_violation_is_listed_with_a_pointer_that_leads_to_it() {
-        let schema = r#"{"properties":{"a/b":{"properties":{"n":{"type":"integer"}},"required":["~m"]},"list":{"items":{"type":"string"}}}}"#;
-        let (_, told) = check(schema, r#"{"a/b":{"n":"x"},"list":["fine",7]}"#).unwrap_err();
-        let mut listed: Vec<_> = told["violations"].as_array().unwrap().clone();
-        listed.sort_by_key(|violation| violation["pointer"].as_str().unwrap().to_owned());
-        assert_eq!(
-            listed,
-            [
-                json!({"pointer": "/a~1b/n", "field": "a/b.n", "reason": "\"x\" is not of type \"integer\"", "provided": "x"}),
-                json!({"pointer": "/a~1b/~0m", "field": "a/b.~m", "reason": "is required", "provided": null}),
-                json!({"pointer": "/list/1", "field": "list.1", "reason": "7 is not of type \"string\"", "provided": 7}),
-            ]
-        );
-    }
-
-    #[test]
-    fn tells_which_field_why_and_what_was_given() {
-        let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
-        assert_eq!(check(schema, r#"{"n":1}"#), Ok(()));
-        assert_eq!(
-            check(schema, r#"{"n":"x"}"#),
-            Err((
-                "invalid arguments for t: n: \"x\" is not of type \"integer\"".to_owned(),
-                details(&json!({
-                    "pointer": "/n",
-                    "field": "n",
-                    "reason": "\"x\" is not of type \"integer\"",
-                    "provided": "x",
-                })),
-            ))
-        );
-        assert_eq!(
-            check(schema, "{}"),
-            Err((
-                "invalid arguments for t: n: is required".to_owned(),
-                details(&json!({"pointer": "/n", "field": "n", "reason": "is required", "provided": null}),),
-            ))
-        );
-    }
-
-    #[test]
-    fn obeys_the_declared_dialect() {
-        let tuple = r#"{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"items":[{"type":"string"}]}}}"#;
-        assert!(check(tuple, r#"{"a":[1]}"#).is_err());
-        let prefix = r#"{"properties":{"a":{"prefixItems":[{"type":"string"}]}}}"#;
-        assert!(check(prefix, r#"{"a":[1]}"#).is_err());
-    }
-
-    #[test]
-    fn a_schema_that_does_not_compile_blocks_nothing_and_says_why() {
-        let broken = from_text(r#"{"type":"object","properties":{"a":{"type":7}}}"#.to_owned());
-        let compiled = Compiled::default();
-        assert!(compiled.problem(&broken).is_some());
-        assert!(compiled.check("t", &broken, &from_text(r#"{"a":1}"#.to_owned())).is_ok());
-        let remote = from_text(r#"{"$ref":"https://example.com/schema.json"}"#.to_owned());
-        assert!(Compiled::default().problem(&remote).is_some());
-    }
-
-    #[test]
-    fn arguments_that_are_no_object_are_refused() {
-        assert_eq!(check("{}", "[1]").unwrap_err().0, "arguments of t must be an object");
-    }
-
-    #[test]
-    fn long_arguments_are_not_repeated_in_the_error() {
-        let long = format!(r#"{{"n":"{}"}}"#, "x".repeat(100_000));
-        let (message, told) = check(r#"{"properties":{"n":{"type":"integer"}}}"#, &long).unwrap_err();
-        assert_eq!(message, "invalid arguments for t: n: value is not of type \"integer\"");
-        let reason = "value is not of type \"integer\"";
-        assert_eq!(
-            told,
-            details(&json!({"pointer": "/n", "field": "n", "reason": reason, "provided": null}))
-        );
-    }
-
-    #[test]
-    fn a_schema_that_refers_to_itself_without_end_does_no_harm() {
-        for schema in [
-            r##"{"$ref":"#"}"##,
-            r##"{"allOf":[{"$ref":"#"}]}"##,
-            r##"{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##,
-            r##"{"not":{"$ref":"#"}}"##,
-            r##"{"$dynamicRef":"#x","$dynamicAnchor":"x"}"##,
-        ] {
-            let _ = check(schema, r#"{"a":1}"#);
-        }
-    }
-}
+mod tests;

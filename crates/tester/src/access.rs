@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use toolyard_hub::address::{is_localhost, is_public, is_this_machine};
 use toolyard_hub::permission::{CONNECT, CONNECT_INSIDE, MANAGE, SPAWN};
 use toolyard_hub::{Error, Kind, Principal};
@@ -14,7 +15,7 @@ use url::{Host, Url};
 
 use crate::target::Known;
 
-/// How long the host of a configured server may take to be resolved, to know which addresses are its own.
+/// How long the hosts of configured servers may take to be resolved, to know which addresses are theirs.
 const RESOLVING: Duration = Duration::from_secs(2);
 
 /// How an address is connected to.
@@ -112,13 +113,12 @@ async fn filter(
     let may_inside = principal.lacks(&[CONNECT_INSIDE.to_owned()]).is_none();
     let mut closed = Closed::default();
     if may_inside {
-        for (settings, other) in configured {
-            let may_use = principal.knows_source(&settings.name)
-                && principal.lacks(&needed_for(settings, principal)).is_none();
-            if other.port == endpoint.port && !may_use {
-                closed.add(&other.host, other.port).await;
-            }
-        }
+        let same_port = configured.iter().filter(|(_, other)| other.port == endpoint.port);
+        let unusable = same_port.filter(|(settings, _)| {
+            !principal.knows_source(&settings.name)
+                || principal.lacks(&needed_for(settings, principal)).is_some()
+        });
+        closed = Closed::of(unusable.map(|(_, other)| &other.host)).await;
         if closed == Closed::default() {
             return None;
         }
@@ -131,27 +131,44 @@ async fn filter(
 struct Closed {
     this_machine: bool,
     addresses: HashSet<IpAddr>,
+    /// Not all names could be resolved in time, so any address could be one of theirs.
+    all: bool,
 }
 
 impl Closed {
-    async fn add(&mut self, host: &HostPart, port: u16) {
-        match host {
-            HostPart::ThisMachine => self.this_machine = true,
-            HostPart::Address(address) => drop(self.addresses.insert(*address)),
-            HostPart::Name(name) => {
-                let resolving = tokio::net::lookup_host((name.as_str(), port));
-                // A server whose name resolves to nothing cannot be reached by another name either.
-                let Ok(Ok(found)) = tokio::time::timeout(RESOLVING, resolving).await else { return };
-                for address in found.map(|found| found.ip().to_canonical()) {
-                    self.this_machine |= is_this_machine(address);
-                    self.addresses.insert(address);
-                }
+    async fn of(hosts: impl Iterator<Item = &HostPart>) -> Self {
+        let mut closed = Self::default();
+        let mut lookups = JoinSet::new();
+        for host in hosts.collect::<HashSet<_>>() {
+            match host.clone() {
+                HostPart::ThisMachine => closed.this_machine = true,
+                HostPart::Address(address) => closed.add(address),
+                HostPart::Name(name) => drop(lookups.spawn(async move {
+                    let found = tokio::net::lookup_host((name, 0)).await;
+                    // A server whose name leads nowhere cannot be reached by another name either.
+                    found.map(|found| found.map(|found| found.ip()).collect::<Vec<_>>()).unwrap_or_default()
+                })),
             }
         }
+        let resolving = async {
+            while let Some(found) = lookups.join_next().await {
+                found.unwrap_or_default().into_iter().for_each(|address| closed.add(address));
+            }
+        };
+        let resolved = tokio::time::timeout(RESOLVING, resolving).await;
+        closed.all = resolved.is_err();
+        closed
+    }
+
+    fn add(&mut self, address: IpAddr) {
+        self.this_machine |= is_this_machine(address);
+        self.addresses.insert(address.to_canonical());
     }
 
     fn has(&self, address: IpAddr) -> bool {
-        (self.this_machine && is_this_machine(address)) || self.addresses.contains(&address.to_canonical())
+        self.all
+            || (self.this_machine && is_this_machine(address))
+            || self.addresses.contains(&address.to_canonical())
     }
 }
 
@@ -165,7 +182,7 @@ struct Endpoint {
     query: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum HostPart {
     ThisMachine,
     Address(IpAddr),

@@ -63,6 +63,10 @@ pub(crate) fn details(thing: &Thing) -> Vec<Told> {
                 told.push(Told::blank());
                 told.push(Told::labelled("The schema cannot be used: ", problem));
             }
+            if let Some(problem) = tool.output_schema_problem() {
+                told.push(Told::blank());
+                told.push(Told::labelled("The output schema cannot be used: ", problem));
+            }
             told
         }
         Thing::Prompt(prompt) => {

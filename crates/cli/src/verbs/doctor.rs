@@ -166,6 +166,11 @@ async fn look_at_servers(visit: &Visit, findings: &mut Vec<Finding>) {
                 let fix = "its arguments are not checked; tell the author of the server".to_owned();
                 findings.push(Finding::warning("tools", name, message).fix(Some(fix)));
             }
+            if let Some(problem) = tool.output_schema_problem() {
+                let message = format!("the output schema of {} cannot be used: {problem}", tool.full_name);
+                let fix = "its results are not checked; tell the author of the server".to_owned();
+                findings.push(Finding::warning("tools", name, message).fix(Some(fix)));
+            }
         }
         let warnings = visit.yard.statuses().into_iter().find(|(source, _)| source == upstream.name());
         for warning in warnings.into_iter().flat_map(|(_, status)| status.warnings) {

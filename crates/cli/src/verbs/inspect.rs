@@ -84,6 +84,12 @@ fn page(tool: &Tool, bold: &dyn Fn(&str) -> String) -> String {
             clean_line(problem)
         ));
     }
+    if let Some(problem) = tool.output_schema_problem() {
+        page.push_str(&format!(
+            "\nIts output schema cannot be used, so results are not checked: {}\n",
+            clean_line(problem)
+        ));
+    }
     let hints = hints(&tool.definition);
     if !hints.is_empty() {
         page.push_str(&format!("\n{} {}\n", bold("Hints of the server:"), hints.join(", ")));

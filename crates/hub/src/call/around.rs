@@ -65,7 +65,7 @@ impl<'a> Around<'a> {
         let all: Vec<_> = self.yards.iter().chain(&self.tools).cloned().collect();
         for hooks in all {
             if let Before::Change(arguments) = hooks.before(self.call()).await? {
-                self.allow(&arguments, largest)?;
+                self.allow(&arguments, largest).await?;
                 self.arguments = arguments;
                 changed = true;
             }
@@ -74,14 +74,14 @@ impl<'a> Around<'a> {
     }
 
     /// What a hook makes of the arguments must be as good as what callers send.
-    fn allow(&self, arguments: &Raw, largest: usize) -> Result<(), Error> {
+    async fn allow(&self, arguments: &Raw, largest: usize) -> Result<(), Error> {
         let size = arguments.get().len();
         if size > largest {
             let name = &self.tool.full_name;
             let message = format!("a hook made {size} bytes of arguments for {name}; {largest} are allowed");
             return Err(Error::new(Kind::TooLarge, message));
         }
-        self.tool.check(arguments).map_err(|error| {
+        self.tool.check(arguments).await.map_err(|error| {
             let told = Error::new(error.kind(), format!("a hook changed the arguments: {}", error.message()));
             error.details().cloned().into_iter().fold(told, Error::with_details)
         })

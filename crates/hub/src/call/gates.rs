@@ -46,7 +46,7 @@ impl<'a> Gates<'a> {
     }
 
     /// Lets the call pass, or says why not. A call that is forbidden uses up no rate.
-    pub(super) fn pass(&self, resolved: &Resolved, notes: Option<&Notes>) -> Result<(), Error> {
+    pub(super) async fn pass(&self, resolved: &Resolved, notes: Option<&Notes>) -> Result<(), Error> {
         let Resolved { target, subject, permissions, .. } = resolved;
         if let Some(missing) = self.principal.lacks(permissions) {
             return Err(Error::forbidden(subject, missing));
@@ -59,18 +59,18 @@ impl<'a> Gates<'a> {
             }
             taken?;
         }
-        self.check(target, subject)
+        self.check(target, subject).await
     }
 
     /// Whether the arguments are small enough and what the schema wants.
-    fn check(&self, target: &Target, subject: &str) -> Result<(), Error> {
+    async fn check(&self, target: &Target, subject: &str) -> Result<(), Error> {
         let (size, most) = (target.size(), self.payload());
         if size > most {
             let message = format!("{size} bytes of arguments for {subject}; {most} are allowed");
             return Err(Error::new(Kind::TooLarge, message));
         }
         match (self.tool, target) {
-            (Some(tool), Target::Tool { arguments, .. }) => tool.check(arguments),
+            (Some(tool), Target::Tool { arguments, .. }) => tool.check(arguments).await,
             _ => Ok(()),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::catalog::Tool;
+use crate::deadline::Deadline;
 use crate::error::{Error, Kind};
 use crate::events::Event;
 use crate::execution::ExecutionId;
@@ -23,17 +24,30 @@ pub(super) struct Promise<'a> {
 }
 
 impl Promise<'_> {
-    /// The same outcome, unless it breaks the promise and that is not allowed.
-    pub(super) fn kept(&self, outcome: Outcome) -> Result<Outcome, Error> {
+    /// The same outcome, unless it breaks the promise, or cannot be checked in time, and that is not allowed.
+    pub(super) async fn kept(&self, outcome: Outcome, deadline: &Deadline) -> Result<Outcome, Error> {
         let Some(tool) = self.tool else { return Ok(outcome) };
         if self.check == ResultCheck::Off || outcome.failed {
             return Ok(outcome);
         }
-        let violations = tool.result_violations(&outcome.body);
+        let subject = &tool.full_name;
+        let violations = tokio::select! {
+            biased;
+            violations = tool.result_violations(&outcome.body) => violations,
+            () = deadline.passed() => {
+                tracing::warn!(tool = %subject, "a result could not be checked in time");
+                return match self.check {
+                    ResultCheck::Enforce => {
+                        let message = format!("the result of {subject} could not be checked in time");
+                        Err(Error::new(Kind::TimedOut, message).suggest("allow the call more time"))
+                    }
+                    ResultCheck::Off | ResultCheck::Warn => Ok(outcome),
+                };
+            }
+        };
         if violations.is_empty() {
             return Ok(outcome);
         }
-        let subject = &tool.full_name;
         self.yard.events().tell_call(|| Event::ResultOdd {
             id: self.id,
             subject: subject.to_string(),

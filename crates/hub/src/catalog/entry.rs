@@ -82,25 +82,30 @@ impl Tool {
     }
 
     /// Checks arguments against the input schema; a schema that cannot be compiled lets everything pass.
-    pub fn check(&self, arguments: &RawValue) -> Result<(), Error> {
-        self.compiled.check(self.full_name.as_str(), &self.input_schema, arguments)
+    pub async fn check(&self, arguments: &RawValue) -> Result<(), Error> {
+        self.compiled.check(self.full_name.as_str(), &self.input_schema, arguments).await
     }
 
     /// In what a result does not fit the output schema; a schema that cannot be compiled lets everything pass.
-    pub fn result_violations(&self, body: &RawValue) -> Vec<String> {
+    pub async fn result_violations(&self, body: &RawValue) -> Vec<String> {
         let Some(schema) = &self.output_schema else { return Vec::new() };
         let members = Object::parse(body).unwrap_or_default();
         match members.get("structuredContent") {
-            Some(result) => self.compiled_output.result_violations(schema, result),
+            Some(result) => self.compiled_output.result_violations(schema, result).await,
             None => {
                 vec!["structuredContent is missing, though the tool declares an output schema".to_owned()]
             }
         }
     }
 
-    /// Why the input schema cannot be used, if it cannot.
+    /// Why the input schema cannot be used, if it cannot, or why some arguments were not checked against it.
     pub fn schema_problem(&self) -> Option<&str> {
         self.compiled.problem(&self.input_schema)
+    }
+
+    /// The same of the output schema, if there is one.
+    pub fn output_schema_problem(&self) -> Option<&str> {
+        self.compiled_output.problem(self.output_schema.as_ref()?)
     }
 }
 

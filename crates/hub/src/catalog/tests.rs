@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use serde_json::json;
 
 use super::Catalog;
@@ -78,7 +79,7 @@ fn an_input_schema_that_breaks_clients_is_shown_as_an_open_object_and_kept_as_it
         );
         assert_eq!(tool.input_schema.get(), r#"{"type":"object"}"#);
         assert_eq!(warnings(&catalog), ["s: tool t has an input schema that is no object schema"]);
-        tool.check(&text(r#"{"anything":1}"#)).unwrap();
+        tool.check(&text(r#"{"anything":1}"#)).now_or_never().unwrap().unwrap();
     }
 }
 
@@ -235,9 +236,9 @@ fn a_schema_is_compiled_once_however_often_it_is_checked() {
     let catalog = build(&[&Fake::offering("s", tools(&["t"]))]);
     let tool = &catalog.tools()[0];
     assert_eq!(tool.compiled.address(), None);
-    tool.check(&text("{}")).unwrap();
+    tool.check(&text("{}")).now_or_never().unwrap().unwrap();
     let first = tool.compiled.address();
-    tool.check(&text("{}")).unwrap();
+    tool.check(&text("{}")).now_or_never().unwrap().unwrap();
     assert_eq!((first, first.is_some()), (tool.compiled.address(), true));
 }
 

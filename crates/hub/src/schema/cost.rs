@@ -5,38 +5,51 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// More steps than this take longer than a caller should wait.
+use super::pattern::PatternWeights;
+
+/// More steps than this, and a schema is not used at all.
 const MOST_STEPS: u64 = 1_000_000;
 /// Deeper than this, compiling could run out of stack.
 const DEEPEST: usize = 200;
 
-/// What one pass over the arguments costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What one pass over one value costs, and what the patterns of the schema cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cost {
     steps: u64,
-    /// In how many ways the schema comes back to itself; each level of the arguments multiplies the work by it.
+    /// In how many ways the schema comes back to itself; each level of the value multiplies the work by it.
+    loops: u64,
+    pub(super) patterns: PatternWeights,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    steps: u64,
     loops: u64,
 }
 
 impl Cost {
     /// Measures a schema with all its references followed, or says why it must not be compiled.
-    pub(super) fn of(schema: &Value) -> Result<Self, &'static str> {
-        let mut names = HashMap::new();
-        collect_names(schema, &mut names);
-        let cost = Walk { root: schema, names, seen: HashMap::new() }.cost(schema, 0)?;
-        if cost.steps > MOST_STEPS {
-            return Err("it refers to itself too often to be checked");
+    pub(super) fn of(schema: &Value) -> Result<Self, String> {
+        let mut walk = Walk { root: schema, names: Names::of(schema), seen: HashMap::new() };
+        let Part { steps, loops } = walk.cost(schema, 0)?;
+        if steps > MOST_STEPS {
+            return Err("it refers to itself too often to be checked".to_owned());
         }
-        Ok(cost)
+        Ok(Self { steps, loops, patterns: PatternWeights::of(schema)? })
     }
 
-    /// Whether arguments of this shape can be checked in good time.
-    pub(super) fn bears(self, arguments: &Value) -> bool {
-        // The root is one level, and a schema that comes back in one way only walks the arguments once.
-        let levels = if self.loops < 2 { 0 } else { depth(arguments) };
-        self.steps.saturating_mul(self.loops.saturating_pow(levels)) <= MOST_STEPS
+    /// Whether the schema has no part that makes more of a small value than a few steps for each of its parts.
+    pub(super) fn is_simple(&self) -> bool {
+        self.loops < 2 && self.patterns.is_empty()
     }
 
+    /// The most steps that a value with so many parts can take, if the schema is simple.
+    pub(super) fn most(&self, parts: u64) -> u64 {
+        self.steps.saturating_mul(parts)
+    }
+}
+
+impl Part {
     fn and(self, other: Self) -> Self {
         Self { steps: self.steps.saturating_add(other.steps), loops: self.loops.saturating_add(other.loops) }
     }
@@ -44,23 +57,23 @@ impl Cost {
 
 struct Walk<'a> {
     root: &'a Value,
-    names: HashMap<String, &'a Value>,
+    names: Names<'a>,
     /// What each part costs, by its address; `None` while it is being measured.
-    seen: HashMap<*const Value, Option<Cost>>,
+    seen: HashMap<*const Value, Option<Part>>,
 }
 
 impl<'a> Walk<'a> {
-    fn cost(&mut self, part: &'a Value, depth: usize) -> Result<Cost, &'static str> {
+    fn cost(&mut self, part: &'a Value, depth: usize) -> Result<Part, &'static str> {
         if depth > DEEPEST {
             return Err("it is nested too deeply to be checked");
         }
         match self.seen.get(&std::ptr::from_ref(part)) {
             Some(Some(known)) => return Ok(*known),
-            Some(None) => return Ok(Cost { steps: 1, loops: 1 }),
+            Some(None) => return Ok(Part { steps: 1, loops: 1 }),
             None => {}
         }
         self.seen.insert(part, None);
-        let mut cost = Cost { steps: 1, loops: 0 };
+        let mut cost = Part { steps: 1, loops: 0 };
         match part {
             Value::Array(parts) => {
                 for part in parts {
@@ -69,15 +82,20 @@ impl<'a> Walk<'a> {
             }
             Value::Object(members) => {
                 for (key, value) in members {
-                    let part = match (key.as_str(), value) {
+                    match (key.as_str(), value) {
                         // Reached by reference only.
-                        ("$defs" | "definitions", Value::Object(_)) => continue,
-                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(name)) => self.target(name),
-                        _ => Some(value),
-                    };
-                    if let Some(part) = part {
-                        cost = cost.and(self.cost(part, depth + 1)?);
+                        ("$defs" | "definitions", Value::Object(_)) => {}
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(name)) => {
+                            for target in self.names.targets(self.root, name) {
+                                cost = cost.and(self.cost(target, depth + 1)?);
+                            }
+                        }
+                        _ => cost = cost.and(self.cost(value, depth + 1)?),
                     }
+                }
+                if members.keys().any(|key| key.starts_with("unevaluated")) {
+                    // What the other keywords have evaluated is found out by evaluating them again.
+                    cost.steps = cost.steps.saturating_mul(2);
                 }
             }
             _ => {}
@@ -85,43 +103,45 @@ impl<'a> Walk<'a> {
         self.seen.insert(part, Some(cost));
         Ok(cost)
     }
-
-    fn target(&self, reference: &str) -> Option<&'a Value> {
-        match reference.strip_prefix('#') {
-            Some("") => Some(self.root),
-            Some(pointer) if pointer.starts_with('/') => self.root.pointer(pointer),
-            _ => self.names.get(reference).copied(),
-        }
-    }
 }
 
-fn collect_names<'a>(part: &'a Value, names: &mut HashMap<String, &'a Value>) {
-    match part {
-        Value::Array(parts) => parts.iter().for_each(|part| collect_names(part, names)),
-        Value::Object(members) => {
-            for (key, value) in members {
-                let name = match (key.as_str(), value) {
-                    ("$anchor" | "$dynamicAnchor", Value::String(name)) => Some(format!("#{name}")),
-                    ("$id" | "id", Value::String(name)) => Some(name.clone()),
-                    _ => None,
-                };
-                match name {
-                    Some(name) => {
-                        names.insert(name, part);
+/// The parts of a schema that have a name of their own.
+pub(super) struct Names<'a>(HashMap<String, Vec<&'a Value>>);
+
+impl<'a> Names<'a> {
+    pub(super) fn of(schema: &'a Value) -> Self {
+        let mut names = Self(HashMap::new());
+        names.collect(schema);
+        names
+    }
+
+    /// What a reference can lead to. A dynamic one can lead to every part with that name.
+    pub(super) fn targets(&self, root: &'a Value, reference: &str) -> Vec<&'a Value> {
+        match reference.strip_prefix('#') {
+            Some("") => vec![root],
+            Some(pointer) if pointer.starts_with('/') => root.pointer(pointer).into_iter().collect(),
+            _ => self.0.get(reference).cloned().unwrap_or_default(),
+        }
+    }
+
+    fn collect(&mut self, part: &'a Value) {
+        match part {
+            Value::Array(parts) => parts.iter().for_each(|part| self.collect(part)),
+            Value::Object(members) => {
+                for (key, value) in members {
+                    match (key.as_str(), value) {
+                        ("$anchor" | "$dynamicAnchor", Value::String(name)) => {
+                            self.0.entry(format!("#{name}")).or_default().push(part);
+                        }
+                        ("$id" | "id", Value::String(name)) => {
+                            self.0.entry(name.clone()).or_default().push(part);
+                        }
+                        _ => self.collect(value),
                     }
-                    None => collect_names(value, names),
                 }
             }
+            _ => {}
         }
-        _ => {}
-    }
-}
-
-fn depth(value: &Value) -> u32 {
-    match value {
-        Value::Array(parts) => 1 + parts.iter().map(depth).max().unwrap_or_default(),
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or_default(),
-        _ => 0,
     }
 }
 
@@ -139,38 +159,42 @@ mod tests {
         json!({"$ref": "#/$defs/d0", "$defs": defs})
     }
 
+    fn refused(schema: &Value) -> Option<String> {
+        Cost::of(schema).err()
+    }
+
     #[test]
     fn a_schema_that_doubles_with_every_definition_is_refused() {
         let doubling = |last| chain(last, |next| json!({"allOf": [{"$ref": next}, {"$ref": next}]}));
         assert!(Cost::of(&doubling(5)).is_ok());
-        assert_eq!(Cost::of(&doubling(60)), Err("it refers to itself too often to be checked"));
+        let too_often = Some("it refers to itself too often to be checked".to_owned());
+        assert_eq!(refused(&doubling(60)), too_often);
         let named = json!({"$ref": "#a", "$defs": {
             "x": {"$anchor": "a", "allOf": vec![json!({"$ref": "b"}); 2000]},
             "y": {"$id": "b", "allOf": vec![json!({"$ref": "#/$defs/z"}); 2000]},
             "z": {"type": "object"},
         }});
-        assert_eq!(Cost::of(&named), Err("it refers to itself too often to be checked"));
+        assert_eq!(refused(&named), too_often);
+        let unevaluated =
+            chain(60, |next| json!({"allOf": [{"$ref": next}], "unevaluatedProperties": false}));
+        assert_eq!(refused(&unevaluated), too_often);
+        let dynamic = json!({"$dynamicRef": "#a", "$defs": {
+            "x": {"$dynamicAnchor": "a", "allOf": vec![json!({"$ref": "#/$defs/y"}); 2000]},
+            "y": {"allOf": vec![json!({"type": "object"}); 2000]},
+            "z": {"$dynamicAnchor": "a"},
+        }});
+        assert_eq!(refused(&dynamic), too_often);
     }
 
     #[test]
     fn a_long_chain_of_references_is_refused_before_it_uses_up_the_stack() {
+        let too_deep = Some("it is nested too deeply to be checked".to_owned());
         let long = chain(20_000, |next| json!({"$ref": next}));
-        assert_eq!(Cost::of(&long), Err("it is nested too deeply to be checked"));
+        assert_eq!(refused(&long), too_deep);
         let deep = chain(DEEPEST / 2 - 5, |next| json!({"allOf": [{"$ref": next}]}));
         let allowed = chain(DEEPEST / 3 - 5, |next| json!({"allOf": [{"$ref": next}]}));
         assert_eq!((Cost::of(&deep).is_ok(), Cost::of(&allowed).is_ok()), (false, true));
         // What is allowed compiles and checks on the stack that a worker thread has.
         assert!(jsonschema::is_valid(&allowed, &json!({})));
-    }
-
-    #[test]
-    fn recursive_schemas_are_checked_as_deep_as_time_allows() {
-        let nested = |levels| (0..levels).fold(json!({}), |inner, _| json!({"a": inner}));
-        let tree = Cost::of(&json!({"properties": {"a": {"$ref": "#"}}})).unwrap();
-        assert!(tree.bears(&nested(100)));
-        let twice =
-            Cost::of(&json!({"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}})).unwrap();
-        assert!(twice.bears(&nested(10)));
-        assert!(!twice.bears(&nested(40)));
     }
 }

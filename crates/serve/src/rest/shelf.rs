@@ -118,6 +118,9 @@ impl Shown {
         if let Some(problem) = self.tool.schema_problem() {
             members.set("schemaProblem", to_raw(problem));
         }
+        if let Some(problem) = self.tool.output_schema_problem() {
+            members.set("outputSchemaProblem", to_raw(problem));
+        }
         members.to_raw()
     }
 }

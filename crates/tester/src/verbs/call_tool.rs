@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Error, Kind, Outcome, Raw, Target, nearest};
+use toolyard_hub::{Error, Kind, Outcome, Raw, SchemaCheck, Target, nearest};
 
 use super::arguments::refusal;
 use super::{Use, about};
@@ -58,7 +58,8 @@ impl Use<'_> {
             let fault = Fault::on(&connection, failed(&name, &outcome));
             return Err(fault.beside("tool_call", call(false, Some(&outcome.body))));
         }
-        let metadata = with_output_violations(metadata, &tool, &outcome);
+        let checking = async { Ok(with_output_violations(metadata, &tool, &outcome).await) };
+        let metadata = self.on(&connection, checking).await?;
         Ok(about(&connection).with("tool_call", call(true, Some(&outcome.body))).metadata(metadata))
     }
 
@@ -79,14 +80,15 @@ impl Use<'_> {
                 continue;
             };
             let Some(schema) = &tool.input else { return Ok(tool) };
-            if let Some(problem) = schema.problem() {
-                metadata.note(format!("the input schema cannot be used, so nothing was checked: {problem}"));
-                return Ok(tool);
-            }
-            let violations = schema.violations(arguments);
-            if violations.is_empty() {
-                return Ok(tool);
-            }
+            let violations = match self.on(connection, async { Ok(schema.check(arguments).await) }).await? {
+                SchemaCheck::Checked(violations) if violations.is_empty() => return Ok(tool),
+                SchemaCheck::Checked(violations) => violations,
+                SchemaCheck::Skipped(problem) => {
+                    metadata
+                        .note(format!("the input schema cannot be used, so nothing was checked: {problem}"));
+                    return Ok(tool);
+                }
+            };
             let given: Map<String, Value> = serde_json::from_str(arguments.get()).unwrap_or_default();
             refused = Some(refusal(name, schema, &given, &violations));
         }
@@ -160,12 +162,8 @@ fn failed(name: &str, outcome: &Outcome) -> Error {
 }
 
 /// Notes where a result does not match the tool's own output schema.
-fn with_output_violations(mut metadata: Metadata, tool: &Tool, outcome: &Outcome) -> Metadata {
+async fn with_output_violations(mut metadata: Metadata, tool: &Tool, outcome: &Outcome) -> Metadata {
     let Some(schema) = &tool.output else { return metadata };
-    if let Some(problem) = schema.problem() {
-        metadata.note(format!("the output schema cannot be used, so the result was not checked: {problem}"));
-        return metadata;
-    }
     let structured =
         Object::parse(&outcome.body).ok().and_then(|mut result| result.remove("structuredContent"));
     let Some(structured) = structured else {
@@ -175,8 +173,15 @@ fn with_output_violations(mut metadata: Metadata, tool: &Tool, outcome: &Outcome
             json!([{"pointer": "", "reason": "structuredContent is missing"}]),
         );
     };
-    let violations: Vec<Value> = schema
-        .violations(&structured)
+    let violations = match schema.check(&structured).await {
+        SchemaCheck::Checked(violations) => violations,
+        SchemaCheck::Skipped(problem) => {
+            metadata
+                .note(format!("the output schema cannot be used, so the result was not checked: {problem}"));
+            return metadata;
+        }
+    };
+    let violations: Vec<Value> = violations
         .iter()
         .map(|violation| json!({"pointer": violation.pointer, "reason": violation.reason, "provided": violation.provided}))
         .collect();

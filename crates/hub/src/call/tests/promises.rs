@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::deadline::Deadline;
 use crate::error::{Error, Kind};
 use crate::events::Event;
 use crate::fake::{Fake, calling_with, raw, tool, yard_with};
@@ -116,4 +118,68 @@ async fn a_source_may_have_a_mode_of_its_own_and_programs_are_never_checked() {
         let (outcome, ..) = run(&promising(checks), "count", &wrong, made_by).await;
         assert_eq!(outcome.is_ok(), fine);
     }
+}
+
+/// A check that takes long: each of many items is held against many alternatives.
+fn laborious() -> (Value, Value) {
+    let mut kinds = vec![json!({"type": "string"}); 50];
+    kinds.push(json!({"type": "integer"}));
+    let schema = json!({"type": "object", "properties": {"n": {"items": {"anyOf": kinds}}}});
+    (schema, json!({"n": vec![1; 20_000]}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_cannot_be_checked_in_time_is_refused_where_the_promise_is_enforced() {
+    let (schema, value) = laborious();
+    let promise = tool(&json!({"name": "count", "inputSchema": {"type": "object"}, "outputSchema": schema}));
+    for (check, expected) in [(ResultCheck::Enforce, Err(Kind::TimedOut)), (ResultCheck::Warn, Ok(()))] {
+        let offer = Offer { tools: vec![promise.clone()], ..Offer::default() };
+        let body = raw(&json!({"content": [], "structuredContent": value.clone()}));
+        let source = Fake::working("s", offer, move |_| {
+            let body = body.clone();
+            async move { Ok(Outcome::success(body)) }
+        });
+        let yard =
+            yard_with(Limits { results: everywhere(check), ..Limits::default() }, Vec::new(), &[&source]);
+        let request =
+            Request { deadline: Deadline::after(Duration::from_millis(1)), ..calling_with("count", "{}") };
+        let outcome = yard.call(request).await;
+        assert_eq!(outcome.map(drop).map_err(|error| error.kind()), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_that_cannot_be_checked_in_time_are_not_sent() {
+    let (schema, value) = laborious();
+    let offer = Offer { tools: vec![tool(&json!({"name": "t", "inputSchema": schema}))], ..Offer::default() };
+    let source = Fake::working("s", offer, |_| async { panic!("it was sent") });
+    let yard = yard_with(Limits::default(), Vec::new(), &[&source]);
+    let arguments = value.to_string();
+    let request =
+        Request { deadline: Deadline::after(Duration::from_millis(1)), ..calling_with("t", &arguments) };
+    assert_eq!(yard.call(request).await.map(drop).map_err(|error| error.kind()), Err(Kind::TimedOut));
+    let cancelled = Request { ..calling_with("t", &arguments) };
+    cancelled.cancel.cancel();
+    assert_eq!(yard.call(cancelled).await.map(drop).map_err(|error| error.kind()), Err(Kind::Cancelled));
+}
+
+#[tokio::test]
+async fn a_result_whose_check_would_stop_the_yard_goes_out_unchecked_and_the_tool_says_so() {
+    let schema =
+        json!({"type": "object", "properties": {"n": {"items": {"pattern": "^((?=a)a|a)*b$|^a*$"}}}});
+    let promise = tool(&json!({"name": "count", "inputSchema": {"type": "object"}, "outputSchema": schema}));
+    let result = json!({"content": [], "structuredContent": {"n": vec!["a".repeat(40) + "c"; 2_500]}});
+    let offer = Offer { tools: vec![promise], ..Offer::default() };
+    let body = raw(&result);
+    let source = Fake::working("s", offer, move |_| {
+        let body = body.clone();
+        async move { Ok(Outcome::success(body)) }
+    });
+    let limits = Limits { results: everywhere(ResultCheck::Enforce), ..Limits::default() };
+    let yard = yard_with(limits, Vec::new(), &[&source]);
+    assert_eq!(yard.catalog().tools()[0].output_schema_problem(), None);
+    let (outcome, notes, seen) = run(&yard, "count", &json!({}), MadeBy::Caller).await;
+    assert_eq!((outcome.unwrap(), notes.len(), seen.len()), (result.to_string(), 0, 0));
+    let problem = yard.catalog().tools()[0].output_schema_problem().unwrap_or_default().to_owned();
+    assert!(problem.contains("was not checked: that would take more than 10000000 steps"), "{problem}");
 }

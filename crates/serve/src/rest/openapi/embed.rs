@@ -4,6 +4,9 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+/// Larger schemas are not carried over: they are walked and validated while a request waits.
+const LARGEST: usize = 256 * 1024;
+
 /// A schema that fits into the document.
 #[derive(Debug, PartialEq)]
 pub(in crate::rest) struct Embedded {
@@ -25,6 +28,9 @@ pub(super) fn embed(schema: &RawValue, base: &str, anything: Value) -> Embedded 
 }
 
 fn carried(schema: &RawValue, base: &str) -> Option<Value> {
+    if schema.get().len() > LARGEST {
+        return None;
+    }
     let mut schema: Value = serde_json::from_str(schema.get()).ok()?;
     let dialect = schema.get("$schema").and_then(Value::as_str).map_or(Dialect::Modern, Dialect::read);
     if let Some(members) = schema.as_object_mut() {
@@ -222,6 +228,7 @@ mod tests {
         assert_eq!(carried(&json!({"$defs": {"a": {"$id": "other", "$ref": "#"}}})), anything);
         assert_eq!(carried(&json!({"type": 7})), anything);
         assert_eq!(carried(&json!({"$ref": "#/$defs/missing"})), anything);
+        assert_eq!(carried(&json!({"description": "x".repeat(super::LARGEST)})), anything);
     }
 
     #[test]
