@@ -22,6 +22,7 @@ use toolyard_wire::{About, Era, Inbound, Raw, RpcError, Service, Version};
 
 pub(crate) use listen::announce;
 use park::Parking;
+pub(crate) use park::ParkingKey;
 pub(crate) use run::{fits, number};
 
 /// Who this server says it is.
@@ -86,8 +87,8 @@ pub(crate) struct Front {
 const SETTLE: Duration = Duration::from_secs(5);
 
 impl Front {
-    pub(crate) fn new(yard: Arc<Yard>, reach: Reach, settings: McpSettings) -> Self {
-        let parking = Parking::new(settings.parked, settings.parked_time);
+    pub(crate) fn new(yard: Arc<Yard>, reach: Reach, settings: McpSettings, key: ParkingKey) -> Self {
+        let parking = Parking::new(settings.parked, settings.parked_time, key);
         let calls = TaskTracker::new();
         Self { info: discover::info(&settings.identity), yard, reach, settings, parking, calls }
     }
