@@ -34,6 +34,8 @@ const SHALLOW: u64 = 8;
 /// Longer texts are not even parsed on the runtime's threads, and longer schemas not compiled.
 const INLINE_TEXT: usize = 128 * 1024;
 const INLINE_SCHEMA: usize = 16 * 1024;
+/// Larger schemas are not used at all: compiling them takes too much time and memory.
+const LARGEST_SCHEMA: usize = 1024 * 1024;
 
 /// A schema that belongs to nothing in the catalog.
 #[derive(Debug)]
@@ -214,6 +216,9 @@ impl Compiled {
 
     fn get(&self, schema: &RawValue) -> &Result<Checker, String> {
         self.checker.get_or_init(|| {
+            if schema.get().len() > LARGEST_SCHEMA {
+                return Err(format!("it is larger than {LARGEST_SCHEMA} bytes"));
+            }
             let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
             let cost = Cost::of(&schema)?;
             let options = jsonschema::options().with_pattern_options(pattern::options());

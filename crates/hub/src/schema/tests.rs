@@ -234,6 +234,7 @@ fn a_schema_over_budget_is_reported_and_lets_everything_pass() {
     let large: Vec<_> = (0..30).map(|at| json!({"pattern": format!(r"^\p{{L}}{{10}}{at}$")})).collect();
     let endless = json!({"pattern": "(((((a{100}){100}){100}){100}){100}){100}"});
     for (schema, problem) in [
+        (schema(&json!({"description": "x".repeat(1 << 20)})), "it is larger than 1048576 bytes"),
         (schema(&json!({"allOf": large})), "more than 8 of its patterns are large"),
         (
             schema(&json!({"pattern": "a".repeat(40_000)})),

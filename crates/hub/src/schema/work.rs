@@ -291,7 +291,7 @@ mod tests {
         assert!(steps(&ten, &value) >= 10 * steps(&once, &value));
         let large = json!({"enum": (0..1000).collect::<Vec<_>>()});
         assert!(steps(&large, &json!(1)) >= 1000);
-        let again = json!({"allOf": [once.clone()], "unevaluatedProperties": false});
+        let again = json!({"allOf": [once], "unevaluatedProperties": false});
         assert!(steps(&again, &value) >= 2 * steps(&once, &value));
     }
 
