@@ -70,6 +70,8 @@ class Server:
 
     def __init__(self, binary, label, home, tally, env=None):
         self.label, self.tally = label, tally
+        # A token that the server was given is not printed.
+        self.token = (env or {}).get("TOOLYARD_TOKEN")
         self.errors = open(home / "stderr", "w+", encoding="utf-8", errors="replace")
         command = [binary, "serve", "--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen(
@@ -86,9 +88,9 @@ class Server:
         found = None
         while not found and time.monotonic() < deadline and self.process.poll() is None:
             time.sleep(0.02)
-            found = re.search(r"(http://127\.0\.0\.1:[1-9]\d*)/#token=([^\s\"'<>]+)", self.said())
+            found = re.search(r"page  (http://127\.0\.0\.1:[1-9]\d*)/(?:#token=([^\s\"'<>]+))?\s", self.said())
         self.tally.report(found, f"{self.label}: the server prints its address", repr(self.said()[-500:]))
-        return found and found.groups()
+        return found and (found[1], found[2] or self.token)
 
     def stop(self):
         ended = self.process.poll()

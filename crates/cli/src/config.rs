@@ -1,7 +1,7 @@
 //! The configuration: read whole from every file, reported whole. Each room has its own settings; this one only
 //! assembles them, and is the only one that knows how files look. Nothing here is ever written to a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -34,6 +34,7 @@ mod problem;
 mod programs;
 mod records;
 mod server;
+mod risk;
 mod surroundings;
 #[cfg(test)]
 mod tests;
@@ -53,6 +54,7 @@ pub(crate) use load::{FILE as TOOLYARD_TOML, servers_of, usual_file};
 pub(crate) use problem::{Problem, Problems, Severity};
 pub(crate) use programs::ProgramKeys;
 pub(crate) use server::ServerEntry;
+pub(crate) use risk::carries_credentials;
 pub(crate) use surroundings::Surroundings;
 pub(crate) use values::read_time;
 pub(crate) use watch::{Change, Watch};
@@ -89,6 +91,8 @@ pub(crate) struct Config {
     servers: Vec<ServerEntry>,
     /// What is odd, and what is wrong with single servers.
     problems: Vec<Problem>,
+    /// Environment variables that secrets are taken from.
+    pub(crate) secret_variables: BTreeSet<String>,
     files: Vec<files::SeenFile>,
 }
 

@@ -11,6 +11,7 @@ use toolyard_tester::{Known, Servers};
 use toolyard_upstream::{Broken, Common, Upstream, Visitor};
 
 use crate::config::{Change, Config, Given, ServerEntry, Watch, diff};
+use crate::shared;
 
 /// Every server that was started, by name.
 pub(crate) struct Fleet {
@@ -73,6 +74,7 @@ impl Fleet {
         reloaded: impl Fn(&Config) + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         let Crew { common, manned, directory } = crew;
+        shared::obey(&common, &config);
         // From the very start: a SIGHUP that comes before anybody listens would end the process.
         let watch = Watch::new(&config)?;
         let running = HashMap::new();
@@ -106,6 +108,7 @@ impl Fleet {
     /// Servers that did not change are left alone; calls of those that did finish first.
     async fn become_like(&mut self, new: Config) {
         let old = std::mem::replace(&mut self.config, new);
+        shared::obey(&self.common, &self.config);
         self.directory.store(Arc::new(directory_of(&self.config)));
         self.yard.set_limits(self.config.limits());
         (self.reloaded)(&self.config);
@@ -154,7 +157,8 @@ impl Fleet {
                 upstream
             }
             ServerEntry::Document(settings) => {
-                let document = OpenApi::start((**settings).clone(), self.http.clone());
+                let document =
+                    OpenApi::start((**settings).clone(), self.http.clone(), self.common.definitions.clone());
                 self.running.insert(settings.name.clone(), Running::Document(Arc::clone(&document)));
                 document
             }

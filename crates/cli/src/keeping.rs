@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolyard_history::{Audit, Records, Store};
+use toolyard_history::{Audit, Records, Store, StoreError};
 use toolyard_hub::{History, Recorder, YardSettings};
 
 use crate::config::Config;
@@ -24,7 +24,7 @@ impl Keeping {
     pub(crate) fn open(config: &Config, readers: Readers) -> anyhow::Result<Self> {
         let audit = config.audit.clone().map(Audit::open).transpose()?;
         let history = config.history.clone().filter(|_| readers == Readers::Some);
-        let store = history.map(Store::open).transpose()?.map(Arc::new);
+        let store = history.map(Store::open).transpose().map_err(with_suggestion)?.map(Arc::new);
         Ok(Self { records: Arc::new(Records { audit, store }) })
     }
 
@@ -43,5 +43,13 @@ impl Keeping {
     /// Waits until everything is written.
     pub(crate) async fn close(&self) {
         self.records.close().await;
+    }
+}
+
+/// The error, and below it what to do about it.
+fn with_suggestion(error: StoreError) -> anyhow::Error {
+    match error.suggestion() {
+        Some(suggestion) => anyhow::anyhow!("{error}\n  {}", suggestion.replace('\n', "\n  ")),
+        None => error.into(),
     }
 }

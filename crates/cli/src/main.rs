@@ -39,7 +39,7 @@ mod yard;
 
 use std::process::ExitCode;
 
-use toolyard_tui::plain as clean;
+use toolyard_hub::printable as clean;
 
 use args::{TokenVerb, Verb};
 
@@ -114,6 +114,7 @@ fn start(log: Option<&str>, work: impl Future<Output = anyhow::Result<Exit>>) ->
         }
     };
     let exit = runtime.block_on(work);
+    log::finish();
     // A read of standard input that nobody will answer must not keep the process alive.
     runtime.shutdown_background();
     exit.unwrap_or_else(|error| {

@@ -11,6 +11,7 @@ use toolyard_openapi::{
 };
 
 use crate::args::{Diagnostics, OpenApiArgs};
+use crate::clean::is_deceptive;
 use crate::{Exit, shared};
 
 pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
@@ -161,9 +162,9 @@ fn line(found: &Diagnostic, painting: Painting) -> String {
     format!("{word} [{}] {}: {}{}", found.code, plain(place), plain(&found.message), plain(&operation))
 }
 
-/// What a document says, without what could move the cursor of a terminal.
+/// What a document says, without what could move the cursor of a terminal, or reorder or hide text.
 fn plain(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+    text.chars().map(|character| if is_deceptive(character) { ' ' } else { character }).collect()
 }
 
 fn table(conversion: &Conversion) -> String {

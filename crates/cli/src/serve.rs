@@ -29,14 +29,15 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let common = shared::common()?;
     let owner = yard::owner(&config);
     let auth = args.auth.or(config.auth).unwrap_or(AuthMode::Token);
-    let token = match args.token.filter(|token| !token.is_empty()) {
-        _ if auth == AuthMode::None => None,
-        Some(token) => Some(token),
+    let entrance = match args.token.filter(|token| !token.is_empty()) {
+        _ if auth == AuthMode::None => Entrance::Open,
+        Some(token) => Entrance::Own(token),
         // Whoever has names for the callers needs nobody without one.
-        None if !config.access.is_empty() => None,
-        None => Some(token::fresh()?),
+        None if !config.access.is_empty() => Entrance::Configured,
+        None => Entrance::Fresh(token::fresh()?),
     };
-    let own: Vec<Token> = token.iter().map(|token| Token::new(token, owner.clone())).collect();
+    let own: Vec<Token> =
+        entrance.token().map(|token| Token::new(token, owner.clone())).into_iter().collect();
     let http = outside::client(&common)?;
     let hooks = ConfiguredHooks::new(http.clone(), &config.hooks);
     let keeping = Keeping::open(&config, Readers::Some)?;
@@ -53,11 +54,6 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         }
     };
     hang(&config);
-    let entrance = match (auth, &token) {
-        (AuthMode::None, _) => Entrance::Open,
-        (AuthMode::Token, Some(token)) => Entrance::Token(token.clone()),
-        (AuthMode::Token, None) => Entrance::Configured,
-    };
     let auth = match auth {
         AuthMode::None => Auth::None(owner),
         AuthMode::Token => Auth::Keyring(keyring),
@@ -127,13 +123,25 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
 }
 
-/// How one comes in.
+/// How clients authenticate, which decides what is printed at the start.
 enum Entrance {
     Open,
-    /// With the token that is printed.
-    Token(String),
+    /// With the token that was made for this run and is printed.
+    Fresh(String),
+    /// With the operator's own token. It is never printed: logs of services and CI jobs are read by others.
+    Own(String),
     /// With what the configuration names.
     Configured,
+}
+
+impl Entrance {
+    /// The token of the owner, if there is one.
+    fn token(&self) -> Option<&str> {
+        match self {
+            Self::Fresh(token) | Self::Own(token) => Some(token),
+            Self::Open | Self::Configured => None,
+        }
+    }
 }
 
 /// Every key that opens the door: the owner's, and those of the configuration.
@@ -149,7 +157,7 @@ fn keys(config: &Config, own: &[Token], http: &reqwest::Client) -> Keys {
 fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &Entrance, as_json: bool) {
     let url = format!("http://{address}");
     if as_json {
-        let token = if let Entrance::Token(token) = entrance { Some(token) } else { None };
+        let token = if let Entrance::Fresh(token) = entrance { Some(token) } else { None };
         let known = json!({"url": url, "mcp": format!("{url}/mcp"), "token": token});
         if let Err(error) = terminal::print(&format!("{known}\n")) {
             eprintln!("toolyard: cannot print the address: {error}");
@@ -158,9 +166,13 @@ fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &Entrance, 
     }
     eprintln!("Toolyard {} serves {}", env!("CARGO_PKG_VERSION"), contents(yard, servers));
     match entrance {
-        Entrance::Token(token) => {
+        Entrance::Fresh(token) => {
             eprintln!("  page  {url}/#token={token}");
             eprintln!("  MCP   {url}/mcp   with the header  Authorization: Bearer {token}");
+        }
+        Entrance::Own(_) => {
+            eprintln!("  page  {url}/   asks for the token that you set with --token or TOOLYARD_TOKEN");
+            eprintln!("  MCP   {url}/mcp   with the header  Authorization: Bearer  and the same token");
         }
         Entrance::Configured => {
             eprintln!(

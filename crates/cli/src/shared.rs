@@ -2,20 +2,32 @@
 //! are.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
+use crate::config::Config;
 use anyhow::Context;
 use serde_json::json;
 use toolyard_hub::json::to_raw;
-use toolyard_upstream::{AuthShared, Common, CredentialStore, Keeper};
+use toolyard_upstream::{AuthShared, Common, CredentialStore, Keeper, ProcessEnvironment};
 
 pub(crate) fn common() -> anyhow::Result<Common> {
-    let keeper =
-        Keeper { program: this_program()?, args: vec!["keeper".into()], path: std::env::var_os("PATH") };
+    let keeper = Keeper {
+        program: this_program()?,
+        args: vec!["keeper".into()],
+        environment: ProcessEnvironment::new(std::env::vars_os()),
+    };
     let me = to_raw(&json!({"name": "toolyard", "title": "Toolyard", "version": env!("CARGO_PKG_VERSION")}));
     let common = Common::new(keeper, me).context("cannot set up HTTP")?;
     // Without a home, what is granted lives as long as this process.
     let store = credentials().map_or_else(CredentialStore::memory, CredentialStore::file);
     Ok(Common { auth: AuthShared { store, ..AuthShared::default() }, ..common })
+}
+
+/// What the configuration says about all servers together: how much of them is kept, and which variables are secrets.
+pub(crate) fn obey(common: &Common, config: &Config) {
+    common.definitions.set_limits(config.limits.definitions());
+    common.message_bytes.store(config.limits.message_bytes(), Ordering::Relaxed);
+    common.keeper.environment.set_secrets(config.secret_variables.clone());
 }
 
 /// This very program, also after its file was replaced by a newer one or is gone.

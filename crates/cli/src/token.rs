@@ -189,7 +189,7 @@ expires = "2024-02-14T10:30:00.000Z""#
         assert_eq!(expiry("2w", now).unwrap().to_string(), "1970-01-15T00:00:00.000Z");
         for (arguments, problem) in [
             (["--name", "owner"], "the name \"owner\" is taken: the owner is whoever started this yard"),
-            (["--name", "a:b"], "the name \"a:b\" must have no colon and no control character"),
+            (["--name", "a:b"], "the name \"a:b\" must have no colon and no control or invisible character"),
             (["--name", ""], "the name \"\" must be 1 to 128 characters"),
             (["--expires", "2001-01-01T00:00:00Z"], "\"2001-01-01T00:00:00Z\" is over already"),
             (["--expires", "0d"], "\"0d\" is over already"),

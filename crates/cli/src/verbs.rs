@@ -52,6 +52,9 @@ pub(crate) fn run(log: Option<&str>, verb: WorkbenchVerb) -> ExitCode {
         WorkbenchVerb::Completions(args) => completions::run(&args),
         WorkbenchVerb::Man(args) => man::run(&args),
     };
+    if log.is_some() {
+        crate::log::finish();
+    }
     done.unwrap_or_else(Fault::tell).into()
 }
 

@@ -201,6 +201,9 @@ impl Visit {
         };
         let hooked = plan.config.as_ref().filter(|config| !config.hooks.is_empty());
         let common = shared::common()?;
+        if let Some(config) = &plan.config {
+            shared::obey(&common, config);
+        }
         let mut settings = YardSettings { limits, ..YardSettings::default() };
         if let Some(config) = hooked {
             settings.hooks = vec![ConfiguredHooks::new(outside::client(&common)?, &config.hooks)];
@@ -223,7 +226,8 @@ impl Visit {
         if !plan.documents.is_empty() {
             let http =
                 Http::new(&common.tls).map_err(|error| anyhow::anyhow!("cannot set up HTTP: {error}"))?;
-            documents = plan.documents.into_iter().map(|one| OpenApi::start(one, http.clone())).collect();
+            let start = |one| OpenApi::start(one, http.clone(), common.definitions.clone());
+            documents = plan.documents.into_iter().map(start).collect();
         }
         documents.iter().for_each(|document| yard.add(Arc::clone(document) as Arc<dyn Source>));
         let Plan { troubles, disabled, .. } = plan;

@@ -131,7 +131,7 @@ impl Watcher<'_> {
             return Ok(());
         }
         let line = match self.args.json {
-            true => events::as_json(text),
+            true => events::as_json(text).into_owned(),
             false => events::in_words(event, self.look),
         };
         let mut out = std::io::stdout().lock();

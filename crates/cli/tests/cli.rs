@@ -12,13 +12,16 @@ mod cli {
     mod cases;
     mod gateway;
     mod hooks;
+    mod hostile_servers;
     mod interrupting;
     mod keeping;
     mod load;
     mod login;
     mod openapi;
+    mod overload;
     mod programs;
     mod rest;
+    mod recipe;
     mod starting;
     mod stopping;
     mod tester;

@@ -12,4 +12,4 @@ mod store;
 pub use audit::{Arguments, Audit, AuditError, AuditSettings, Flush, OnFailure};
 pub use records::Records;
 pub use redact::Redaction;
-pub use store::{Store, StoreError, StoreSettings};
+pub use store::{OnDamage, Store, StoreError, StoreSettings};

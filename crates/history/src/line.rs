@@ -1,12 +1,12 @@
-//! One call as one line of JSON. Whatever strangers wrote into it, it is one line for every reader, and harmless on a
-//! terminal.
+//! One call as one line of JSON. Whatever strangers wrote into it, it is one line for every reader, harmless on a
+//! terminal, and nothing in it is hidden or reordered.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use serde::Serialize;
 use serde_json::Value;
 use toolyard_hub::json::from_text;
+use toolyard_hub::printable::escape_json;
 use toolyard_hub::{CallRecord, Error, Kind, Raw, Timestamp};
 
 use crate::redact::Redaction;
@@ -78,8 +78,10 @@ pub(crate) fn line(record: &CallRecord<'_>, redaction: Option<&Redaction>) -> St
         arguments_left_out: large,
     };
     let mut text = serde_json::to_string(&line).unwrap_or_default();
-    if text.bytes().any(|byte| byte >= 0x7f) {
-        text = escaped(&text);
+    if text.bytes().any(|byte| byte >= 0x7f)
+        && let Cow::Owned(escaped) = escape_json(&text)
+    {
+        text = escaped;
     }
     text.push('\n');
     text
@@ -107,27 +109,13 @@ pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// Other line breaks than the plain one, and what a terminal would obey, as escapes. All of it stands inside texts,
-/// because JSON allows it nowhere else.
-fn escaped(json: &str) -> String {
-    let mut text = String::with_capacity(json.len() + 16);
-    for letter in json.chars() {
-        match letter {
-            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' => {
-                let _ = write!(text, "\\u{:04x}", u32::from(letter));
-            }
-            _ => text.push(letter),
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use serde_json::{Value, json};
     use toolyard_hub::json::from_text;
+    use toolyard_hub::printable::is_deceptive;
     use toolyard_hub::{CallRecord, Ended, Error, ExecutionId, Kind, MadeBy, Priority, SourceName, Thing};
 
     use super::{line, told};
@@ -182,8 +170,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn strangers_cannot_make_two_lines_of_one() {
-        let hostile = "x\"}\n{\"time\":\"\r\n\u{2028}\u{2029}\u{85}\u{1b}[2J\u{9b}\u{7f}\0é";
+    fn strangers_cannot_make_two_lines_of_one_or_hide_in_it() {
+        let hostile = "x\"}\n{\"time\":\"\r\n\u{2028}\u{2029}\u{85}\u{1b}[2J\u{9b}\u{7f}\0é\
+            \u{202e}gpj\u{2066}\u{61c}\u{200b}\u{200f}\u{feff}\u{ad}\u{e0041}👩";
         let arguments = from_text(format!("{{\n\"k\\n\":\r\n{}}}", json!(hostile)));
         let error = Error::new(Kind::ToolFailed, hostile);
         let record = CallRecord {
@@ -195,8 +184,7 @@ pub(crate) mod tests {
             ..record(hostile)
         };
         let text = line(&record, Some(&Redaction::with([])));
-        let broken = |letter: char| letter.is_control() || ['\u{2028}', '\u{2029}'].contains(&letter);
-        assert_eq!(text.find(broken), Some(text.len() - 1));
+        assert_eq!(text.find(is_deceptive), Some(text.len() - 1), "{text:?}");
         let read: Value = serde_json::from_str(&text).unwrap();
         for said in ["principal", "sessionId", "userId", "name"] {
             assert_eq!(read[said], hostile);

@@ -2,6 +2,7 @@
 //! calls at a time, and never makes a call wait: what there is no room for is lost, and counted. What must not be lost is
 //! the audit's business.
 
+mod damage;
 mod open;
 mod query;
 mod writer;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use toolyard_hub::{BoxFuture, CallRecord, ExecutionId, History, HistoryError, HistoryQuery, PastCall};
 
+pub use self::damage::OnDamage;
 pub use self::open::StoreError;
 use self::writer::{Order, write_on};
 use crate::line::{cut, told};
@@ -34,6 +36,7 @@ pub struct StoreSettings {
     pub keep_rows: u64,
     /// For how long calls are kept; for ever if nothing is said.
     pub keep_for: Option<Duration>,
+    pub on_damage: OnDamage,
 }
 
 /// The history while it is kept.
@@ -46,10 +49,14 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the database, or makes it. A file that is none of ours, or damaged, is an error and stays as it is.
+    /// Opens the database, or makes it. A file that is none of ours is an error and stays as it is; so is a damaged one,
+    /// unless the settings say to move it aside.
     pub fn open(settings: StoreSettings) -> Result<Self, StoreError> {
-        let writer = open::writer(&settings.file)?;
-        let reader = open::reader(&settings.file)?;
+        let both = || Ok((open::writer(&settings.file)?, open::reader(&settings.file)?));
+        let (writer, reader) = match settings.on_damage {
+            OnDamage::Fail => both()?,
+            OnDamage::MoveAside => damage::open_or_move(&settings.file, both)?,
+        };
         let (orders, taken) = sync_channel(WAITING);
         let lost = Arc::new(AtomicU64::new(0));
         let counting = Arc::clone(&lost);

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::BoxFuture;
 use crate::client::Client;
 use crate::deadline::Deadline;
+use crate::definition_budget::DefinitionReservation;
 use crate::error::Error;
 use crate::events::{Event, StderrLine};
 use crate::hooks::Hooks;
@@ -120,6 +121,8 @@ pub struct Offer {
     pub prompts: Vec<PromptOffer>,
     /// Whether the source completes arguments.
     pub completes: bool,
+    /// The bytes that all this takes up, for as long as it is kept.
+    pub reserved: Option<DefinitionReservation>,
 }
 
 /// A tool as the source advertised it, and what the yard adds.

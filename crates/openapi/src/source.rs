@@ -10,7 +10,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{
-    BoxFuture, Call, Error, Feed, Kind, Offer, Outcome, Source, SourceName, State, Status, Target,
+    BoxFuture, Call, DefinitionBudget, Error, Feed, Kind, Offer, Outcome, Source, SourceName, State, Status,
+    Target,
 };
 
 use crate::address::Named;
@@ -34,6 +35,8 @@ pub struct OpenApi {
 pub(crate) struct Inner {
     pub(crate) settings: DocumentSettings,
     pub(crate) http: Http,
+    /// Where the bytes of its tools are reserved.
+    pub(crate) definitions: DefinitionBudget,
     tokens: Tokens,
     served: ArcSwapOption<Served>,
     offer: ArcSwap<Offer>,
@@ -57,12 +60,13 @@ impl OpenApi {
     pub const TRANSPORT: &'static str = "openapi";
 
     /// Begins to read the document in the background. Must be called inside a runtime.
-    pub fn start(settings: DocumentSettings, http: Http) -> Arc<Self> {
+    pub fn start(settings: DocumentSettings, http: Http, definitions: DefinitionBudget) -> Arc<Self> {
         let state = if settings.enabled { State::Starting } else { State::Disabled };
         let status = Status { transport: Some(Self::TRANSPORT), ..Status::new(state, !settings.enabled) };
         let inner = Arc::new(Inner {
             settings,
             http,
+            definitions,
             tokens: Tokens::default(),
             served: ArcSwapOption::empty(),
             offer: ArcSwap::default(),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
-use toolyard_hub::{Error, Kind, Raw, Schema};
+use toolyard_hub::{DefinitionReservation, Error, Kind, Raw, Schema};
 use toolyard_upstream::{Link, Lists, Pages};
 
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ pub(crate) struct Tools {
     names: Vec<String>,
     /// The number of changes that the server had announced when they were read.
     at: u64,
+    /// The bytes that the schemas take up.
+    _reserved: Option<Arc<DefinitionReservation>>,
 }
 
 #[derive(Debug)]
@@ -46,7 +48,7 @@ impl Tools {
             input_schema: Option<Raw>,
             output_schema: Option<Raw>,
         }
-        let mut tools = Self { at, ..Self::default() };
+        let mut tools = Self { at, _reserved: pages.reserved.clone(), ..Self::default() };
         for item in &pages.items {
             // One that cannot be read cannot be checked against; it is still listed as it came.
             let Ok(definition) = serde_json::from_str::<Definition>(item.get()) else { continue };

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use toolyard_hub::{Error, Kind, Principal, Secret, SourceName, nearest};
-use toolyard_upstream::{CommandSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings};
+use toolyard_upstream::{
+    CommandSettings, EnvInheritance, ServerSettings, TransportSettings, UrlKind, UrlSettings,
+};
 
 /// The configured servers by name; whoever reads the configuration again puts the new ones here.
 pub type Servers = Arc<ArcSwap<BTreeMap<String, Known>>>;
@@ -90,7 +92,7 @@ fn command(text: &str) -> Result<CommandSettings, Error> {
     let mut args: Vec<String> = started.split_off(1);
     let program = started.remove(0);
     args.extend(words);
-    Ok(CommandSettings { program, args, env, cwd: None })
+    Ok(CommandSettings { program, args, env, cwd: None, inherit: EnvInheritance::AllowList })
 }
 
 /// The configured name that was probably meant by a command that could not be started.

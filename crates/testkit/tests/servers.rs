@@ -13,6 +13,7 @@ mod servers {
     mod start;
     mod subscriptions;
     mod tester_access;
+    mod too_much;
     mod tree;
     mod yard;
 

@@ -1,6 +1,10 @@
 //! The rules of the house that a machine can hold: which room may use which, how files are named and how long they
 //! are, and what must not be in them. Every rule is a function over files, so that each can be shown to fail.
 
+mod tidy {
+    mod dependencies;
+}
+
 use std::path::Path;
 use std::{fs, io};
 

@@ -14,7 +14,6 @@ mod key;
 mod log;
 mod message;
 mod pick;
-pub mod plain;
 mod popup;
 mod repeat;
 mod result;

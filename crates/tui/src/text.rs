@@ -3,9 +3,8 @@
 
 use std::borrow::Cow;
 
+use toolyard_hub::printable;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-use crate::plain;
 
 /// One line: a break is a space.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
@@ -17,7 +16,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
 
 /// The same with its line breaks.
 pub(crate) fn clean_lines(text: &str) -> String {
-    plain::clean(text).replace('\t', "    ")
+    printable::clean(text).replace('\t', "    ")
 }
 
 /// How many columns a text takes.

@@ -148,9 +148,10 @@ impl Sending<'_> {
             ),
             Failure::Redirected { .. } => Error::new(Kind::ConnectionLost, format!("{name} {failure}"))
                 .suggest("if you trust that address, set it as the url of this server"),
-            Failure::Unauthorized { .. } | Failure::Status { .. } | Failure::Protocol(_) => {
-                Error::new(Kind::ConnectionLost, format!("{name} {failure}"))
-            }
+            Failure::Unauthorized { .. }
+            | Failure::Status { .. }
+            | Failure::Protocol(_)
+            | Failure::TooLarge(_) => Error::new(Kind::ConnectionLost, format!("{name} {failure}")),
         };
         Ended::Error(error)
     }

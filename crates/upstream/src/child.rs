@@ -18,6 +18,7 @@ use tokio::process::{ChildStderr, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::environment::ProcessEnvironment;
 use crate::keeper::{GONE, GRACE};
 use crate::settings::CommandSettings;
 use crate::tree::members;
@@ -37,8 +38,8 @@ pub struct Keeper {
     /// Absolute, because a server may have a folder of its own.
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// The `PATH` of this process: where a server's program is looked for, unless its settings say another.
-    pub path: Option<OsString>,
+    /// What servers may inherit of it; its `PATH` is where their programs are looked for.
+    pub environment: ProcessEnvironment,
 }
 
 /// Why a process was not started.
@@ -89,14 +90,13 @@ enum Order {
 impl Child {
     /// Starts a process. Must be called inside a runtime.
     pub fn spawn(settings: &CommandSettings, keeper: &Keeper) -> Result<Self, SpawnError> {
-        check_command(settings, keeper.path.as_deref())?;
+        check_command(settings, keeper.environment.path())?;
         let failed = |error| SpawnError::Keeper { program: keeper.program.clone(), error };
         let mut command = Command::new(&keeper.program);
         command.args(&keeper.args).arg("--watch").arg(std::process::id().to_string());
         command.arg("--").arg(&settings.program).args(&settings.args);
-        // The key to this process is nobody else's.
-        command.env_remove("TOOLYARD_TOKEN");
-        command.envs(settings.env.iter().map(|(name, value)| (name, value.reveal())));
+        // The keeper has no use for any of it, but the server inherits what the keeper has.
+        command.env_clear().envs(keeper.environment.for_server(settings));
         if let Some(cwd) = &settings.cwd {
             command.current_dir(cwd);
         }

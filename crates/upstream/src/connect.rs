@@ -1,6 +1,7 @@
 //! From settings to a connection that works, or to the reason why there is none.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -8,7 +9,7 @@ use reqwest::Url;
 use rustls::ClientConfig;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use toolyard_hub::{Abilities, Raw};
+use toolyard_hub::{Abilities, DefinitionBudget, Raw};
 use toolyard_wire::{
     AddressFilter, Client, Era, Failure, Introduction, PostSettings, SameOriginHttp, ServerSide, Tape, lines,
     meet_http, meet_lines,
@@ -33,6 +34,15 @@ const MOST_TRIES: usize = 3;
 /// How long a server may take to open its standing stream before we go on without it.
 const STREAM: Duration = Duration::from_secs(1);
 
+/// The largest message that is read from a server, in bytes.
+pub const MESSAGE_BYTES: usize = 32 << 20;
+
+/// What a server may say about itself when we meet it, in bytes: that is kept, and shown with its status.
+const INTRODUCTION: usize = 1 << 20;
+
+/// How much of an error of a server is told as the reason why there is no connection, in characters.
+const REASON: usize = 2_000;
+
 /// What all connections of this process share.
 #[derive(Debug, Clone)]
 pub struct Common {
@@ -45,6 +55,10 @@ pub struct Common {
     pub me: Raw,
     /// How we prove it.
     pub auth: AuthShared,
+    /// Where all of them reserve the bytes of what their servers list.
+    pub definitions: DefinitionBudget,
+    /// The largest message that is read from a server, in bytes. Counts for connections that are opened from now on.
+    pub message_bytes: Arc<AtomicUsize>,
 }
 
 impl Common {
@@ -52,7 +66,9 @@ impl Common {
     pub fn new(keeper: Keeper, me: Raw) -> Result<Self, reqwest::Error> {
         let tls = trust::tls();
         let http = SameOriginHttp::build(http_builder(&tls))?;
-        Ok(Self { http, tls, keeper, me, auth: AuthShared::default() })
+        let (definitions, message_bytes) =
+            (DefinitionBudget::default(), Arc::new(AtomicUsize::new(MESSAGE_BYTES)));
+        Ok(Self { http, tls, keeper, me, auth: AuthShared::default(), definitions, message_bytes })
     }
 
     /// The same, for connections to addresses that `filter` accepts.
@@ -118,7 +134,8 @@ impl Refused {
 
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
-        let (challenge, reason) = (Challenge::of(&failure), failure.to_string());
+        let challenge = Challenge::of(&failure);
+        let reason: String = failure.to_string().chars().take(REASON).collect();
         Self { challenge, cause: Box::new(Cause::Failure(failure)), ..Self::new(reason) }
     }
 }
@@ -174,6 +191,7 @@ pub(crate) async fn connect(
     tape: &Arc<Tape>,
 ) -> Result<(Live, Heard), Refused> {
     let calls = Arc::new(Calls::default());
+    let longest = common.message_bytes.load(Ordering::Relaxed);
     let (listener, heard) = listener(Arc::clone(&calls), settings.name.to_string());
     let mut tasks = JoinSet::new();
     let mut me = Introduction {
@@ -188,12 +206,12 @@ pub(crate) async fn connect(
             let Some((input, output)) = child.take_streams() else {
                 return Err(Refused::new("its streams are taken already"));
             };
-            let (lines, driver) = lines(output, input, settings.longest, listener, Arc::clone(tape));
+            let (lines, driver) = lines(output, input, longest, listener, Arc::clone(tape));
             tasks.spawn(driver);
             let met = meet_lines(Client::Lines(lines), &me).await;
             match met {
                 Ok((client, server)) => (client, server, Some(child)),
-                Err(failure) => return Err(died(failure, command, &mut child).await),
+                Err(failure) => return Err(died(failure, (command, &common.keeper), &mut child).await),
             }
         }
         TransportSettings::Url(url) => {
@@ -205,7 +223,7 @@ pub(crate) async fn connect(
                     .map_err(|error| Refused::new(format!("its address is wrong: {error}")))?,
                 headers: static_headers(url)?,
                 authorization: authoriser.header(),
-                longest: settings.longest,
+                longest,
                 listener,
                 tape: Arc::clone(tape),
             };
@@ -213,11 +231,30 @@ pub(crate) async fn connect(
             (client, server, None)
         }
     };
-    let server: ServerSide = server;
-    let authoriser = Arc::clone(authoriser);
-    let live =
-        Live { client: Arc::new(client), server, calls, me: common.me.clone(), authoriser, child, tasks };
+    check_introduction(&server)?;
+    let live = Live {
+        client: Arc::new(client),
+        server,
+        calls,
+        me: common.me.clone(),
+        authoriser: Arc::clone(authoriser),
+        child,
+        definitions: common.definitions.clone(),
+        tasks,
+    };
     Ok((live, heard))
+}
+
+fn check_introduction(server: &ServerSide) -> Result<(), Refused> {
+    let length = |raw: &Raw| raw.get().len();
+    let instructions = server.instructions.as_deref().map_or(0, str::len);
+    let bytes = server.info.as_ref().map_or(0, length) + length(&server.capabilities) + instructions;
+    match bytes <= INTRODUCTION {
+        true => Ok(()),
+        false => Err(Refused::from(Failure::TooLarge(format!(
+            "describes itself in {bytes} bytes, more than the limit of {INTRODUCTION}"
+        )))),
+    }
 }
 
 /// Whether a server that wants to know who we are is told.
@@ -268,14 +305,25 @@ pub(crate) async fn connect_alone(alone: Alone<'_>) -> Result<(Live, Arc<Notify>
 }
 
 /// What happened to a process that did not become a server, with its own last words.
-async fn died(failure: Failure, command: &CommandSettings, child: &mut Child) -> Refused {
+async fn died(
+    failure: Failure,
+    (command, keeper): (&CommandSettings, &Keeper),
+    child: &mut Child,
+) -> Refused {
     // The exit often comes a moment after the streams break.
     let exited = tokio::time::timeout(Duration::from_millis(500), child.exited()).await;
+    let stderr = child.stderr_tail();
     let (reason, cause) = match exited {
-        Ok(fate) => (format!("{} {}", command.program, fate.words), Cause::Exit(fate)),
+        Ok(fate) => {
+            let mut reason = format!("{} {}", command.program, fate.words);
+            if let Some(note) = keeper.environment.withheld_note(command, &stderr) {
+                reason = format!("{reason}; {note}");
+            }
+            (reason, Cause::Exit(fate))
+        }
         Err(_) => (failure.to_string(), Cause::Failure(failure)),
     };
-    Refused { stderr: child.stderr_tail(), cause: Box::new(cause), ..Refused::new(reason) }
+    Refused { stderr, cause: Box::new(cause), ..Refused::new(reason) }
 }
 
 fn static_headers(url: &UrlSettings) -> Result<HeaderMap, Refused> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use toolyard_hub::{Level, LogLine, Progress};
 use toolyard_wire::{Listener, Notification, Request, Said};
 
@@ -15,18 +15,34 @@ use crate::calls::{Calls, Flight};
 /// How many questions, and how many updates, of a server wait to be dealt with; more are dropped.
 const QUEUE: usize = 64;
 
+/// How many bytes of questions wait, in units of [`UNIT`]; more are dropped.
+const QUESTION_UNITS: usize = 32 * 1024;
+const UNIT: usize = 1024;
+/// A URI that is longer than this was never asked to be watched.
+const LONGEST_URI: usize = 64 * 1024;
+
+/// A request of the server. It takes up room for as long as this is kept.
+#[derive(Debug)]
+pub(crate) struct ServerQuestion {
+    pub(crate) request: Request,
+    /// Our own request on whose stream it came, where streams tell.
+    pub(crate) tag: Option<u64>,
+    _room: OwnedSemaphorePermit,
+}
+
 /// What the connection's owner must deal with.
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub(crate) lists: Arc<Notify>,
     pub(crate) updated: mpsc::Receiver<String>,
-    pub(crate) questions: mpsc::Receiver<(Request, Option<u64>)>,
+    pub(crate) questions: mpsc::Receiver<ServerQuestion>,
 }
 
 /// A listener for one connection, and the end at which its owner reads.
 pub(crate) fn listener(calls: Arc<Calls>, name: String) -> (Listener, Heard) {
     let (update, updated) = mpsc::channel(QUEUE);
     let (question, questions) = mpsc::channel(QUEUE);
+    let room = Arc::new(Semaphore::new(QUESTION_UNITS));
     let lists = Arc::new(Notify::new());
     let changed = Arc::clone(&lists);
     let listener: Listener = Arc::new(move |said| match said {
@@ -37,15 +53,26 @@ pub(crate) fn listener(calls: Arc<Calls>, name: String) -> (Listener, Heard) {
             | "notifications/resources/list_changed"
             | "notifications/prompts/list_changed" => changed.notify_one(),
             "notifications/resources/updated" => {
-                if let Some(Updated { uri }) = read(notification.params.as_deref()) {
+                if let Some(Updated { uri }) = read(notification.params.as_deref())
+                    && uri.len() <= LONGEST_URI
+                {
                     let _ = update.try_send(uri);
                 }
             }
             _ => {}
         },
         Said::Request(request, tag) => {
-            if question.try_send((request, tag)).is_err() {
-                tracing::warn!(server = name, "asks more than can be answered; a question was dropped");
+            let bytes = request.params.as_ref().map_or(0, |params| params.get().len()) + request.method.len();
+            let units = u32::try_from(bytes / UNIT + 1).unwrap_or(u32::MAX);
+            let asked = Arc::clone(&room)
+                .try_acquire_many_owned(units)
+                .ok()
+                .is_some_and(|room| question.try_send(ServerQuestion { request, tag, _room: room }).is_ok());
+            if !asked {
+                tracing::warn!(
+                    server = name,
+                    "sends requests faster than they are answered; one was dropped"
+                );
             }
         }
         Said::Noise(line) => tracing::debug!(server = name, line, "a line that is no message"),

@@ -7,6 +7,7 @@ mod call;
 mod calls;
 mod child;
 mod connect;
+mod environment;
 mod hear;
 mod keeper;
 mod link;
@@ -25,12 +26,14 @@ mod upstream;
 pub use auth::{AuthError, AuthShared, CredentialStore, Person, Visit, auth_status, login, logout};
 pub use broken::Broken;
 pub use child::{Child, Fate, Input, Keeper, SpawnError, check_command};
-pub use connect::{Common, Credentials};
+pub use connect::{Common, Credentials, MESSAGE_BYTES};
+pub use environment::ProcessEnvironment;
 pub use keeper::{KeepError, Kept, keep};
 pub use link::Link;
 pub use list::{Lists, Pages};
 pub use settings::{
-    AuthSettings, CommandSettings, OAuthSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
+    AuthSettings, CommandSettings, EnvInheritance, OAuthSettings, ServerSettings, TransportSettings, UrlKind,
+    UrlSettings,
 };
 pub use toolyard_wire::{AddressFilter, Era, Version};
 pub use trust::tls;

@@ -105,12 +105,14 @@ impl Link {
     /// Reads a list to its end. One that the server does not have at all is an error of its own with its code.
     pub async fn list(&self, list: Lists) -> Result<Pages, Error> {
         let limit = self.settings.start_time;
-        let read = match tokio::time::timeout(limit, pages(&self.live, list)).await {
+        let mut reserved = self.live.definitions.reserve();
+        let read = match tokio::time::timeout(limit, pages(&self.live, list, &mut reserved)).await {
             Ok(read) => read,
             Err(_) => return Err(self.silent(limit)),
         };
         match read {
             Ok(pages) => {
+                let pages = Pages { reserved: Some(Arc::new(reserved)), ..pages };
                 self.noticed(None);
                 if list == Lists::Tools
                     && self.live.is_modern()
@@ -149,6 +151,7 @@ impl Link {
         if let Client::Post(post) = &*self.live.client {
             let _ = tokio::time::timeout(Duration::from_secs(3), post.end()).await;
         }
+        self.live.authoriser.finish().await;
         match &self.live.child {
             Some(child) => Some(child.end(GRACE).await.words),
             None => None,
@@ -187,6 +190,7 @@ impl Link {
                     .from_source(origin);
             }
             Failure::Unauthorized { .. } => (Kind::Unauthenticated, facts(&failure)),
+            Failure::TooLarge(_) => (Kind::ToolFailed, facts(&failure)),
             _ => (Kind::ConnectionLost, facts(&failure)),
         };
         let mut message = match &failure {
@@ -228,7 +232,7 @@ fn facts(failure: &Failure) -> Map<String, Value> {
         Failure::Status { status, body } => json!({"http_status": status, "body": body}),
         Failure::Redirected { status, to } => json!({"http_status": status, "redirects_to": to}),
         Failure::SessionGone => json!({"http_status": 404}),
-        Failure::Unreachable(_) | Failure::Lost(_) | Failure::Protocol(_) => json!({}),
+        Failure::Unreachable(_) | Failure::Lost(_) | Failure::Protocol(_) | Failure::TooLarge(_) => json!({}),
     };
     match facts {
         Value::Object(facts) => facts,

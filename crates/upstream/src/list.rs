@@ -1,19 +1,28 @@
 //! Everything that a server offers, page by page to the end.
 
+mod page;
+
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolyard_hub::glob;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Listing, Offer, PromptOffer, Raw, ResourceOffer, TemplateOffer, ToolOffer};
+use toolyard_hub::{
+    DefinitionReservation, Listing, Offer, PromptOffer, Raw, ResourceOffer, TemplateOffer, ToolOffer,
+};
 use toolyard_wire::{Failure, check_annotations, code};
 
 use crate::live::{Live, Mirrored};
 use crate::settings::ServerSettings;
+use page::Page;
 
 /// More than this of one kind is not read: a list without an end must not fill our memory.
 const MOST: usize = 100_000;
+/// More requests than this are not sent for one list: pages may be empty.
+const MOST_PAGES: usize = 10_000;
 
 /// Reads every wanted list that the server says it has.
 pub(crate) async fn offer(
@@ -31,30 +40,32 @@ pub(crate) async fn offer(
     let has: Has = serde_json::from_str(live.server.capabilities.get())
         .map_err(|error| Failure::Protocol(format!("its capabilities make no sense: {error}")))?;
     let mut offer = Offer { completes: has.completions.is_some(), ..Offer::default() };
+    let mut reserved = live.definitions.reserve();
     if has.tools.is_some() && wanted.contains(&Lists::Tools) {
-        let tools = pages(live, Lists::Tools).await?.items;
+        let tools = pages(live, Lists::Tools, &mut reserved).await?.items;
         offer.tools = tools.into_iter().filter_map(|tool| offered(settings, tool)).collect();
     }
     let permissions = || settings.permissions.clone();
     if has.prompts.is_some() && wanted.contains(&Lists::Prompts) {
-        let prompts = pages(live, Lists::Prompts).await?.items;
+        let prompts = pages(live, Lists::Prompts, &mut reserved).await?.items;
         let offered = |definition| PromptOffer { definition, permissions: permissions() };
         offer.prompts = prompts.into_iter().map(offered).collect();
     }
     if has.resources.is_some() && wanted.contains(&Lists::Resources) {
-        let resources = pages(live, Lists::Resources).await?.items;
+        let resources = pages(live, Lists::Resources, &mut reserved).await?.items;
         let offered = |definition| ResourceOffer { definition, permissions: permissions() };
         offer.resources = resources.into_iter().map(offered).collect();
     }
     if has.resources.is_some() && wanted.contains(&Lists::Templates) {
         // Templates came later than resources, and not every server that has the ones knows the others.
-        let templates = match pages(live, Lists::Templates).await {
+        let templates = match pages(live, Lists::Templates, &mut reserved).await {
             Err(Failure::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => Vec::new(),
             templates => templates?.items,
         };
         let offered = |definition| TemplateOffer { definition, permissions: permissions() };
         offer.templates = templates.into_iter().map(offered).collect();
     }
+    offer.reserved = Some(reserved);
     Ok(offer)
 }
 
@@ -122,20 +133,24 @@ pub struct Pages {
     pub pages: usize,
     /// Why not everything was read, if it was not.
     pub cut: Option<String>,
+    /// The bytes that the items take up, where they are not part of what a source offers. Whoever keeps the items, or
+    /// parts of them, keeps this too.
+    pub reserved: Option<Arc<DefinitionReservation>>,
 }
 
-pub(crate) async fn pages(live: &Live, list: Lists) -> Result<Pages, Failure> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Next {
-        next_cursor: Option<String>,
-    }
+/// Reads a list to its end. Every page is reserved before it is kept, so that a list without an end fails at the limit.
+pub(crate) async fn pages(
+    live: &Live,
+    list: Lists,
+    reserved: &mut DefinitionReservation,
+) -> Result<Pages, Failure> {
     let (method, key) = (list.method(), list.key());
     let wrong = |error: serde_json::Error| {
         Failure::Protocol(format!("its answer to {method} makes no sense: {error}"))
     };
     let mut all = Pages::default();
-    let mut seen = HashSet::new();
+    // Cursors may be long, so only their hashes are kept.
+    let (mut seen, hashing) = (HashSet::new(), RandomState::new());
     let mut cursor: Option<String> = None;
     loop {
         let mut params = Object::default();
@@ -143,16 +158,19 @@ pub(crate) async fn pages(live: &Live, list: Lists) -> Result<Pages, Failure> {
             params.set("cursor", to_raw(cursor));
         }
         let page = live.ask(method, params).await?;
-        let members = Object::parse(&page).map_err(wrong)?;
-        let items = members.get(key).map(|items| serde_json::from_str::<Vec<Raw>>(items.get())).transpose();
-        all.items.extend(items.map_err(wrong)?.unwrap_or_default());
+        reserved.grow(page.get().len()).map_err(|over| Failure::TooLarge(over.to_string()))?;
+        let Page { next, full } = page::read(&page, key, MOST, &mut all.items).map_err(wrong)?;
         all.pages += 1;
-        let next = serde_json::from_str::<Next>(page.get()).map_err(wrong)?.next_cursor;
         all.cut = match next {
+            _ if full => Some(format!("not more than {MOST} are read")),
             None => return Ok(all),
             Some(_) if all.items.len() >= MOST => Some(format!("not more than {MOST} are read")),
+            Some(_) if all.pages >= MOST_PAGES => Some(format!("not more than {MOST_PAGES} pages are read")),
             // The same cursor again would go on for ever.
-            Some(next) if !seen.insert(next.clone()) => Some(format!("the cursor {next:?} came twice")),
+            Some(next) if !seen.insert(hashing.hash_one(&next)) => {
+                let start: String = next.chars().take(100).collect();
+                Some(format!("the cursor {start:?} came twice"))
+            }
             Some(next) => {
                 cursor = Some(next);
                 continue;

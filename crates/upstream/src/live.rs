@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Abilities, Level, Raw};
+use toolyard_hub::{Abilities, DefinitionBudget, Level, Raw};
 use toolyard_wire::{Client, Era, Failure, Outbound, ServerSide, mirror_method, mirror_name, mirror_params};
 
 use crate::auth::Authoriser;
@@ -34,6 +34,8 @@ pub(crate) struct Live {
     pub(crate) me: Raw,
     pub(crate) authoriser: Arc<Authoriser>,
     pub(crate) child: Option<Child>,
+    /// Where the bytes of what it lists are reserved.
+    pub(crate) definitions: DefinitionBudget,
     /// Tasks that live as long as the connection.
     pub(crate) tasks: JoinSet<()>,
 }

@@ -13,9 +13,13 @@ use toolyard_hub::{Abilities, Error, Question, QuestionKind, Raw};
 use toolyard_wire::{Client, Request, RpcError, code};
 
 use crate::calls::Calls;
+use crate::hear::ServerQuestion;
 
 /// How long a question waits for a call on which it can be put to somebody.
 const NEXT_CALL: Duration = Duration::from_secs(60);
+
+/// How many questions of one connection are dealt with at once; the others wait.
+const MOST_OPEN: usize = 64;
 
 /// Who may be asked on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,17 +35,17 @@ pub(crate) async fn answer_all(
     client: Arc<Client>,
     calls: Arc<Calls>,
     whom: Whom,
-    mut questions: mpsc::Receiver<(Request, Option<u64>)>,
+    mut questions: mpsc::Receiver<ServerQuestion>,
 ) {
     let mut open = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
-            question = questions.recv() => match question {
-                Some((request, tag)) => {
+            question = questions.recv(), if open.len() < MOST_OPEN => match question {
+                Some(question) => {
                     let (client, calls) = (Arc::clone(&client), Arc::clone(&calls));
                     open.spawn(async move {
-                        let answer = answer(&calls, whom, &request, tag).await;
-                        let _ = client.respond(&request.id, &answer).await;
+                        let answer = answer(&calls, whom, &question.request, question.tag).await;
+                        let _ = client.respond(&question.request.id, &answer).await;
                     });
                 }
                 None => return,

@@ -29,8 +29,6 @@ pub struct ServerSettings {
     pub start_time: Duration,
     /// How long a call may be silent; progress starts the clock anew.
     pub call_time: Duration,
-    /// The largest message that is read from it, in bytes.
-    pub longest: usize,
     /// Headers of our own callers that are handed on to it. None unless named.
     pub forward_headers: Vec<String>,
     pub auth: AuthSettings,
@@ -50,7 +48,6 @@ impl ServerSettings {
             era: None,
             start_time: Duration::from_secs(30),
             call_time: Duration::from_secs(120),
-            longest: 64 * 1024 * 1024,
             forward_headers: Vec::new(),
             auth: AuthSettings::default(),
         }
@@ -88,9 +85,19 @@ impl TransportSettings {
 pub struct CommandSettings {
     pub program: String,
     pub args: Vec<String>,
-    /// Added to the environment that this process has.
+    /// Added to what it inherits.
     pub env: BTreeMap<String, Secret>,
     pub cwd: Option<PathBuf>,
+    pub inherit: EnvInheritance,
+}
+
+/// What of the environment of this process a server's process is given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EnvInheritance {
+    /// What programs need to run, and nothing that may be a secret.
+    #[default]
+    AllowList,
+    Everything,
 }
 
 /// Arguments may hold secrets, so they are not shown.

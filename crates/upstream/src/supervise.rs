@@ -228,24 +228,56 @@ async fn attend(
             () = &mut subscription => {}
             Some(uri) = heard.updated.recv() => inner.resource_updated(&uri),
             () = heard.lists.notified() => {
-                quiet(&heard).await;
-                match tokio::time::timeout(inner.settings.start_time, read_offer(inner, live)).await {
-                    Ok(Ok((offer, mirrored))) => inner.set_offer(offer, mirrored),
-                    Ok(Err(Failure::SessionGone)) => return Over::Forgotten,
-                    Ok(Err(failure)) => tracing::warn!(server = %inner.settings.name, %failure, "could not list again"),
-                    Err(_) => tracing::warn!(server = %inner.settings.name, "did not list again in time"),
+                if let Some(over) = unless_told(commands, list_again(inner, live, &heard)).await {
+                    return over;
                 }
             }
             _ = ping.tick() => {
                 inner.own.sweep();
-                match tokio::time::timeout(PONG, is_there(live)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(Failure::SessionGone)) => return Over::Forgotten,
-                    Ok(Err(failure)) => return Over::Broken(failure.to_string()),
-                    Err(_) => return Over::Broken("it does not answer any more".to_owned()),
+                if let Some(over) = unless_told(commands, ping_once(live)).await {
+                    return over;
                 }
             }
         }
+    }
+}
+
+/// Does something that the server may take long for. A command that comes meanwhile, such as to stop, ends it.
+async fn unless_told(
+    commands: &mut mpsc::Receiver<Command>,
+    work: impl Future<Output = Option<Over>>,
+) -> Option<Over> {
+    tokio::select! {
+        over = work => over,
+        command = commands.recv() => Some(Over::Told(command.unwrap_or(Command::Stop))),
+    }
+}
+
+/// Reads the lists again. If that fails, what was offered before stays, and the status says why.
+async fn list_again(inner: &Arc<Inner>, live: &Live, heard: &Heard) -> Option<Over> {
+    quiet(heard).await;
+    let why = match tokio::time::timeout(inner.settings.start_time, read_offer(inner, live)).await {
+        Ok(Ok((offer, mirrored))) => {
+            inner.set_warning(None);
+            inner.set_offer(offer, mirrored);
+            return None;
+        }
+        Ok(Err(Failure::SessionGone)) => return Some(Over::Forgotten),
+        Ok(Err(failure)) => Refused::from(failure).reason,
+        Err(_) => Refused::slow(&inner.settings).reason,
+    };
+    tracing::warn!(server = %inner.settings.name, reason = why, "cannot list again");
+    inner
+        .set_warning(Some(format!("its lists are out of date, because they cannot be read again: it {why}")));
+    None
+}
+
+async fn ping_once(live: &Live) -> Option<Over> {
+    match tokio::time::timeout(PONG, is_there(live)).await {
+        Ok(Ok(())) => None,
+        Ok(Err(Failure::SessionGone)) => Some(Over::Forgotten),
+        Ok(Err(failure)) => Some(Over::Broken(Refused::from(failure).reason)),
+        Err(_) => Some(Over::Broken("it does not answer any more".to_owned())),
     }
 }
 

@@ -136,6 +136,7 @@ impl Upstream {
         if let Some(supervisor) = supervisor {
             let _ = supervisor.await;
         }
+        self.inner.authoriser.finish().await;
     }
 }
 
@@ -166,6 +167,15 @@ impl Inner {
         self.changed.notify_waiters();
         if let Some(feed) = self.feed.get() {
             feed.status_changed();
+        }
+    }
+
+    /// Says in the status what is odd about a server that is connected, or that nothing is.
+    pub(crate) fn set_warning(&self, warning: Option<String>) {
+        let status = self.status();
+        let warnings: Vec<String> = warning.into_iter().collect();
+        if status.warnings != warnings {
+            self.set_status(Status { warnings, ..status });
         }
     }
 

@@ -74,6 +74,14 @@ pub enum Failure {
     Redirected { status: u16, to: String },
     #[error("speaks no MCP: {0}")]
     Protocol(String),
+    /// It sends more than is read.
+    #[error("{0}")]
+    TooLarge(String),
+}
+
+/// A message is larger than this many bytes.
+pub(crate) fn too_large(limit: usize) -> String {
+    format!("sent a message that exceeds the limit of {limit} bytes (limits.message_bytes)")
 }
 
 /// What a server told us when we met it.

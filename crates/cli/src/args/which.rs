@@ -36,7 +36,8 @@ pub(crate) struct OtherArgs {
     #[arg(long, value_name = "NAME: VALUE", help_heading = "Which servers", requires = "url")]
     pub(crate) header: Vec<String>,
 
-    /// The command of a server that is in no configuration, with its arguments, after `--`.
+    /// The command of a server that is in no configuration, with its arguments, after `--`. `NAME=value` before it
+    /// sets environment variables; of those of this process it is given only what programs need to run.
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["config", "server", "url"])]
     pub(crate) command: Vec<String>,
 }

@@ -5,11 +5,13 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toolyard_hub::printable::is_deceptive;
 use toolyard_hub::{AllowList, Bounds, Permissions, Principal, Timestamp};
 use toolyard_serve::{Algorithm, FetchKeys, Jwks, Jwt, KeySource, Token, permissions};
 
 use super::address::is_address;
 use super::limits::{BoundKeys, Nonsense};
+use super::risk;
 use super::values::Words;
 
 /// One who may come in with a token.
@@ -151,8 +153,8 @@ pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
         return Some("must be 1 to 128 characters");
     }
     // The names of those with a JWT begin with `jwt:`.
-    if name.contains(|letter: char| letter.is_control() || letter == ':') {
-        return Some("must have no colon and no control character");
+    if name.contains(|letter: char| is_deceptive(letter) || letter == ':') {
+        return Some("must have no colon and no control or invisible character");
     }
     (name == "owner").then_some("is taken: the owner is whoever started this yard")
 }
@@ -211,24 +213,28 @@ pub(super) fn jwt(
     read: impl FnOnce(&str) -> Result<String, String>,
     wrong: &mut Vec<Nonsense>,
 ) -> Option<JwtEntry> {
-    let mut say = |key: &str, why: String| wrong.push(Nonsense::new(&["jwt", key], why));
+    let say =
+        |wrong: &mut Vec<Nonsense>, key: &str, why: String| wrong.push(Nonsense::new(&["jwt", key], why));
     if keys.issuer.is_empty() {
-        say("issuer", "must not be empty".to_owned());
+        say(wrong, "issuer", "must not be empty".to_owned());
     }
     if keys.audience.0.is_empty() {
-        say("audience", "must name somebody, or tokens for others would be good here".to_owned());
+        say(wrong, "audience", "must name somebody, or tokens for others would be good here".to_owned());
     }
     let source = match (&keys.jwks_file, &keys.jwks_url) {
         (Some(file), None) => match read(file).and_then(|text| Jwks::parse(&text)) {
             Ok(jwks) => Some(JwtKeysAt::File(jwks)),
             Err(problem) => {
-                say("jwks_file", format!("cannot be used: {problem}"));
+                say(wrong, "jwks_file", format!("cannot be used: {problem}"));
                 None
             }
         },
-        (None, Some(url)) if is_address(url) => Some(JwtKeysAt::Url(url.clone())),
+        (None, Some(url)) if is_address(url) => {
+            wrong.extend(risk::of_keys(url));
+            Some(JwtKeysAt::Url(url.clone()))
+        }
         (None, Some(_)) => {
-            say("jwks_url", "must be an address that starts with http:// or https://".to_owned());
+            say(wrong, "jwks_url", "must be an address that starts with http:// or https://".to_owned());
             None
         }
         (Some(_), Some(_)) | (None, None) => {

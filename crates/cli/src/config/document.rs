@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use toolyard_hub::printable::is_deceptive;
+
 use super::problem::{Place, Problem, Severity};
 use super::tree::fault::Fault;
 use super::tree::{Broken, Node, Span, Value, json, toml};
@@ -142,7 +144,7 @@ impl Document {
             hiding = hidden;
             shown.push(if hidden {
                 HIDDEN
-            } else if letter.is_control() {
+            } else if is_deceptive(letter) {
                 ' '
             } else {
                 letter

@@ -1,7 +1,8 @@
 //! `${VAR}`, `${VAR:-default}`, `${env:VAR}`, and what editors add: `${input:id}`, `${workspaceFolder}` and its
 //! relatives. Whatever else looks like a reference stays as it is; `$${` is a plain `${`.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::surroundings::Surroundings;
@@ -14,6 +15,21 @@ pub(super) struct References<'a> {
     /// Inputs that the file declares, with the default of those that have one.
     pub(super) inputs: &'a BTreeMap<String, Option<String>>,
     pub(super) rule: Rule,
+    pub(super) secrets: &'a SecretNames,
+}
+
+/// The variables that secrets are taken from, by name.
+#[derive(Default)]
+pub(super) struct SecretNames(RefCell<BTreeSet<String>>);
+
+impl SecretNames {
+    fn add(&self, name: &str) {
+        self.0.borrow_mut().insert(name.to_owned());
+    }
+
+    pub(super) fn into_names(self) -> BTreeSet<String> {
+        self.0.into_inner()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +83,34 @@ impl References<'_> {
         if missing.is_empty() { Ok(done) } else { Err(missing) }
     }
 
-    /// The value of a variable that a key names outright.
+    /// The same for a text that may hold a secret: the variables in it are remembered.
+    pub(super) fn expand_secret(&self, text: &str) -> Result<String, Vec<Missing>> {
+        if self.rule != Rule::Literal {
+            self.note_secrets(text);
+        }
+        self.expand(text)
+    }
+
+    /// Remembers every variable that a text refers to, those in defaults included.
+    fn note_secrets(&self, text: &str) {
+        let mut rest = text;
+        while let Some(at) = rest.find("${") {
+            let Some(end) = closing(&rest[at..]) else { return };
+            let inside = &rest[at + 2..at + end];
+            let (name, default) = inside.split_once(":-").unwrap_or((inside, ""));
+            match name.strip_prefix("input:") {
+                Some(id) => self.secrets.add(&input_variable(id)),
+                None if is_name(bare(name)) => self.secrets.add(bare(name)),
+                None => {}
+            }
+            self.note_secrets(default);
+            rest = &rest[at + end + 1..];
+        }
+    }
+
+    /// The value of a variable that a key names outright, because it is a secret.
     pub(super) fn variable(&self, name: &str) -> Result<String, Missing> {
+        self.secrets.add(name);
         if let Some(value) = self.around.variable(name) {
             return Ok(value.to_owned());
         }

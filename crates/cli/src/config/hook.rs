@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::address::is_address;
 use super::expand::References;
 use super::limits::Nonsense;
+use super::risk;
 use super::values::{Time, Word};
 use crate::outside::{HookSettings, Moment, OnFailure};
 
@@ -47,7 +48,7 @@ pub(super) fn hooks(
     let mut hooks = Vec::new();
     for (index, keys) in keys.into_iter().enumerate() {
         let index = index.to_string();
-        let mut expand = |text: &str, place: &[&str]| match references.expand(text) {
+        let mut expand = |text: &str, place: &[&str]| match references.expand_secret(text) {
             Ok(text) => Some(text),
             Err(missing) => {
                 let place = [&["hooks", index.as_str()], place].concat();
@@ -87,6 +88,7 @@ pub(super) fn hooks(
             wrong.push(Nonsense::new(&place("events"), "must name at least one of before, after and error"));
         }
         let Some(url) = parsed else { continue };
+        wrong.extend(risk::of_hook(&url, &place("url")));
         hooks.push(HookSettings {
             name: keys.name.unwrap_or_else(|| url.host_str().unwrap_or("hook").to_owned()),
             url,

@@ -102,10 +102,13 @@ pub(super) struct ServerKeys {
     pub(super) command: Option<String>,
     /// The arguments of the program. Variables are replaced.
     pub(super) args: Option<Vec<Word>>,
-    /// Environment variables for the program, beside those of this process. Variables are replaced.
+    /// Environment variables for the program, beside those that it inherits. Variables are replaced.
     pub(super) env: Option<BTreeMap<String, Option<Word>>>,
     /// A file of lines `NAME=value` with more environment variables; those in `env` win.
     pub(super) env_file: Option<String>,
+    /// Whether the program inherits every environment variable of this process, and not only those that programs need to
+    /// run. Secrets of other servers are among them.
+    pub(super) inherit_env: Option<bool>,
     /// The folder that the program starts in; `~` is the home folder. Seen from the folder of this file.
     pub(super) cwd: Option<String>,
     /// The address of the server. Variables are replaced.
@@ -177,6 +180,9 @@ pub(super) struct ServerKeys {
     /// Headers whose values are in environment variables. Only Codex says it like this.
     #[serde(skip)]
     pub(super) header_variables: BTreeMap<String, String>,
+    /// Environment variables of this process that the program is given. Only Codex says it like this.
+    #[serde(skip)]
+    pub(super) passed_variables: Vec<String>,
 }
 
 /// `off`: results are not looked at; `warn`: they go out as they are, with a word; `enforce`: the call fails instead.

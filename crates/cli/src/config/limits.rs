@@ -5,7 +5,12 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolyard_hub::{Bounds, Limits, Rate};
+use toolyard_hub::{Bounds, DefinitionLimits, Limits, Rate};
+use toolyard_upstream::MESSAGE_BYTES;
+
+const LEAST_BYTES: usize = 65_536;
+
+use super::problem::Severity;
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
@@ -20,6 +25,12 @@ pub(crate) struct LimitKeys {
     rate: Option<RateKeys>,
     /// Resources that one session, or one stream of subscriptions, may be subscribed to.
     subscriptions: Option<usize>,
+    /// The largest message that is read from a server, in bytes.
+    message_bytes: Option<usize>,
+    /// The most that one server or document may list, in bytes of definitions.
+    definition_bytes_per_source: Option<usize>,
+    /// The most that all servers and documents together may list, in bytes of definitions.
+    definition_bytes: Option<usize>,
     /// How long calls in flight may still take once we are told to stop, in seconds.
     drain_seconds: Option<f64>,
     /// Tighter limits for the tools whose full name fits the glob, each tool for itself.
@@ -49,15 +60,27 @@ pub(crate) struct RateKeys {
     burst: f64,
 }
 
-/// A value that is of the right kind and still makes no sense: where, and why.
+/// A value that is of the right kind and still makes no sense, or is risky: where, and why.
 pub(super) struct Nonsense {
+    pub(super) severity: Severity,
     pub(super) place: Vec<String>,
     pub(super) why: String,
+    pub(super) suggestion: Option<&'static str>,
 }
 
 impl Nonsense {
     pub(super) fn new(place: &[&str], why: impl Into<String>) -> Self {
-        Self { place: place.iter().map(|step| (*step).to_owned()).collect(), why: why.into() }
+        Self {
+            severity: Severity::Error,
+            place: place.iter().map(|step| (*step).to_owned()).collect(),
+            why: why.into(),
+            suggestion: None,
+        }
+    }
+
+    /// A value that works, and that an operator should know the risk of.
+    pub(super) fn risky(place: &[&str], why: impl Into<String>, suggestion: &'static str) -> Self {
+        Self { severity: Severity::Warning, suggestion: Some(suggestion), ..Self::new(place, why) }
     }
 }
 
@@ -80,6 +103,20 @@ impl LimitKeys {
         }
     }
 
+    /// The largest message that is read from a server.
+    pub(crate) fn message_bytes(&self) -> usize {
+        self.message_bytes.unwrap_or(MESSAGE_BYTES)
+    }
+
+    /// How many bytes of definitions are kept.
+    pub(crate) fn definitions(&self) -> DefinitionLimits {
+        let usual = DefinitionLimits::default();
+        DefinitionLimits {
+            per_source: self.definition_bytes_per_source.unwrap_or(usual.per_source),
+            total: self.definition_bytes.unwrap_or(usual.total),
+        }
+    }
+
     /// How long calls in flight may still take once we are told to stop.
     pub(crate) fn drain(&self) -> Duration {
         self.drain_seconds.map_or(Duration::from_secs(30), Duration::from_secs_f64)
@@ -93,6 +130,11 @@ impl LimitKeys {
             calls_per_source: self.calls_per_source.or(earlier.calls_per_source),
             rate: self.rate.or(earlier.rate),
             subscriptions: self.subscriptions.or(earlier.subscriptions),
+            message_bytes: self.message_bytes.or(earlier.message_bytes),
+            definition_bytes_per_source: self
+                .definition_bytes_per_source
+                .or(earlier.definition_bytes_per_source),
+            definition_bytes: self.definition_bytes.or(earlier.definition_bytes),
             drain_seconds: self.drain_seconds.or(earlier.drain_seconds),
             tools: earlier.tools,
         }
@@ -103,6 +145,16 @@ impl LimitKeys {
         found.extend(seconds(self.call_seconds, &["limits", "call_seconds"]));
         found.extend(seconds(self.drain_seconds, &["limits", "drain_seconds"]));
         found.extend(self.rate.iter().flat_map(|rate| rate.nonsense(&["limits", "rate"])));
+        for (given, key) in [
+            (self.message_bytes, "message_bytes"),
+            (self.definition_bytes_per_source, "definition_bytes_per_source"),
+            (self.definition_bytes, "definition_bytes"),
+        ] {
+            // Less than this, and hardly any server could introduce itself.
+            if given.is_some_and(|given| given < LEAST_BYTES) {
+                found.push(Nonsense::new(&["limits", key], format!("must be at least {LEAST_BYTES}")));
+            }
+        }
         for (glob, bounds) in &self.tools {
             found.extend(bounds.nonsense(&["limits", "tools", glob]));
         }

@@ -12,7 +12,7 @@ use super::Config;
 use super::access::{self, Access};
 use super::connections::wrong_proxies;
 use super::document::{Document, Syntax};
-use super::expand::References;
+use super::expand::{References, SecretNames};
 use super::files::Files;
 use super::form::{self, Form};
 use super::hook;
@@ -72,6 +72,7 @@ struct Loading<'a> {
     history: Option<StoreSettings>,
     problems: Vec<Problem>,
     servers: Vec<Candidate>,
+    secrets: SecretNames,
 }
 
 /// A server, until one of the same name from a file that wins.
@@ -105,6 +106,7 @@ impl<'a> Loading<'a> {
             history: None,
             problems: Vec::new(),
             servers: Vec::new(),
+            secrets: SecretNames::default(),
         }
     }
 
@@ -165,8 +167,8 @@ impl<'a> Loading<'a> {
         }
         if let Some(hooks) = keys.hooks.take() {
             let (around, inputs) = (self.around, BTreeMap::new());
-            let references =
-                References { around, folder: &folder, inputs: &inputs, rule: Form::Toolyard.rule() };
+            let (rule, secrets) = (Form::Toolyard.rule(), &self.secrets);
+            let references = References { around, folder: &folder, inputs: &inputs, rule, secrets };
             self.hooks = hook::hooks(hooks, &references, &mut nonsense);
         }
         if let Some(audit) = keys.audit.take() {
@@ -175,7 +177,7 @@ impl<'a> Loading<'a> {
         if let Some(history) = keys.history.take() {
             self.history = records::history(history, self.around, &folder, &mut nonsense);
         }
-        for Nonsense { place, why } in nonsense {
+        for Nonsense { severity, place, why, suggestion } in nonsense {
             let node = place.iter().try_fold(&read.root, |node, step| node.below(step));
             // What is not there was left out because it is wrong, and that has been told.
             if node.is_none() && !findings.faults.is_empty() {
@@ -183,7 +185,8 @@ impl<'a> Loading<'a> {
             }
             let node = node.unwrap_or(&read.root);
             let message = format!("{} {why}", place.join("."));
-            self.problems.push(read.document.problem(Severity::Error, &node.span, message));
+            let problem = read.document.problem(severity, &node.span, message);
+            self.problems.push(problem.suggest(suggestion.map(str::to_owned)));
         }
         for import in keys.imports.iter().flatten() {
             self.import(&self.around.resolve(import, &folder));
@@ -203,8 +206,8 @@ impl<'a> Loading<'a> {
     fn servers(&mut self, form: Form, read: &Read) {
         let inputs = form.inputs(&read.root);
         let folder = form::folder(&read.document.path, self.around.folder());
-        let references =
-            References { around: self.around, folder: &folder, inputs: &inputs, rule: form.rule() };
+        let (around, rule, secrets) = (self.around, form.rule(), &self.secrets);
+        let references = References { around, folder: &folder, inputs: &inputs, rule, secrets };
         for table in form.tables(&read.root, self.around.folder()) {
             if !table.is_table() {
                 let message = "expected a table of servers by name";
@@ -269,6 +272,7 @@ impl<'a> Loading<'a> {
             programs: self.keys.programs,
             servers: self.servers.into_iter().map(|server| server.entry).collect(),
             problems,
+            secret_variables: self.secrets.into_names(),
             files: self.files.into_seen(),
         })
     }
@@ -305,19 +309,22 @@ fn candidate(
 ) -> Candidate {
     let (mut keys, findings) = form.read(node);
     let errors = findings.faults.iter().map(|fault| document.fault(fault).about(&key.name)).collect();
-    let mut origin = Origin { document, key, node, references, files, errors };
+    let mut origin = Origin { document, key, node, references, files, errors, warnings: Vec::new() };
     let limits = keys.limits.take();
-    for Nonsense { place, why } in limits.iter().flat_map(|limits| limits.nonsense(&["limits"])) {
+    for Nonsense { place, why, .. } in limits.iter().flat_map(|limits| limits.nonsense(&["limits"])) {
         let steps: Vec<&str> = place.iter().map(String::as_str).collect();
         origin.wrong(&steps, format!("{} {why}", place.join(".")));
     }
     Candidate {
         key: key.name.clone(),
         place: (Rc::clone(document), key.span.clone()),
-        check_results: keys.check_results.map(Into::into),
-        entry: entry(keys, origin),
+        check_results,
+        entry,
+    let check_results = keys.check_results.map(Into::into);
+    let entry = entry(keys, &mut origin);
+    let unknown = unknown(document, &findings).map(|problem| problem.about(&key.name));
         limits,
-        warnings: unknown(document, &findings).map(|problem| problem.about(&key.name)).collect(),
+        warnings: unknown.chain(origin.warnings).collect(),
     }
 }
 

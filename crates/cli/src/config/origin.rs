@@ -18,6 +18,9 @@ const OTHER_WORDS: [(&str, &[&str]); 6] = [
     ("client_secret", &["clientSecret", "CLIENT_SECRET"]),
 ];
 
+/// Keys of a server that are about its own process; variables in all others may be secrets.
+const PUBLIC: [&str; 5] = ["args", "command", "cwd", "env", "env_file"];
+
 pub(super) struct Origin<'a> {
     pub(super) document: &'a Document,
     pub(super) key: &'a Key,
@@ -26,6 +29,8 @@ pub(super) struct Origin<'a> {
     pub(super) files: &'a Files,
     /// What is wrong with this server.
     pub(super) errors: Vec<Problem>,
+    /// What works and is risky.
+    pub(super) warnings: Vec<Problem>,
 }
 
 impl Origin<'_> {
@@ -43,6 +48,11 @@ impl Origin<'_> {
         self.errors.push(problem.about(&self.key.name));
     }
 
+    pub(super) fn warn(&mut self, place: &[&str], message: String, suggestion: &str) {
+        let problem = self.document.problem(Severity::Warning, &self.span(place), message);
+        self.warnings.push(problem.about(&self.key.name).suggest(Some(suggestion.to_owned())));
+    }
+
     /// Notes a problem that nothing can be made of.
     pub(super) fn refuse<T>(&mut self, place: &[&str], message: &str, suggestion: &str) -> Option<T> {
         let problem = self.document.problem(Severity::Error, &self.span(place), message);
@@ -52,7 +62,11 @@ impl Origin<'_> {
 
     /// A text with its references replaced; what is missing is noted.
     pub(super) fn expand(&mut self, text: &str, place: &[&str]) -> Option<String> {
-        match self.references.expand(text) {
+        let expanded = match place.first() {
+            Some(key) if PUBLIC.contains(key) => self.references.expand(text),
+            _ => self.references.expand_secret(text),
+        };
+        match expanded {
             Ok(text) => Some(text),
             Err(missing) => {
                 for missing in missing {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use toolyard_hub::printable::is_deceptive;
+
 /// One thing that is wrong, or odd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
@@ -115,7 +117,8 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
     (score > 0.8).then(|| format!("did you mean `{close}`?"))
 }
 
-/// A terminal must not obey what somebody wrote into a file.
+/// A terminal must not obey what somebody wrote into a file. One character stays one, so that carets point at the right
+/// place.
 pub(crate) fn tame(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+    text.chars().map(|letter| if is_deceptive(letter) { '\u{fffd}' } else { letter }).collect()
 }

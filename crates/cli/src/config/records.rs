@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolyard_history::{Arguments, AuditSettings, Flush, OnFailure, Redaction, StoreSettings};
+use toolyard_history::{Arguments, AuditSettings, Flush, OnDamage, OnFailure, Redaction, StoreSettings};
 
 use super::limits::Nonsense;
 use super::surroundings::Surroundings;
@@ -60,6 +60,17 @@ pub(super) struct HistoryKeys {
     keep_days: Option<u32>,
     /// Whether nothing is kept after all.
     off: Option<bool>,
+    /// What happens to a damaged database at start.
+    on_damage: Option<OnDamageKey>,
+}
+
+/// `fail`: the start fails, and the error says how to move the file; `move-aside`: the file is renamed to
+/// `FILE.damaged-TIME` and a new one is started.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum OnDamageKey {
+    Fail,
+    MoveAside,
 }
 
 /// What the audit is to be, and what is wrong with it.
@@ -121,7 +132,15 @@ pub(super) fn history(
         None => around.data_home().map(|data| data.join("toolyard").join("history.db")),
     };
     check(file.is_some(), &[], "needs a file, because there is no home folder to put it in");
-    Some(StoreSettings { file: file?, keep_rows, keep_for: days(keys.keep_days.unwrap_or(30)) })
+    Some(StoreSettings {
+        file: file?,
+        keep_rows,
+        keep_for: days(keys.keep_days.unwrap_or(30)),
+        on_damage: match keys.on_damage {
+            Some(OnDamageKey::MoveAside) => OnDamage::MoveAside,
+            Some(OnDamageKey::Fail) | None => OnDamage::Fail,
+        },
+    })
 }
 
 fn days(number: u32) -> Option<Duration> {

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use toolyard_hub::{MANAGE, Secret, SourceName};
+use toolyard_hub::permission::MANAGE;
+use toolyard_hub::printable::is_deceptive;
+use toolyard_hub::{Secret, SourceName};
 use toolyard_openapi::DocumentSettings;
 use toolyard_upstream::{
-    AuthSettings, CommandSettings, Era, OAuthSettings, ServerSettings, TransportSettings, UrlKind,
-    UrlSettings,
+    AuthSettings, CommandSettings, EnvInheritance, Era, OAuthSettings, ServerSettings, TransportSettings,
+    UrlKind, UrlSettings,
 };
 
 use super::address::{is_address, is_header_name, is_header_value};
@@ -17,6 +19,7 @@ use super::keys::{EraKey, OAuthKeys, ServerKeys};
 use super::openapi;
 use super::origin::Origin;
 use super::problem::Problem;
+use super::risk;
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, Word};
 
@@ -78,8 +81,9 @@ impl fmt::Debug for ServerEntry {
 }
 
 /// Makes the settings of a server. What was wrong with its keys is in `origin` already.
-pub(super) fn entry(keys: ServerKeys, mut origin: Origin<'_>) -> ServerEntry {
-    let name = name(&keys, &mut origin);
+pub(super) fn entry(keys: ServerKeys, origin: &mut Origin<'_>) -> ServerEntry {
+    let name = name(&keys, origin);
+    risk::of_server(&keys, origin);
     let enabled = keys.enabled.unwrap_or(true);
     let needed = match (&keys.permissions, origin.has("permissions")) {
         // What cannot be read might have said anything: only those who manage servers are shown this one.
@@ -91,15 +95,15 @@ pub(super) fn entry(keys: ServerKeys, mut origin: Origin<'_>) -> ServerEntry {
         ServerEntry::Broken(BrokenServer { name, enabled, permissions, problems })
     };
     if keys.openapi.is_some() || origin.has("openapi") {
-        return match openapi::settings(&keys, &name, &mut origin) {
+        return match openapi::settings(&keys, &name, origin) {
             Some(settings) if origin.errors.is_empty() => ServerEntry::Document(Box::new(settings)),
-            _ => broken(origin.errors),
+            _ => broken(std::mem::take(&mut origin.errors)),
         };
     }
-    let settings = transport(&keys, &mut origin).zip(auth(&keys, &mut origin));
+    let settings = transport(&keys, origin).zip(auth(&keys, origin));
     let (transport, auth) = match settings {
         Some(settings) if origin.errors.is_empty() => settings,
-        _ => return broken(origin.errors),
+        _ => return broken(std::mem::take(&mut origin.errors)),
     };
     let (permissions, tool_permissions) = permissions(&keys);
     let usual = ServerSettings::new(name, transport);
@@ -135,12 +139,13 @@ fn name(keys: &ServerKeys, origin: &mut Origin<'_>) -> SourceName {
         let message = format!("{header:?} is no name of a header");
         origin.wrong(&["forward_headers"], message);
     }
-    let fine = |name: &str| !name.trim().is_empty() && !name.contains(|c: char| c.is_control() || c == '/');
+    let fine = |name: &str| !name.trim().is_empty() && !name.contains(|c: char| is_deceptive(c) || c == '/');
     let name = keys.alias.as_deref().unwrap_or(origin.name());
     if fine(name) {
         return SourceName::new(name);
     }
-    origin.wrong(&["alias"], "a server's name must not be empty or have a slash in it".to_owned());
+    let message = "a server's name must not be empty, and must have no slash and no invisible character";
+    origin.wrong(&["alias"], message.to_owned());
     SourceName::new(origin.name())
 }
 
@@ -194,12 +199,21 @@ fn command(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettin
             env.insert(name.to_owned(), Secret::new(value));
         }
     }
+    for name in &keys.passed_variables {
+        if let Some(value) = origin.references.around.variable(name) {
+            env.entry(name.clone()).or_insert_with(|| Secret::new(value));
+        }
+    }
     let cwd = match &keys.cwd {
         Some(cwd) => Some(origin.path(cwd, &["cwd"])?),
         None => None,
     };
     let args = args.into_iter().collect::<Option<Vec<String>>>()?;
-    Some(TransportSettings::Command(CommandSettings { program: program?, args, env, cwd }))
+    let inherit = match keys.inherit_env {
+        Some(true) => EnvInheritance::Everything,
+        Some(false) | None => EnvInheritance::AllowList,
+    };
+    Some(TransportSettings::Command(CommandSettings { program: program?, args, env, cwd, inherit }))
 }
 
 fn env_file(file: &str, origin: &mut Origin<'_>) -> BTreeMap<String, Secret> {

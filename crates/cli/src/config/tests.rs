@@ -21,6 +21,8 @@ mod precedence;
 mod programs;
 mod records;
 mod reloading;
+mod risks;
+mod secrets;
 
 /// A folder with files in it, which is also the home folder, and variables.
 struct Place {

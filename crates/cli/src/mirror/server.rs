@@ -200,6 +200,7 @@ impl Known {
             templates: now.templates.clone(),
             prompts: now.prompts.clone(),
             completes: true,
+            reserved: None,
         };
         change(&mut offer);
         self.offer = Arc::new(offer);

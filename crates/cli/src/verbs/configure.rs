@@ -7,8 +7,8 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, value};
 use toolyard_hub::nearest;
 
 use crate::args::{AddArgs, NamedArgs, RemoveArgs, Scope, ScopeArgs, Transport};
-use crate::clean::clean_name;
-use crate::config::{self, Config, Surroundings, TOOLYARD_TOML};
+use crate::clean::{clean_name, is_deceptive};
+use crate::config::{self, Config, Surroundings, TOOLYARD_TOML, carries_credentials};
 use crate::fault::Fault;
 use crate::terminal::{note, note_more};
 use crate::{Exit, atomic};
@@ -149,9 +149,11 @@ fn unknown(name: &str, servers: &dyn TableLike, path: &Path, around: &Surroundin
 }
 
 fn entry(args: &AddArgs) -> Result<Table, Fault> {
-    let fine = !args.name.trim().is_empty() && !args.name.contains(|c: char| c.is_control() || c == '/');
+    let fine = !args.name.trim().is_empty() && !args.name.contains(|c: char| is_deceptive(c) || c == '/');
     if !fine {
-        return Err(Fault::usage("a server's name must not be empty or have a slash in it"));
+        return Err(Fault::usage(
+            "a server's name must not be empty, and must have no slash and no invisible character",
+        ));
     }
     let mut table = Table::new();
     match (&args.url, args.command.split_first()) {
@@ -171,7 +173,7 @@ fn entry(args: &AddArgs) -> Result<Table, Fault> {
             }
             let headers = args.header.iter().map(|header| config::header(header).map_err(Fault::usage));
             let headers: Vec<(String, String)> = headers.collect::<Result<_, _>>()?;
-            if headers.iter().any(|(name, value)| looks_secret(name) && !value.contains("${")) {
+            if headers.iter().any(|(name, value)| carries_credentials(name) && !value.contains("${")) {
                 note("a secret is written into the file as it is; ${NAME} would keep it in the environment");
             }
             put(&mut table, "headers", headers);
@@ -219,11 +221,6 @@ fn pin(entry: &mut Table, program: &str, file: &Path, folder: &Path) {
     if let Some(whole) = std::path::absolute(&here).ok().as_deref().and_then(Path::to_str) {
         entry.insert("command", value(whole));
     }
-}
-
-fn looks_secret(header: &str) -> bool {
-    let header = header.to_ascii_lowercase();
-    ["authorization", "key", "token", "secret", "cookie"].iter().any(|word| header.contains(word))
 }
 
 fn put(table: &mut Table, key: &str, pairs: Vec<(String, String)>) {

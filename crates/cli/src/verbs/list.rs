@@ -155,7 +155,10 @@ fn addressed(source: &SourceName, key: &str, address: &str, definition: &RawValu
     let uri = (key == "uri").then_some(address);
     let template = (key != "uri").then_some(address);
     Row {
-        cells: vec![clean_name(address), described(&title.unwrap_or_default(), "", description.as_deref())],
+        cells: vec![
+            clean_name(address).into_owned(),
+            described(&title.unwrap_or_default(), "", description.as_deref()),
+        ],
         json: to_raw(&Addressed { server: source.as_str(), uri, template, definition }),
     }
 }
@@ -219,7 +222,7 @@ fn server(name: &SourceName, status: &Status, [tools, resources, templates, prom
         (None, more) => format!("{} (and {} more)", clean_line(&status.warnings[0]), more - 1),
     };
     let mut cells = vec![
-        clean_name(name.as_str()),
+        clean_name(name.as_str()).into_owned(),
         status.state.as_str().to_owned(),
         transport.map_or_else(dash, ToOwned::to_owned),
         status.version.map_or_else(dash, ToOwned::to_owned),

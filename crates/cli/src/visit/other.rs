@@ -1,6 +1,6 @@
 //! A server that is in no configuration: an address or a command from the command line.
 
-use toolyard_upstream::CommandSettings;
+use toolyard_upstream::{CommandSettings, EnvInheritance};
 
 use super::{
     BTreeMap, Fault, OtherArgs, Secret, ServerSettings, SourceName, TransportSettings, UrlKind, UrlSettings,
@@ -28,11 +28,30 @@ pub(crate) fn settings(other: &OtherArgs) -> Result<Option<ServerSettings>, Faul
         let transport = TransportSettings::Url(UrlSettings { url: url.clone(), headers, kind: UrlKind::Any });
         return Ok(Some(ServerSettings::new(name, transport)));
     }
-    let Some((program, args)) = other.command.split_first() else { return Ok(None) };
+    if other.command.is_empty() {
+        return Ok(None);
+    }
     let name = SourceName::new(name_of_command(&other.command));
-    let command =
-        CommandSettings { program: program.clone(), args: args.to_vec(), env: BTreeMap::new(), cwd: None };
+    let mut words = other.command.iter().peekable();
+    let mut env = BTreeMap::new();
+    while let Some((name, value)) = words.peek().and_then(|word| assignment(word)) {
+        env.insert(name.to_owned(), Secret::new(value));
+        words.next();
+    }
+    let Some(program) = words.next().cloned() else {
+        return Err(Fault::usage("there is no command after the variables"));
+    };
+    let (args, inherit) = (words.cloned().collect(), EnvInheritance::AllowList);
+    let command = CommandSettings { program, args, env, cwd: None, inherit };
     Ok(Some(ServerSettings::new(name, TransportSettings::Command(command))))
+}
+
+/// `NAME=value` before a command, as a shell reads it.
+fn assignment(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    let is_name = starts && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    is_name.then_some((name, value))
 }
 
 fn name_of_address(url: &str) -> String {

@@ -1,12 +1,12 @@
 //! Events of a yard as lines for people, or as lines of JSON. What strangers wrote never reaches the terminal with control
 //! characters in it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::clean::clean_line;
+use crate::clean::{clean_line, escape_json};
 
 /// More calls than this are not remembered while they run.
 const MOST_CALLS: usize = 10_000;
@@ -53,19 +53,8 @@ impl Seen {
 }
 
 /// The event as it came, as one line that no terminal obeys.
-pub(super) fn as_json(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            // Between members; inside a string the yard has written it as an escape.
-            '\n' | '\r' => line.push(' '),
-            letter if letter.is_control() => {
-                let _ = write!(line, "\\u{:04x}", u32::from(letter));
-            }
-            letter => line.push(letter),
-        }
-    }
-    line
+pub(super) fn as_json(text: &str) -> Cow<'_, str> {
+    escape_json(text)
 }
 
 /// The event as a line for people.
@@ -160,6 +149,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Look, Seen, as_json, in_words};
+    use crate::clean::is_deceptive;
 
     fn events() -> Vec<Value> {
         let at = "2026-11-15T12:00:01.250Z";
@@ -175,7 +165,7 @@ mod tests {
             json!({"event": "server", "server": {"name": "files", "state": "backing_off", "reason": "it\u{9b}1m died"}}),
             json!({"event": "server", "serverName": "files", "gone": true}),
             json!({"event": "changed", "tools": true, "resources": false, "prompts": true}),
-            json!({"event": "resource", "serverName": "files", "uri": "file:///a"}),
+            json!({"event": "resource", "serverName": "files", "uri": "file:///a\u{202e}"}),
             json!({"event": "call_started", "call": call}),
             json!({"event": "call_progress", "id": call["id"], "progress": 1, "total": 4, "message": "\r\u{7}one"}),
             json!({"event": "call_ended", "call": over}),
@@ -195,7 +185,7 @@ mod tests {
     #[test]
     fn every_event_is_one_line_that_no_terminal_obeys() {
         let lines: Vec<String> = events().iter().map(|event| in_words(event, Look::Plain)).collect();
-        assert!(lines.iter().all(|line| !line.chars().any(char::is_control)));
+        assert!(lines.iter().all(|line| !line.contains(is_deceptive)));
         insta::assert_snapshot!(lines.join("\n"));
         let coloured = in_words(&events()[2], Look::Coloured);
         assert_eq!(
@@ -207,8 +197,9 @@ mod tests {
     #[test]
     fn json_is_one_line_and_says_the_same() {
         for event in events() {
-            let line = as_json(&serde_json::to_string_pretty(&event).unwrap());
-            assert!(!line.chars().any(char::is_control), "{line:?}");
+            let text = serde_json::to_string_pretty(&event).unwrap();
+            let line = as_json(&text);
+            assert!(!line.contains(is_deceptive), "{line:?}");
             assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), event);
         }
     }

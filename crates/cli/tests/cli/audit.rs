@@ -231,6 +231,46 @@ async fn what_cannot_be_kept_ends_the_start_with_a_word() {
 }
 
 #[tokio::test]
+async fn a_damaged_history_ends_the_start_with_a_command_that_helps_or_is_moved_aside() {
+    let scratch = Scratch::new();
+    let config = scratch.file("toolyard.toml", "demo = true\n[history]\nfile = \"history.db\"\n");
+    let server = serve(&config).await;
+    server.execute("add", json!({"a": 1, "b": 2})).await;
+    let mut process = server.process().await;
+    process.signal(Signal::Terminate);
+    assert_eq!(process.exit().await, Some(0));
+    let file = scratch.path("history.db");
+    let mut damaged = std::fs::read(&file).unwrap();
+    damaged[100..].fill(0x55);
+    std::fs::write(&file, &damaged).unwrap();
+
+    let arguments = [&SERVE[..], &["--auth", "none", "--config", &config]].concat();
+    let (mut process, _stdin, _stdout) = toolyard_testkit::harness::Process::start(TOOLYARD, &arguments);
+    assert_eq!(process.exit().await, Some(1));
+    let said = process.stderr();
+    let command = said.lines().find_map(|line| line.split_once("run: ")).map(|(_, command)| command);
+    assert!(command.is_some() && said.contains("on_damage = \"move-aside\""), "{said}");
+    std::process::Command::new("sh").args(["-c", command.unwrap()]).status().unwrap();
+    assert!(!file.exists());
+    let server = serve(&config).await;
+    assert_eq!(server.get("/mcp/executions").await.json()["executions"], json!([]));
+    drop(server);
+
+    std::fs::write(&file, &damaged).unwrap();
+    let config = scratch
+        .file("moving.toml", "demo = true\n[history]\nfile = \"history.db\"\non_damage = \"move-aside\"\n");
+    let server = serve(&config).await;
+    assert_eq!(server.get("/mcp/executions").await.json()["executions"], json!([]));
+    assert!(server.process().await.stderr().contains("was moved aside"));
+    let folder = std::fs::read_dir(scratch.path("")).unwrap().map(|entry| entry.unwrap().path());
+    let moved: Vec<PathBuf> = folder.filter(|path| path.to_string_lossy().contains(".damaged-")).collect();
+    assert!(
+        moved.len() == 2 && moved.iter().all(|path| std::fs::read(path).unwrap() == damaged),
+        "{moved:?}"
+    );
+}
+
+#[tokio::test]
 async fn executions_are_found_again_after_a_restart_by_pages_and_by_name() {
     let scratch = Scratch::new();
     let config = scratch.file("toolyard.toml", "demo = true\n[history]\nfile = \"history.db\"\n");

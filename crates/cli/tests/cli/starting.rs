@@ -1,8 +1,8 @@
 //! Starting: what is printed, what is refused, and with which exit code.
 
-use serde_json::json;
-use tokio::io::AsyncReadExt;
-use toolyard_testkit::harness::{Client, Line, Process, Scratch, Server, Version};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use toolyard_testkit::harness::{Client, Line, Process, Scratch, Server, Signal, Version, soon};
 use toolyard_testkit::web::{Shown, Web, What};
 
 use super::{SERVE, TOOLYARD};
@@ -40,12 +40,54 @@ async fn the_demo_yard_is_served_over_stdio() {
 #[tokio::test]
 async fn a_token_of_ones_own_is_taken_and_everybody_may_be_let_in() {
     let chosen: Vec<&str> = SERVE.into_iter().chain(["--token", "chosen"]).collect();
-    assert_eq!(Server::start(TOOLYARD, &chosen).await.token.as_deref(), Some("chosen"));
+    let server = Server::start(TOOLYARD, &chosen).await;
+    let mut client = Client::join_as(&server, Version::V2026_07_28, Some("chosen".to_owned())).await;
+    client.ask("tools/list", "{}").await.answer.result();
     let open: Vec<&str> = SERVE.into_iter().chain(["--auth", "none"]).collect();
     let server = Server::start(TOOLYARD, &open).await;
     assert_eq!(server.token, None);
     let mut client = Client::join(&server, Version::V2026_07_28).await;
     client.ask("tools/list", "{}").await.answer.result();
+}
+
+#[tokio::test]
+async fn a_token_of_ones_own_is_never_printed() {
+    const TOKEN: &str = "the-operators-own-token";
+    for (word, json) in
+        [("--token", "--json"), ("TOOLYARD_TOKEN", "--json"), ("--token", ""), ("TOOLYARD_TOKEN", "")]
+    {
+        let (variable, option) = (format!("TOOLYARD_TOKEN={TOKEN}"), ["--token", TOKEN]);
+        let mut words = if word == "--token" { vec![TOOLYARD] } else { vec![variable.as_str(), TOOLYARD] };
+        words.extend(["serve", "--listen", "127.0.0.1:0"]);
+        words.extend(if word == "--token" { &option[..] } else { &[] });
+        words.extend((!json.is_empty()).then_some(json));
+        let (mut process, _stdin, mut stdout) = Process::start("env", &words);
+        let mut said = String::new();
+        if json.is_empty() {
+            soon("the address", async {
+                while !process.stderr().contains("Ctrl-C stops it.") {
+                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                }
+            })
+            .await;
+        } else {
+            let mut line = BufReader::new(&mut stdout);
+            soon("the address", line.read_line(&mut said)).await.unwrap();
+            let known: Value = serde_json::from_str(&said).unwrap();
+            assert_eq!(known["token"], Value::Null, "{said}");
+        }
+        process.signal(Signal::Terminate);
+        stdout.read_to_string(&mut said).await.unwrap();
+        process.exit().await;
+        said += &process.stderr();
+        assert!(!said.contains(TOKEN), "{word} {json}: {said}");
+        if json.is_empty() {
+            assert!(
+                said.contains("/   asks for the token that you set with --token or TOOLYARD_TOKEN\n"),
+                "{said}"
+            );
+        }
+    }
 }
 
 #[tokio::test]

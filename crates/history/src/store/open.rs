@@ -4,9 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::damage::aside;
 
 /// Stands in the head of the file and says that it is ours: `TYHI`.
 const OURS: i32 = 0x5459_4849;
@@ -52,6 +54,44 @@ pub enum StoreError {
     Damaged { file: PathBuf, source: rusqlite::Error },
     #[error("cannot use the history {}: {source}", file.display())]
     Database { file: PathBuf, source: rusqlite::Error },
+    #[error("the history {} is damaged and cannot be moved aside: {source}", file.display())]
+    MoveAside { file: PathBuf, source: io::Error },
+}
+
+impl StoreError {
+    /// What a person can do about it. Commands are complete, so that they can be pasted into a shell.
+    pub fn suggestion(&self) -> Option<String> {
+        match self {
+            Self::Damaged { file, .. } => Some(format!(
+                "to keep the damaged file and start a new history, run: {}\n\
+                 on_damage = \"move-aside\" under [history] does that at every start; file = \"…\" names another file",
+                command(file)
+            )),
+            Self::Foreign { file } => Some(format!(
+                "name another file with file = \"…\" under [history]; if it was a history once, this moves it aside: {}",
+                command(file)
+            )),
+            Self::Newer { .. } => Some(
+                "start the newer Toolyard, or name another file with file = \"…\" under [history]".to_owned(),
+            ),
+            Self::MoveAside { file, .. } => {
+                Some(format!("make its folder writable, or move it yourself: {}", command(file)))
+            }
+            Self::File { .. } | Self::Database { .. } => None,
+        }
+    }
+}
+
+/// Moves the database and what SQLite keeps beside it, for people to run.
+fn command(file: &Path) -> String {
+    let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
+    let target = aside(file, SystemTime::now());
+    // SQLite finds the files beside a database by its name, so that they are renamed along with it.
+    format!(
+        "f={} t={}; for s in '' -wal -shm -journal; do [ -e \"$f$s\" ] && mv -n \"$f$s\" \"$t$s\"; done",
+        quoted(file),
+        quoted(&target)
+    )
 }
 
 /// For the one who writes.

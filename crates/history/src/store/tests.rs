@@ -10,13 +10,14 @@ use toolyard_hub::{
     CallRecord, Ended, Error, ExecutionId, History, HistoryQuery, Kind, PastCall, SourceName, Standing, Thing,
 };
 
+use super::damage::move_aside;
 use super::open::STEPS;
-use super::{Store, StoreError, StoreSettings};
+use super::{OnDamage, Store, StoreError, StoreSettings};
 use crate::line::tests::record;
 use crate::scratch::Scratch;
 
 fn settings(file: &Path) -> StoreSettings {
-    StoreSettings { file: file.to_owned(), keep_rows: 1_000, keep_for: None }
+    StoreSettings { file: file.to_owned(), keep_rows: 1_000, keep_for: None, on_damage: OnDamage::Fail }
 }
 
 fn id(number: u64) -> ExecutionId {
@@ -242,6 +243,83 @@ async fn a_damaged_file_is_told_of_and_stays_as_it_is() {
         assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
         assert!(fs::read(&file).unwrap() == damaged, "{error}");
     }
+}
+
+/// The files in the folder of a database, by name.
+fn names(scratch: &Scratch) -> Vec<String> {
+    let folder = fs::read_dir(scratch.path("history.db").parent().unwrap()).unwrap();
+    let mut names: Vec<String> =
+        folder.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn the_error_about_a_damaged_file_has_a_command_that_moves_it_aside() {
+    let scratch = Scratch::new();
+    let file = filled(&scratch).await;
+    let damaged = fs::read(&file).unwrap()[..5_000].to_vec();
+    fs::write(&file, &damaged).unwrap();
+    let error = Store::open(settings(&file)).unwrap_err();
+    let suggestion = error.suggestion().unwrap();
+    assert!(suggestion.contains("on_damage = \"move-aside\""), "{suggestion}");
+    let command = suggestion.lines().next().unwrap().split_once("run: ").unwrap().1;
+    // As a person would run it.
+    let status = std::process::Command::new("sh").arg("-c").arg(command).status();
+    status.unwrap();
+    let moved = names(&scratch).into_iter().find(|name| name.contains(".damaged-")).unwrap();
+    assert!(fs::read(scratch.path(&moved)).unwrap() == damaged);
+    assert_eq!(kept(&file).await, Vec::<u64>::new());
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_moved_aside_where_the_settings_say_so_and_nothing_is_lost() {
+    let scratch = Scratch::new();
+    let file = filled(&scratch).await;
+    let mut damaged = fs::read(&file).unwrap();
+    damaged[100..].fill(0x55);
+    fs::write(&file, &damaged).unwrap();
+    let moving = StoreSettings { on_damage: OnDamage::MoveAside, ..settings(&file) };
+    // Two that start at once: the second must not move the new file of the first.
+    let opening = [moving.clone(), moving.clone()]
+        .map(|settings| std::thread::spawn(move || Store::open(settings).unwrap()));
+    let stores = opening.map(|thread| thread.join().unwrap());
+    for (number, store) in (0..).zip(&stores) {
+        store.keep(&numbered(number));
+        store.close().await;
+    }
+    drop(stores);
+    let moved: Vec<String> = names(&scratch).into_iter().filter(|name| name.contains(".damaged-")).collect();
+    let [database] = moved.as_slice() else { panic!("{moved:?}") };
+    assert!(fs::read(scratch.path(database)).unwrap() == damaged);
+    assert_eq!(kept(&file).await, [1, 0]);
+    // A file that is not ours is never moved.
+    let notes = scratch.path("notes.txt");
+    fs::write(&notes, "somebody's notes").unwrap();
+    let refused = Store::open(StoreSettings { file: notes.clone(), ..moving }).unwrap_err();
+    assert!(matches!(refused, StoreError::Foreign { .. }), "{refused}");
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "somebody's notes");
+}
+
+#[test]
+fn what_sqlite_keeps_beside_a_database_is_moved_with_it_and_an_older_one_stays() {
+    let scratch = Scratch::new();
+    let file = scratch.path("history.db");
+    let mut moved = Vec::new();
+    for round in ["first", "second"] {
+        for suffix in ["", "-wal", "-shm"] {
+            fs::write(scratch.path(&format!("history.db{suffix}")), format!("{round}{suffix}")).unwrap();
+        }
+        moved.push((round, move_aside(&file, SystemTime::UNIX_EPOCH).unwrap()));
+    }
+    for (round, target) in moved {
+        for suffix in ["", "-wal", "-shm"] {
+            let text = fs::read_to_string(format!("{}{suffix}", target.display())).unwrap();
+            assert_eq!(text, format!("{round}{suffix}"));
+        }
+    }
+    assert_eq!(names(&scratch).len(), 6);
+    assert!(names(&scratch)[0].starts_with("history.db.damaged-19700101T000000Z"), "{:?}", names(&scratch));
 }
 
 #[tokio::test]

@@ -45,6 +45,7 @@ fn definitions_that_cannot_be_read_are_left_out_and_cost_nobody_else_their_place
         resources: vec![resource(&json!({"name": "no uri"}))],
         templates: vec![TemplateOffer { definition: text(r#"{"uriTemplate":[]}"#), permissions: Vec::new() }],
         completes: false,
+        reserved: None,
     };
     let catalog = build(&[&Fake::offering("bad", offer), &Fake::offering("fine", resources(&["x://1"]))]);
     assert_eq!(full_names(&catalog), ["mcp__bad__good"]);

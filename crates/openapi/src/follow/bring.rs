@@ -7,7 +7,7 @@ use http::header::{ETAG, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MOD
 use reqwest::{RequestBuilder, Url};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
-use toolyard_hub::Offer;
+use toolyard_hub::{DefinitionBudget, Offer};
 
 use super::offer::{named, offer, served_warnings};
 use super::stamp::Stamps;
@@ -54,7 +54,9 @@ impl Bringing {
                 }
                 other => (other.clone(), None),
             };
-            let work = Work { settings: settings.clone(), named, location, main, http: inner.http.clone() };
+            let definitions = inner.definitions.clone();
+            let http = inner.http.clone();
+            let work = Work { settings: settings.clone(), named, location, main, http, definitions };
             let runtime = Handle::current();
             let done = tokio::task::spawn_blocking(move || work.convert(&runtime)).await;
             done.map_err(|_| "reading it crashed".to_owned())?.map(|new| Brought::New(Box::new(new)))
@@ -118,11 +120,12 @@ struct Work {
     /// The document itself, where it came from an address.
     main: Option<(Url, Vec<u8>)>,
     http: Http,
+    definitions: DefinitionBudget,
 }
 
 impl Work {
     fn convert(self, runtime: &Handle) -> Result<New, String> {
-        let Self { settings, named, location, main, http } = self;
+        let Self { settings, named, location, main, http, definitions } = self;
         let network = settings.references == References::Network;
         // Files are looked at before they are read: a change in between is then seen as one, never missed.
         let mut stamps = match &location {
@@ -144,7 +147,11 @@ impl Work {
         }
         let conversion = convert(&document, &settings.convert);
         let warnings = served_warnings(&conversion, &settings, document_url.as_ref(), &named);
-        let offer = offer(&conversion.operations, &settings);
+        let mut reserved = definitions.reserve();
+        for operation in &conversion.operations {
+            reserved.grow(operation.definition.get().len()).map_err(|over| format!("it {over}"))?;
+        }
+        let offer = Offer { reserved: Some(reserved), ..offer(&conversion.operations, &settings) };
         let operations =
             conversion.operations.into_iter().map(|operation| (operation.name.clone(), operation));
         let served = Served {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 use toolyard_hub::{
-    Event, Kind, Permissions, Principal, Request, Source, SourceName, State, View, What, Yard, YardSettings,
+    DefinitionBudget, DefinitionLimits, Event, Kind, Permissions, Principal, Request, Source, SourceName,
+    State, View, What, Yard, YardSettings,
 };
 
 use super::OpenApi;
@@ -61,8 +62,12 @@ struct Stage {
 
 impl Stage {
     async fn of(settings: DocumentSettings) -> Self {
+        Self::within(settings, DefinitionBudget::default()).await
+    }
+
+    async fn within(settings: DocumentSettings, definitions: DefinitionBudget) -> Self {
         let yard = Yard::new(YardSettings::default());
-        let source = OpenApi::start(settings, fake::http());
+        let source = OpenApi::start(settings, fake::http(), definitions);
         yard.add(Arc::clone(&source) as Arc<dyn Source>);
         yard.settle(Duration::from_secs(10)).await;
         Self { yard, source }
@@ -294,5 +299,23 @@ async fn a_document_that_is_switched_off_is_not_read() {
     let off = DocumentSettings { enabled: false, ..settings(Location::File("/nowhere/a.json".into())) };
     let stage = Stage::of(off).await;
     assert_eq!((stage.source.status().state, stage.tools().len()), (State::Disabled, 0));
+    stage.source.stop().await;
+}
+
+#[tokio::test]
+async fn a_document_with_more_tools_than_fit_is_not_served_and_a_smaller_one_is() {
+    let budget = DefinitionBudget::new(DefinitionLimits { per_source: 1_000, total: 10_000 });
+    let folder = Folder::new();
+    let many: Vec<String> = (0..30).map(|number| format!("operation{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let path = folder.write("a.json", &document(&many));
+    let stage = Stage::within(settings(Location::File(path)), budget.clone()).await;
+    let status = stage.source.status();
+    assert_eq!((status.state, stage.tools().len(), budget.used()), (State::BackingOff, 0, 0));
+    let reason = status.reason.unwrap();
+    assert!(reason.starts_with("it lists more than 1000 bytes of definitions"), "{reason}");
+    folder.write("a.json", &document(&["one"]));
+    stage.until("the smaller version", |stage| stage.tools() == ["one"]).await;
+    assert!((1..1_000).contains(&budget.used()), "{}", budget.used());
     stage.source.stop().await;
 }

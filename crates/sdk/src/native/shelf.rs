@@ -74,6 +74,7 @@ impl Shelf {
             templates: self.templates.iter().map(|template| template.to_offer()).collect(),
             prompts: self.prompts.iter().map(|prompt| prompt.to_offer()).collect(),
             completes,
+            reserved: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use toolyard_hub::permission::is_privileged;
+use toolyard_hub::printable::is_deceptive;
 use toolyard_hub::{AllowList, Bounds, Permissions, Principal};
 
 use super::algorithm::Algorithm;
@@ -88,7 +89,8 @@ impl Jwt {
             return Err(Reason::JwtNotYetValid);
         }
         let subject = claims["sub"].as_str().unwrap_or_default();
-        if subject.is_empty() || subject.len() > LONGEST_SUBJECT || subject.chars().any(char::is_control) {
+        // It names the principal in the audit, in logs and on screens, where one subject must not look like another.
+        if subject.is_empty() || subject.len() > LONGEST_SUBJECT || subject.contains(is_deceptive) {
             return Err(Reason::JwtSubject);
         }
         // No token of the configuration has a name with a colon, so the two are never taken for one another.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::task::JoinSet;
-use toolyard_upstream::{Child, CommandSettings, Keeper, Kept, keep};
+use toolyard_upstream::{Child, CommandSettings, EnvInheritance, Keeper, Kept, ProcessEnvironment, keep};
 
 const USAGE: &str = "toolyard-kept keeper --watch PID|parent|crowd N -- PROGRAM ARGS...";
 
@@ -93,8 +93,14 @@ fn command(mut arguments: impl Iterator<Item = OsString>) -> Result<(CommandSett
     let mut words = arguments.map(|word| word.into_string().map_err(|_| USAGE));
     let program = words.next().ok_or(USAGE)??;
     let args = words.collect::<Result<_, _>>()?;
-    let settings = CommandSettings { program, args, env: BTreeMap::new(), cwd: None };
-    let path = std::env::var_os("PATH");
-    let keeper = Keeper { program: std::env::current_exe()?, args: vec!["keeper".into()], path };
+    let settings = CommandSettings {
+        program,
+        args,
+        env: BTreeMap::new(),
+        cwd: None,
+        inherit: EnvInheritance::AllowList,
+    };
+    let environment = ProcessEnvironment::new(std::env::vars_os());
+    let keeper = Keeper { program: std::env::current_exe()?, args: vec!["keeper".into()], environment };
     Ok((settings, keeper))
 }

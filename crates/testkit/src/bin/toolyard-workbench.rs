@@ -16,7 +16,10 @@ use toolyard_serve::{
     Auth, ConnectionLimits, DoorSettings, EndpointSettings, McpSettings, ServeSettings, Token, bind,
 };
 use toolyard_testkit::{probe, workbench};
-use toolyard_upstream::{CommandSettings, Common, Keeper, ServerSettings, TransportSettings, Upstream};
+use toolyard_upstream::{
+    CommandSettings, Common, EnvInheritance, Keeper, ProcessEnvironment, ServerSettings, TransportSettings,
+    Upstream,
+};
 
 const USAGE: &str = "toolyard-workbench [--token NAME=SECRET[=PERMISSION,...]]... [--odd KIND]... [--rate BURST] \
     [--call-time MS] [--payload BYTES] [--limit BYTES] [--body-time MS] [--per-source N] [--drain MS]";
@@ -85,7 +88,7 @@ fn start(yard: &Arc<Yard>, kinds: &[String]) -> Result<Vec<Arc<Upstream>>, Failu
     let keeper = Keeper {
         program: beside("toolyard-kept")?,
         args: vec!["keeper".into()],
-        path: std::env::var_os("PATH"),
+        environment: ProcessEnvironment::new(std::env::vars_os()),
     };
     let common = Common::new(keeper, me)?;
     let mut started = Vec::new();
@@ -95,6 +98,7 @@ fn start(yard: &Arc<Yard>, kinds: &[String]) -> Result<Vec<Arc<Upstream>>, Failu
             args: vec![kind.clone(), "stdio".to_owned()],
             env: BTreeMap::new(),
             cwd: None,
+            inherit: EnvInheritance::AllowList,
         };
         let settings =
             ServerSettings::new(SourceName::new(kind.as_str()), TransportSettings::Command(command));

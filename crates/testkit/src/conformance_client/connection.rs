@@ -39,7 +39,11 @@ pub(super) struct Tool {
 impl Connection {
     /// Connects, and lists what there is.
     pub(super) async fn open(url: &str, auth: AuthSettings) -> Result<Self, Failure> {
-        let keeper = Keeper { program: "none".into(), args: Vec::new(), path: None };
+        let keeper = Keeper {
+            program: "none".into(),
+            args: Vec::new(),
+            environment: toolyard_upstream::ProcessEnvironment::default(),
+        };
         let me = to_raw(&json!({"name": "toolyard-conformance-client", "version": "1.0.0"}));
         let person = Some(browser::person());
         let auth_shared = AuthShared { document: Some(DOCUMENT.to_owned()), person, ..AuthShared::default() };

@@ -74,8 +74,17 @@ impl Process {
 
     /// How much memory it has, in megabytes.
     pub fn megabytes(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most memory that it ever had, in megabytes.
+    pub fn peak_megabytes(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
     }
 

@@ -67,10 +67,18 @@ pub enum Kind {
     Hostile,
     /// Nothing odd: resources that can be subscribed to, and a tool that tells to which it is just now.
     Subscribable,
+    /// A list of tools in pages of a megabyte, without an end.
+    EndlessPages,
+    /// The same, but only from the second time on that it is listed; it announces the change itself.
+    EndlessLater,
+    /// From the second time on that it is listed, it never answers; it announces the change itself.
+    HangsLater,
+    /// Requests to the client, as fast as they are read, up to a number.
+    FloodsRequests,
 }
 
 impl Kind {
-    pub const ALL: [(&str, Self); 30] = [
+    pub const ALL: [(&str, Self); 34] = [
         ("pages", Self::Pages),
         ("unknown-keys", Self::UnknownKeys),
         ("null-schema", Self::NullSchema),
@@ -101,6 +109,10 @@ impl Kind {
         ("documents", Self::Documents),
         ("hostile", Self::Hostile),
         ("subscribable", Self::Subscribable),
+        ("endless-pages", Self::EndlessPages),
+        ("endless-later", Self::EndlessLater),
+        ("hangs-later", Self::HangsLater),
+        ("floods-requests", Self::FloodsRequests),
     ];
 
     pub fn parse(name: &str) -> Option<Self> {

@@ -1,5 +1,7 @@
 //! What the odd servers say about themselves and offer: definitions as text, so that nothing in them is tidied up.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::{Value, json};
 
 use super::rpc::{Params, Reply, Server};
@@ -58,7 +60,7 @@ impl Server {
     /// Answers everything but calls.
     pub(super) fn offered(&self, method: &str, params: &Params) -> Reply {
         match method {
-            "tools/list" => self.page("tools", &self.tools(), params),
+            "tools/list" => self.list_tools(params),
             "resources/list" if self.kind().is_rich() => {
                 self.page("resources", &self.named(resource, 3), params)
             }
@@ -82,6 +84,19 @@ impl Server {
                 Reply::Result(format!(r#"{{{}"messages":{messages}}}"#, self.more()))
             }
             _ => Reply::Error(-32601, format!("no such method: {method}")),
+        }
+    }
+
+    fn list_tools(&self, params: &Params) -> Reply {
+        let before = match params.cursor {
+            None => self.listed.fetch_add(1, Ordering::Relaxed),
+            Some(_) => self.listed.load(Ordering::Relaxed).saturating_sub(1),
+        };
+        match self.kind() {
+            Kind::EndlessPages => endless(params),
+            Kind::EndlessLater if before > 0 => endless(params),
+            Kind::HangsLater if before > 0 => Reply::Silence,
+            _ => self.page("tools", &self.tools(), params),
         }
     }
 
@@ -166,6 +181,14 @@ const BAD: &str =
 
 pub(super) fn long_name() -> String {
     "long_".chars().cycle().take(200).collect()
+}
+
+/// A page of a megabyte, and where the next one is.
+fn endless(params: &Params) -> Reply {
+    let at: u64 = params.cursor.as_deref().and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
+    let text = "x".repeat(1_000_000);
+    let tool = format!(r#"{{"name":"t{at}","description":"{text}","inputSchema":{{"type":"object"}}}}"#);
+    Reply::Result(format!(r#"{{"tools":[{tool}],"nextCursor":"{}"}}"#, at + 1))
 }
 
 fn tool(name: &str) -> String {

@@ -85,6 +85,9 @@ pub(super) enum Out {
     Answers(String, u16),
 }
 
+/// How many requests `floods-requests` sends.
+const FLOOD: u64 = 20_000;
+
 /// The way back to whoever asked.
 pub(super) struct Way {
     pub(super) out: mpsc::Sender<Out>,
@@ -103,6 +106,8 @@ pub(super) struct Server {
     pub(super) options: Options,
     pub(super) seen: Seen,
     pub(super) calls: AtomicU64,
+    /// How often its tools were listed from the start.
+    pub(super) listed: AtomicU64,
     began: Instant,
     flooding: AtomicBool,
     questions: Mutex<HashMap<String, oneshot::Sender<String>>>,
@@ -115,6 +120,7 @@ impl Server {
             seen: Seen::new(&options)?,
             options,
             calls: AtomicU64::new(0),
+            listed: AtomicU64::new(0),
             began: Instant::now(),
             flooding: AtomicBool::new(false),
             questions: Mutex::default(),
@@ -188,8 +194,17 @@ impl Server {
         let params = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}, "notifications": {"toolsListChanged": true}});
         let notice =
             json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params});
-        if way.say(notice.to_string()).await && self.kind() == Kind::Floods {
-            flood(way, Some(id)).await;
+        let there = way.say(notice.to_string()).await;
+        match self.kind() {
+            Kind::Floods if there => flood(way, Some(id)).await,
+            Kind::FloodsRequests if there => flood_requests(way).await,
+            Kind::EndlessLater | Kind::HangsLater if there => {
+                let meta = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}});
+                let changed =
+                    json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": meta});
+                way.say(changed.to_string()).await;
+            }
+            _ => {}
         }
     }
 
@@ -240,6 +255,15 @@ pub(super) async fn flood(way: &Way, subscription: Option<&RawValue>) {
             ),
         };
         if !way.say(text).await {
+            return;
+        }
+    }
+}
+
+/// Asks for the roots more often than anybody can answer.
+async fn flood_requests(way: &Way) {
+    for number in 0..FLOOD {
+        if !way.say(format!(r#"{{"jsonrpc":"2.0","id":"f{number}","method":"roots/list"}}"#)).await {
             return;
         }
     }

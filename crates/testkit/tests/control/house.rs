@@ -15,7 +15,10 @@ use toolyard_serve::{
 };
 use toolyard_testkit::harness::{Socket, soon};
 use toolyard_testkit::probe;
-use toolyard_upstream::{CommandSettings, Common, Keeper, ServerSettings, TransportSettings, Upstream};
+use toolyard_upstream::{
+    CommandSettings, Common, EnvInheritance, Keeper, ProcessEnvironment, ServerSettings, TransportSettings,
+    Upstream,
+};
 
 use super::{KEPT, ODD};
 
@@ -62,10 +65,19 @@ impl House {
     pub(super) async fn add(&mut self, name: &str, kind: &str) {
         let script = r#"echo "$2 starts" >&2; exec "$1" "$2" stdio"#;
         let args = ["-c", script, "sh", ODD, kind].map(str::to_owned).to_vec();
-        let command = CommandSettings { program: "sh".to_owned(), args, env: BTreeMap::new(), cwd: None };
+        let command = CommandSettings {
+            program: "sh".to_owned(),
+            args,
+            env: BTreeMap::new(),
+            cwd: None,
+            inherit: EnvInheritance::AllowList,
+        };
         let settings = ServerSettings::new(SourceName::new(name), TransportSettings::Command(command));
-        let keeper =
-            Keeper { program: KEPT.into(), args: vec!["keeper".into()], path: std::env::var_os("PATH") };
+        let keeper = Keeper {
+            program: KEPT.into(),
+            args: vec!["keeper".into()],
+            environment: ProcessEnvironment::new(std::env::vars_os()),
+        };
         let me = to_raw(&json!({"name": "test", "version": "1"}));
         let upstream = Upstream::start(settings, Common::new(keeper, me).unwrap());
         self.yard.add(Arc::clone(&upstream) as _);

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use toolyard_hub::Secret;
 use toolyard_testkit::harness::{Scratch, soon};
-use toolyard_upstream::{Child, CommandSettings};
+use toolyard_upstream::{Child, CommandSettings, EnvInheritance, Keeper, ProcessEnvironment};
 
 use super::KEPT;
 use super::tree::{command, keeper, line, start};
@@ -44,10 +44,12 @@ async fn a_program_gets_its_arguments_environment_and_folder() {
 }
 
 #[test]
-fn a_server_does_not_get_our_token() {
-    let arguments = ["parent", "--", "sh", "-c", r#"test "$TOOLYARD_TOKEN$OTHER" = seen"#];
+fn a_server_does_not_get_our_token_nor_that_of_another_server() {
+    let script = r#"test "$TOOLYARD_TOKEN$OTHER_TOKEN$LC_TIME" = seen"#;
     let mut parent = std::process::Command::new(KEPT);
-    let done = parent.args(arguments).env("TOOLYARD_TOKEN", "hidden").env("OTHER", "seen").output().unwrap();
+    parent.args(["parent", "--", "sh", "-c", script]);
+    parent.env("TOOLYARD_TOKEN", "hidden").env("OTHER_TOKEN", "hidden").env("LC_TIME", "seen");
+    let done = parent.output().unwrap();
     let said = String::from_utf8(done.stdout).unwrap();
     assert_eq!(said.lines().nth(1), Some("exited with code 0"));
 }
@@ -67,3 +69,34 @@ import os
 folder = os.open('/proc/self/fd', os.O_RDONLY)
 print(*sorted(int(name) for name in os.listdir(folder) if int(name) < folder), flush=True)
 ";
+
+#[tokio::test]
+async fn neither_a_server_nor_its_keeper_inherits_what_is_not_on_the_list() {
+    let variables =
+        [("PATH", "/bin:/usr/bin"), ("XDG_KEY", "s3cret"), ("GITHUB_TOKEN", "t0ken"), ("LANG", "C")];
+    let variables = variables.map(|(name, value)| (name.into(), value.into()));
+    let environment = ProcessEnvironment::new(variables);
+    environment.set_secrets(["XDG_KEY".to_owned()].into());
+    let keeper = Keeper { environment, ..keeper() };
+    let settings = CommandSettings {
+        env: BTreeMap::from([("OWN".to_owned(), Secret::new("a"))]),
+        ..command("sh", &["-c", "echo $$; read wait"])
+    };
+    for (inherit, expected) in [
+        (EnvInheritance::AllowList, vec!["LANG=C", "OWN=a", "PATH=/bin:/usr/bin"]),
+        (
+            EnvInheritance::Everything,
+            vec!["GITHUB_TOKEN=t0ken", "LANG=C", "OWN=a", "PATH=/bin:/usr/bin", "XDG_KEY=s3cret"],
+        ),
+    ] {
+        let mut child = Child::spawn(&CommandSettings { inherit, ..settings.clone() }, &keeper).unwrap();
+        let (_stdin, stdout) = child.take_streams().unwrap();
+        let server: u32 = line(stdout).await.parse().unwrap();
+        for process in [child.id(), server] {
+            let environ = fs::read_to_string(format!("/proc/{process}/environ")).unwrap();
+            let mut found: Vec<&str> = environ.split_terminator('\0').collect();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{inherit:?}");
+        }
+    }
+}

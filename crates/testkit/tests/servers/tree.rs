@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use toolyard_testkit::harness::soon;
-use toolyard_upstream::{Child, CommandSettings, Keeper, SpawnError};
+use toolyard_upstream::{Child, CommandSettings, EnvInheritance, Keeper, ProcessEnvironment, SpawnError};
 
 use super::KEPT;
 
@@ -43,12 +43,22 @@ pub(super) async fn until_gone(mark: &str) {
 }
 
 pub(super) fn keeper() -> Keeper {
-    Keeper { program: KEPT.into(), args: vec!["keeper".into()], path: std::env::var_os("PATH") }
+    Keeper {
+        program: KEPT.into(),
+        args: vec!["keeper".into()],
+        environment: ProcessEnvironment::new(std::env::vars_os()),
+    }
 }
 
 pub(super) fn command(program: &str, args: &[&str]) -> CommandSettings {
     let args = args.iter().map(|&word| word.to_owned()).collect();
-    CommandSettings { program: program.to_owned(), args, env: BTreeMap::new(), cwd: None }
+    CommandSettings {
+        program: program.to_owned(),
+        args,
+        env: BTreeMap::new(),
+        cwd: None,
+        inherit: EnvInheritance::AllowList,
+    }
 }
 
 pub(super) fn start(program: &str, args: &[&str]) -> Result<Child, SpawnError> {

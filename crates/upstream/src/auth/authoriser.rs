@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::HeaderValue;
 use reqwest::Url;
 use tokio::sync::Mutex;
+use tokio_util::task::TaskTracker;
 use toolyard_hub::{AuthStatus, SourceName};
 use toolyard_wire::Authorization;
 
@@ -16,13 +17,17 @@ use super::login::{Login, Person};
 use super::machine;
 use super::record::{Record, Token, now, union};
 use super::refresh::{Refreshed, refresh};
-use super::store::Key;
+use super::store::{CredentialLock, CredentialStore, Key};
 use super::way::Way;
 use super::{AuthError, AuthShared, Challenge};
 use crate::settings::{OAuthSettings, ServerSettings};
 
 /// A renewal that failed is tried again after this long.
 const AGAIN: u64 = 10;
+/// How long a renewal may take; less than other processes wait for it.
+const REFRESH: Duration = Duration::from_secs(45);
+/// How long the end waits for a renewal.
+const FINISH: Duration = Duration::from_secs(5);
 /// How often the store is looked at for what another process has done.
 const LOOK: Duration = Duration::from_secs(2);
 /// How long an authorization server may take to be found where only words depend on it.
@@ -40,6 +45,9 @@ pub(crate) struct Authoriser {
     generation: AtomicU64,
     /// What is known, and the right to change it: one at a time talks to the authorization server.
     state: Mutex<State>,
+    /// Renewals under way. They go on when nobody waits for them any more: a refresh token that was used and whose
+    /// successor was not kept is a login lost.
+    renewals: TaskTracker,
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +55,8 @@ struct State {
     record: Record,
     /// The generation that came of a refresh; if the server does not like it either, refreshing is no use.
     refreshed: Option<u64>,
+    /// The token that the store still has although ours came of it, because ours could not be saved.
+    superseded: Option<Token>,
 }
 
 impl Authoriser {
@@ -65,6 +75,7 @@ impl Authoriser {
             renew_at: AtomicU64::new(u64::MAX),
             generation: AtomicU64::new(0),
             state: Mutex::default(),
+            renewals: TaskTracker::new(),
         })
     }
 
@@ -83,6 +94,7 @@ impl Authoriser {
         if let Way::OAuth { key, oauth: OAuthSettings { client_credentials: false, .. }, .. } = &self.way {
             let mut state = self.state.lock().await;
             match self.shared.store.load(key).await {
+                Ok(record) if self.is_stale(&state, &record) => {}
                 Ok(record) => self.take(&mut state, record),
                 Err(error) => tracing::warn!(server = %self.server, %error, "credentials cannot be read"),
             }
@@ -139,7 +151,7 @@ impl Authoriser {
             return self.obtain(&mut state, (resource, oauth), Some(challenge)).await;
         }
         let kept = self.shared.store.load(key).await?;
-        if kept.token.is_some() && kept.token != state.record.token {
+        if kept.token.is_some() && kept.token != state.record.token && !self.is_stale(&state, &kept) {
             self.take(&mut state, kept);
             return Ok(());
         }
@@ -157,7 +169,11 @@ impl Authoriser {
             None => {
                 // The next login then begins with what the server wanted.
                 if record != kept {
-                    self.shared.store.save(key, record.clone()).await?;
+                    let (challenge, missing) = (record.challenge.clone(), record.missing.clone());
+                    let note = move |kept: &mut Record| {
+                        (kept.challenge, kept.missing) = (challenge, missing);
+                    };
+                    self.shared.store.change(key, note).await?;
                 }
                 state.record = record;
                 match wants_scope {
@@ -207,6 +223,7 @@ impl Authoriser {
     pub(crate) async fn log_out(&self) -> Result<bool, AuthError> {
         let Way::OAuth { key, .. } = &self.way else { return Ok(false) };
         let mut state = self.state.lock().await;
+        let _lock = self.shared.store.lock(key).await?;
         self.take(&mut state, Record::default());
         self.shared.store.remove(key).await
     }
@@ -242,6 +259,8 @@ impl Authoriser {
         let document = self.shared.document.as_deref();
         let login = Login { server: &self.server, resource, oauth, document, before: record };
         let record = login.ask(person).await?;
+        // A renewal of the login of before that is under way must not replace this one.
+        let _lock = self.shared.store.lock(key).await?;
         self.shared.store.save(key, record.clone()).await?;
         self.take(state, record);
         Ok(())
@@ -249,18 +268,39 @@ impl Authoriser {
 
     /// False if only a person can help.
     async fn refresh(&self, state: &mut State, key: &Key, resource: &Url) -> Result<bool, AuthError> {
-        let kept = self.shared.store.load(key).await?;
-        if kept.token != state.record.token {
+        let lock = self.shared.store.lock(key).await?;
+        let mut kept = self.shared.store.load(key).await?;
+        let stored = kept.token.clone();
+        if self.is_stale(state, &kept) {
+            kept.token.clone_from(&state.record.token);
+        } else if kept.token != state.record.token {
+            // Another process, or another connection of this one, has renewed it while we waited.
             let there = kept.token.is_some();
             self.take(state, kept);
             return Ok(there);
         }
-        let Refreshed::Renewed(token) = refresh(resource, &kept).await? else { return Ok(false) };
-        let record = Record { token: Some(token), ..kept };
-        self.shared.store.save(key, record.clone()).await?;
+        let renewal = Renewal { lock, store: self.shared.store.clone(), key: key.clone() };
+        let renewing = self.renewals.spawn(renewal.run(resource.clone(), kept));
+        let renewed = renewing.await.map_err(|error| AuthError::Token(error.to_string()))??;
+        let Some((record, saved)) = renewed else { return Ok(false) };
         self.take(state, record);
         state.refreshed = Some(self.seen());
+        if let Err(error) = saved {
+            state.superseded = stored;
+            tracing::warn!(server = %self.server, %error, "its new token cannot be saved, and is lost at the end of this process");
+        }
         Ok(true)
+    }
+
+    /// Whether the store has less than we do, because our token could not be saved.
+    fn is_stale(&self, state: &State, kept: &Record) -> bool {
+        state.superseded.is_some() && kept.token == state.superseded
+    }
+
+    /// Waits for renewals that are under way.
+    pub(crate) async fn finish(&self) {
+        self.renewals.close();
+        let _ = tokio::time::timeout(FINISH, self.renewals.wait()).await;
     }
 
     /// A token for the client itself. It is not kept: the next process can get one just as well.
@@ -289,5 +329,35 @@ impl Authoriser {
         let renew_at = record.token.as_ref().map_or(u64::MAX, Token::renew_at);
         self.renew_at.store(renew_at, Ordering::Release);
         state.record = record;
+        state.superseded = None;
+    }
+}
+
+/// A refresh and what comes of it, as one step that nothing interrupts.
+struct Renewal {
+    lock: CredentialLock,
+    store: CredentialStore,
+    key: Key,
+}
+
+impl Renewal {
+    /// What is known then, and whether it was saved; nothing if only a person can help.
+    async fn run(
+        self,
+        resource: Url,
+        kept: Record,
+    ) -> Result<Option<(Record, Result<(), AuthError>)>, AuthError> {
+        let refreshed = tokio::time::timeout(REFRESH, refresh(&resource, &kept)).await;
+        let refreshed = refreshed.map_err(|_| {
+            AuthError::Token(format!(
+                "its authorization server did not answer within {} s",
+                REFRESH.as_secs()
+            ))
+        })?;
+        let Refreshed::Renewed(token) = refreshed? else { return Ok(None) };
+        let record = Record { token: Some(token), ..kept };
+        let saved = self.store.save(&self.key, record.clone()).await;
+        drop(self.lock);
+        Ok(Some((record, saved)))
     }
 }

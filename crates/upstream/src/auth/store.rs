@@ -2,18 +2,24 @@
 //! the file: each change is one step under a lock, and readers see the old one or the new one.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 use toolyard_hub::SourceName;
 
 use super::AuthError;
 use super::record::Record;
+
+/// How long another process may take to renew the same credentials, and how often to look whether it has.
+const LOCK_WAIT: Duration = Duration::from_secs(60);
+const LOCK_AGAIN: Duration = Duration::from_millis(25);
 
 /// Keeps credentials. Clones lead to the same place.
 #[derive(Clone)]
@@ -21,7 +27,7 @@ pub struct CredentialStore(Arc<Place>);
 
 enum Place {
     File(PathBuf),
-    Memory(Mutex<Records>),
+    Memory { records: Mutex<Records>, turns: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>> },
 }
 
 /// Whose credentials: a server of the same name at another address must not get them.
@@ -48,7 +54,7 @@ impl CredentialStore {
 
     /// Nowhere: for as long as this lives.
     pub fn memory() -> Self {
-        Self(Arc::new(Place::Memory(Mutex::default())))
+        Self(Arc::new(Place::Memory { records: Mutex::default(), turns: Mutex::default() }))
     }
 
     pub(crate) async fn load(&self, key: &Key) -> Result<Record, AuthError> {
@@ -67,6 +73,63 @@ impl CredentialStore {
         self.with(move |records| records.servers.remove(&key.0).is_some(), Step::Change).await
     }
 
+    /// Changes what is kept in one step; gives back what it has become.
+    pub(crate) async fn change(
+        &self,
+        key: &Key,
+        change: impl FnOnce(&mut Record) + Send + 'static,
+    ) -> Result<Record, AuthError> {
+        let key = key.clone();
+        let step = move |records: &mut Records| {
+            let record = records.servers.entry(key.0).or_default();
+            change(record);
+            record.clone()
+        };
+        self.with(step, Step::Change).await
+    }
+
+    /// The right to replace the credentials of one server, among all processes that share this store. A refresh token
+    /// may be good for one use only, so that load, refresh and save must not be interleaved with another process's.
+    /// The lock goes when this is dropped, or the process is killed.
+    pub(crate) async fn lock(&self, key: &Key) -> Result<CredentialLock, AuthError> {
+        let path = match &*self.0 {
+            Place::Memory { turns, .. } => {
+                let turn = {
+                    let mut turns = turns.lock().unwrap_or_else(PoisonError::into_inner);
+                    Arc::clone(turns.entry(key.0.clone()).or_default())
+                };
+                let turn = tokio::time::timeout(LOCK_WAIT, turn.lock_owned()).await;
+                let turn = turn.map_err(|_| AuthError::Store(held("in memory")))?;
+                return Ok(CredentialLock { _file: None, _turn: Some(turn) });
+            }
+            Place::File(path) => lock_path(path, key),
+        };
+        let failed = |error: io::Error| AuthError::Store(format!("{}: {error}", path.display()));
+        let file = {
+            let path = path.clone();
+            let opened = tokio::task::spawn_blocking(move || {
+                let folder = path.parent().unwrap_or(Path::new("."));
+                DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+                private().write(true).create(true).truncate(false).open(&path)
+            });
+            opened.await.map_err(|error| AuthError::Store(error.to_string()))?.map_err(failed)?
+        };
+        // Asked again and again, because waiting for a lock has no limit in time.
+        let limit = Instant::now() + LOCK_WAIT;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(CredentialLock { _file: Some(file), _turn: None }),
+                Err(TryLockError::WouldBlock) if Instant::now() < limit => {
+                    tokio::time::sleep(LOCK_AGAIN).await
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(AuthError::Store(held(&path.display().to_string())));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
+        }
+    }
+
     async fn with<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Records) -> T + Send + 'static,
@@ -74,7 +137,9 @@ impl CredentialStore {
     ) -> Result<T, AuthError> {
         let place = Arc::clone(&self.0);
         let done = tokio::task::spawn_blocking(move || match &*place {
-            Place::Memory(records) => Ok(act(&mut records.lock().unwrap_or_else(PoisonError::into_inner))),
+            Place::Memory { records, .. } => {
+                Ok(act(&mut records.lock().unwrap_or_else(PoisonError::into_inner)))
+            }
             Place::File(path) => {
                 in_file(path, act, step).map_err(|error| (path.display().to_string(), error))
             }
@@ -91,9 +156,31 @@ impl fmt::Debug for CredentialStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Place::File(path) => f.debug_tuple("CredentialStore").field(path).finish(),
-            Place::Memory(_) => f.write_str("CredentialStore"),
+            Place::Memory { .. } => f.write_str("CredentialStore"),
         }
     }
+}
+
+/// The credentials of one server are this process's to replace while this lives.
+#[derive(Debug)]
+pub(crate) struct CredentialLock {
+    _file: Option<File>,
+    _turn: Option<tokio::sync::OwnedMutexGuard<()>>,
+}
+
+/// A lock file for each server, so that one authorization server that hangs holds up nobody else. It stays when it is
+/// not locked: removing it could leave two processes with a lock each.
+fn lock_path(store: &Path, key: &Key) -> PathBuf {
+    let digest = ring::digest::digest(&ring::digest::SHA256, key.0.as_bytes());
+    let name: String = digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    store.with_extension(format!("{name}.lock"))
+}
+
+fn held(lock: &str) -> String {
+    format!(
+        "another process is renewing them, and its lock ({lock}) was not free within {} s",
+        LOCK_WAIT.as_secs()
+    )
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -189,6 +276,23 @@ mod tests {
         for number in 0..20 {
             assert_eq!(store.load(&key(&format!("s{number}"))).await.unwrap(), record("x"));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lock_is_for_one_server_and_a_wait_for_it_has_an_end() {
+        let path = scratch("lock").join("credentials.json");
+        for store in [CredentialStore::file(&path), CredentialStore::memory()] {
+            let held = store.lock(&key("a")).await.unwrap();
+            drop(store.lock(&key("b")).await.unwrap());
+            let refused = store.lock(&key("a")).await.unwrap_err().to_string();
+            assert!(refused.contains("another process is renewing them"), "{refused}");
+            drop(held);
+            drop(store.lock(&key("a")).await.unwrap());
+        }
+        // Two stores of the same file exclude each other, as two processes do.
+        let held = CredentialStore::file(&path).lock(&key("a")).await.unwrap();
+        CredentialStore::file(&path).lock(&key("a")).await.unwrap_err();
+        drop(held);
     }
 
     #[tokio::test]

@@ -77,10 +77,16 @@ mod tests {
     use super::check_command;
     use toolyard_hub::Secret;
 
-    use crate::settings::CommandSettings;
+    use crate::settings::{CommandSettings, EnvInheritance};
 
     fn settings(program: &str) -> CommandSettings {
-        CommandSettings { program: program.to_owned(), args: Vec::new(), env: BTreeMap::new(), cwd: None }
+        CommandSettings {
+            program: program.to_owned(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            inherit: EnvInheritance::AllowList,
+        }
     }
 
     #[track_caller]

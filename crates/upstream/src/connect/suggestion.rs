@@ -43,6 +43,10 @@ impl Refused {
                     "the log of the server may say more"
                 }
                 Failure::Unauthorized { .. } => "see whether the token and the headers are right",
+                Failure::TooLarge(_) => {
+                    "if the server can be trusted with that much memory, raise the limit under [limits]; enabled_tools does \
+                     not help, because the whole list is read"
+                }
             },
         };
         Some(words.to_owned())
@@ -57,7 +61,9 @@ mod tests {
     use super::{Cause, Refused};
     use crate::auth::AuthError;
     use crate::child::Fate;
-    use crate::settings::{CommandSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings};
+    use crate::settings::{
+        CommandSettings, EnvInheritance, ServerSettings, TransportSettings, UrlKind, UrlSettings,
+    };
 
     fn at_address() -> ServerSettings {
         let url =
@@ -67,7 +73,13 @@ mod tests {
 
     fn started(program: &str) -> ServerSettings {
         let args = vec!["secret".to_owned()];
-        let command = CommandSettings { program: program.to_owned(), args, env: [].into(), cwd: None };
+        let command = CommandSettings {
+            program: program.to_owned(),
+            args,
+            env: [].into(),
+            cwd: None,
+            inherit: EnvInheritance::AllowList,
+        };
         ServerSettings::new(SourceName::new("s"), TransportSettings::Command(command))
     }
 
@@ -85,6 +97,7 @@ mod tests {
                 Failure::Status { status: 404, body: String::new() },
                 Failure::Status { status: 503, body: String::new() },
                 Failure::Redirected { status: 308, to: "https://b.example/mcp".to_owned() },
+                Failure::TooLarge("no".to_owned()),
             ]
         };
         let mut table = Vec::new();

@@ -1,5 +1,6 @@
 //! Who we are to a server: nothing is asked before it asks, and what was given is used, renewed and forgotten.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use toolyard_hub::{
     SourceName, State, Status, Target,
 };
 use toolyard_upstream::{
-    AuthError, AuthSettings, AuthShared, Common, CredentialStore, Keeper, Person, ServerSettings,
-    TransportSettings, Upstream, UrlKind, UrlSettings, Visit, auth_status, login, logout,
+    AuthError, AuthSettings, AuthShared, Common, CredentialStore, Keeper, Person, ProcessEnvironment,
+    ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings, Visit, auth_status, login, logout,
 };
 
 use crate::authority::Authority;
@@ -26,7 +27,8 @@ fn settings(authority: &Authority) -> ServerSettings {
 }
 
 fn common(store: &CredentialStore, person: Option<Person>) -> Common {
-    let keeper = Keeper { program: "none".into(), args: Vec::new(), path: None };
+    let keeper =
+        Keeper { program: "none".into(), args: Vec::new(), environment: ProcessEnvironment::default() };
     let me = to_raw(&json!({"name": "test", "version": "1"}));
     let auth = AuthShared { store: store.clone(), document: None, person };
     Common { auth, ..Common::new(keeper, me).unwrap() }
@@ -230,4 +232,89 @@ async fn a_configured_token_that_is_refused_asks_nobody() {
     assert!(status.reason.unwrap().starts_with("it does not accept the token that is configured"));
     assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::BearerToken);
     assert_eq!(authority.mind.lock().unwrap().count("discovery"), 0);
+}
+
+/// A new folder for one test.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("toolyard-logins-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+/// A store of a file, as a process of its own would have it.
+fn store_in(folder: &Path) -> CredentialStore {
+    CredentialStore::file(folder.join("credentials.json"))
+}
+
+#[tokio::test]
+async fn two_processes_that_renew_the_same_login_at_once_both_keep_it() {
+    let (authority, folder) = (Authority::start().await, folder("race"));
+    login(&settings(&authority), &common(&store_in(&folder), None), &agreeable()).await.unwrap();
+    let upstreams = [(); 4].map(|()| Upstream::start(settings(&authority), common(&store_in(&folder), None)));
+    for upstream in &upstreams {
+        assert_eq!(settled(upstream).await.state, State::Ready);
+    }
+    {
+        let mut mind = authority.mind.lock().unwrap();
+        // Long enough that all of them have read the old token before the new one is there.
+        (mind.rotates, mind.refresh_takes) = (true, Duration::from_millis(300));
+    }
+    authority.revoke();
+    let calls = upstreams.iter().map(|upstream| call(upstream, "read"));
+    for outcome in futures_util::future::join_all(calls).await {
+        outcome.unwrap();
+    }
+    {
+        let mind = authority.mind.lock().unwrap();
+        assert_eq!((mind.count("reused"), mind.count("refresh_token")), (0, 1));
+    }
+    for upstream in upstreams {
+        upstream.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_renewal_that_its_caller_does_not_wait_for_is_kept_all_the_same() {
+    let (authority, folder) = (Authority::start().await, folder("given-up"));
+    let common = common(&store_in(&folder), None);
+    login(&settings(&authority), &common, &agreeable()).await.unwrap();
+    let upstream = Upstream::start(settings(&authority), common);
+    assert_eq!(settled(&upstream).await.state, State::Ready);
+    {
+        let mut mind = authority.mind.lock().unwrap();
+        (mind.rotates, mind.refresh_takes) = (true, Duration::from_millis(300));
+    }
+    authority.revoke();
+    // The caller gives up while the authorization server is at it.
+    tokio::time::timeout(Duration::from_millis(150), call(&upstream, "read")).await.unwrap_err();
+    call(&upstream, "read").await.unwrap();
+    let mind = authority.mind.lock().unwrap();
+    assert_eq!((mind.count("reused"), mind.count("refresh_token")), (0, 1));
+}
+
+#[tokio::test]
+async fn a_new_token_that_cannot_be_saved_is_used_all_the_same() {
+    let (authority, folder) = (Authority::start().await, folder("unsaved"));
+    let common = common(&store_in(&folder), None);
+    login(&settings(&authority), &common, &agreeable()).await.unwrap();
+    let upstream = Upstream::start(settings(&authority), common);
+    assert_eq!(settled(&upstream).await.state, State::Ready);
+    authority.mind.lock().unwrap().rotates = true;
+    // A folder in the place of the file that is written first: saving fails, reading and locking go on.
+    std::fs::create_dir(folder.join(format!("credentials.{}.new", std::process::id()))).unwrap();
+    authority.revoke();
+    call(&upstream, "read").await.unwrap();
+    // A new connection reads what is kept, and must not take the old token for a newer one.
+    let met = authority.mind.lock().unwrap().count("server/discover");
+    upstream.reconnect();
+    for _ in 0..1_000 {
+        let again = authority.mind.lock().unwrap().count("server/discover") > met;
+        if again && upstream.status().state == State::Ready {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    call(&upstream, "read").await.unwrap();
+    let mind = authority.mind.lock().unwrap();
+    assert_eq!((mind.count("reused"), mind.count("refresh_token")), (0, 1));
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -19,6 +20,11 @@ pub(crate) struct Mind {
     pub(crate) good: BTreeMap<String, Vec<String>>,
     /// How long tokens live, in seconds.
     pub(crate) lives: u64,
+    /// A refresh token is good once; one that comes again revokes all that came of the same login.
+    pub(crate) rotates: bool,
+    /// How long a refresh takes.
+    pub(crate) refresh_takes: Duration,
+    refresh: Option<String>,
     pub(crate) seen: Vec<String>,
     issued: usize,
     scopes: Vec<String>,
@@ -67,6 +73,10 @@ async fn answer(State(authority): State<Authority>, request: Request) -> Respons
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().unwrap().strip_prefix("Bearer "));
     let query = head.uri.query().unwrap_or_default();
+    if head.uri.path() == "/token" && body.contains("grant_type=refresh_token") {
+        let takes = authority.mind.lock().unwrap().refresh_takes;
+        tokio::time::sleep(takes).await;
+    }
     let mut mind = authority.mind.lock().unwrap();
     let url = &authority.url;
     match head.uri.path() {
@@ -105,7 +115,17 @@ async fn answer(State(authority): State<Authority>, request: Request) -> Respons
         "/token" => {
             let asked = pairs(body);
             mind.seen.push(asked["grant_type"].clone());
+            if mind.rotates
+                && asked["grant_type"] == "refresh_token"
+                && asked.get("refresh_token") != mind.refresh.as_ref()
+            {
+                mind.seen.push("reused".to_owned());
+                mind.refresh = None;
+                mind.good.clear();
+                return said(400, &json!({"error": "invalid_grant"}));
+            }
             mind.issued += 1;
+            mind.refresh = Some(format!("refresh-{}", mind.issued));
             let token = format!("token-{}", mind.issued);
             let scopes = mind.scopes.clone();
             mind.good.insert(token.clone(), scopes);

@@ -3,7 +3,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 
-use super::Failure;
+use super::{Failure, too_large};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
@@ -45,7 +45,7 @@ where
                 }
             }
             if self.buffer.len() + self.event.data.len() > self.longest {
-                return Err(Failure::Protocol(format!("an event of more than {} bytes", self.longest)));
+                return Err(Failure::TooLarge(too_large(self.longest)));
             }
             match self.stream.next().await {
                 Some(Ok(bytes)) => self.buffer.extend_from_slice(&bytes),
@@ -126,7 +126,8 @@ mod tests {
     #[tokio::test]
     async fn an_endless_event_is_refused() {
         let stream = futures_util::stream::repeat_with(|| Ok::<_, String>(Bytes::from_static(b"data: x\n")));
-        assert!(Events::new(stream, 10_000).next().await.is_err());
+        let refused = Events::new(stream, 10_000).next().await.unwrap_err().to_string();
+        assert_eq!(refused, "sent a message that exceeds the limit of 10000 bytes (limits.message_bytes)");
     }
 
     proptest! {

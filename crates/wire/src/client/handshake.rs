@@ -115,7 +115,8 @@ fn is_final(failure: &Failure) -> bool {
         Failure::Unreachable(_)
         | Failure::Lost(_)
         | Failure::Unauthorized { .. }
-        | Failure::Redirected { .. } => true,
+        | Failure::Redirected { .. }
+        | Failure::TooLarge(_) => true,
         // Only a modern server knows these codes.
         Failure::Rpc(error) => {
             [code::UNSUPPORTED_VERSION, code::MISSING_CAPABILITY, code::HEADER_MISMATCH].contains(&error.code)

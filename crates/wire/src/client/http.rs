@@ -31,6 +31,8 @@ pub(crate) use self::reply::{is_events, unreachable};
 const MOST_RESUMES: usize = 20;
 /// How much of an error page is told.
 const PAGE: usize = 500;
+/// How much of an answer that is no success is read.
+const LONGEST_REFUSAL: usize = 1024 * 1024;
 /// How many headers a request has beside those of the configuration, so that their map is made once, and large enough.
 const ROOM: usize = 12;
 
@@ -326,7 +328,8 @@ async fn refused(response: Reply, spoken: &Spoken, settings: &PostSettings) -> F
         let body = format!("it is at {} now", String::from_utf8_lossy(place.as_bytes()));
         return Failure::Status { status, body };
     }
-    let text = response.whole(settings.longest).await.unwrap_or_default();
+    // Nothing that long is told, and an error of the protocol is short.
+    let text = response.whole(settings.longest.min(LONGEST_REFUSAL)).await.unwrap_or_default();
     #[derive(serde::Deserialize)]
     struct Errors {
         error: Raw,

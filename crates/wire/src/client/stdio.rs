@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::pending::Pending;
 use super::tape::{Direction, Tape};
-use super::{Failure, Listener, Outbound, Said};
+use super::{Failure, Listener, Outbound, Said, too_large};
 use crate::Raw;
 use crate::message::{Id, Message, Refusal, parse_all, write_notification, write_request};
 
@@ -100,6 +100,9 @@ async fn read(
     let mut scanned = 0;
     loop {
         if let Some(at) = memchr::memchr(b'\n', &buffer[scanned..]) {
+            if scanned + at > longest {
+                return format!("it {}", too_large(longest));
+            }
             let line = buffer.split_to(scanned + at);
             buffer.advance(1);
             scanned = 0;
@@ -108,7 +111,7 @@ async fn read(
         }
         scanned = buffer.len();
         if buffer.len() > longest {
-            return format!("it sent a message of more than {longest} bytes");
+            return format!("it {}", too_large(longest));
         }
         match reader.read_buf(&mut buffer).await {
             Ok(0) => return "it closed its output".to_owned(),

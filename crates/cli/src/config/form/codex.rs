@@ -7,11 +7,10 @@ use serde::Deserialize;
 use super::super::keys::{OAuthKeys, ServerKeys};
 use super::super::values::{Time, Word, Words};
 
-/// A child inherits our whole environment, so `env_vars` has nothing to add; the rest is for Codex itself.
-pub(super) const PASSED_OVER: [&str; 10] = [
+/// These are for Codex itself.
+pub(super) const PASSED_OVER: [&str; 9] = [
     "auth",
     "default_tools_approval_mode",
-    "env_vars",
     "environment_id",
     "experimental_environment",
     "name",
@@ -27,6 +26,7 @@ pub(super) struct CodexKeys {
     command: Option<String>,
     args: Option<Vec<Word>>,
     env: Option<BTreeMap<String, Option<Word>>>,
+    env_vars: Vec<PassedVariable>,
     cwd: Option<String>,
     url: Option<String>,
     bearer_token_env_var: Option<String>,
@@ -40,6 +40,22 @@ pub(super) struct CodexKeys {
     tool_timeout_sec: Option<Time>,
     scopes: Option<Words>,
     oauth: Option<OAuthKeys>,
+}
+
+/// A variable of this process that the program is given: its name, or a table with its name.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "the name of an environment variable")]
+enum PassedVariable {
+    Name(String),
+    Table { name: String },
+}
+
+impl PassedVariable {
+    fn into_name(self) -> String {
+        match self {
+            Self::Name(name) | Self::Table { name } => name,
+        }
+    }
 }
 
 impl CodexKeys {
@@ -60,6 +76,7 @@ impl CodexKeys {
             url: self.url,
             headers: self.http_headers,
             header_variables: self.env_http_headers,
+            passed_variables: self.env_vars.into_iter().map(PassedVariable::into_name).collect(),
             enabled: self.enabled,
             enabled_tools: self.enabled_tools,
             disabled_tools: self.disabled_tools,

@@ -45,6 +45,8 @@ pub(super) struct JsonKeys {
     args: Option<Vec<Word>>,
     env: Option<BTreeMap<String, Option<Word>>>,
     env_file: Option<String>,
+    #[serde(alias = "inherit_env")]
+    inherit_env: Option<bool>,
     cwd: Option<String>,
     url: Option<String>,
     http_url: Option<String>,
@@ -80,6 +82,7 @@ impl JsonKeys {
             args: self.args,
             env: self.env,
             env_file: self.env_file,
+            inherit_env: self.inherit_env,
             cwd: self.cwd,
             url,
             headers: self.headers,

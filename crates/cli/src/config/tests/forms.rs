@@ -19,15 +19,15 @@ const MCP_SERVERS: &str = r#"// servers of everybody
       "description": "files",
     },
     "old": {"type": "sse", "url": "http://h/sse"},
-    "streamable": {"type": "streamable-http", "url": "http://h/1", "headers": {"Authorization": "Bearer ${TOKEN}"}},
-    "streamableHttp": {"type": "streamableHttp", "url": "http://h/2"},
+    "streamable": {"type": "streamable-http", "url": "https://h/1", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+    "streamableHttp": {"type": "streamableHttp", "url": "https://h/2"},
     "transport": {"transport": "sse", "url": "http://h/3"},
     "gemini": {"httpUrl": "http://h/4", "url": "http://h/other", "excludeTools": ["x"], "timeout": 30000},
     "windsurf": {"serverUrl": "http://h/5", "disabledTools": ["y"], "timeout": 60},
     "base": {"baseUrl": "http://h/6", "allowedTools": ["z"]},
     "off": {"command": "x", "disabled": true},
-    "cursor": {"url": "http://h/7", "auth": {"CLIENT_ID": "c", "CLIENT_SECRET": "${TOKEN}", "scopes": ["s"]}},
-    "claude": {"url": "http://h/8", "oauth": {"clientId": "c", "callbackPort": 8080, "scopes": "a b"}}
+    "cursor": {"url": "https://h/7", "auth": {"CLIENT_ID": "c", "CLIENT_SECRET": "${TOKEN}", "scopes": ["s"]}},
+    "claude": {"url": "https://h/8", "oauth": {"clientId": "c", "callbackPort": 8080, "scopes": "a b"}}
   }
 }"#;
 
@@ -45,8 +45,8 @@ fn mcp_servers_are_read_with_every_spelling() {
         (address.url.clone(), address.kind)
     };
     assert_eq!(url("old"), ("http://h/sse".to_owned(), UrlKind::OldSse));
-    assert_eq!(url("streamable"), ("http://h/1".to_owned(), UrlKind::Any));
-    assert_eq!(url("streamableHttp"), ("http://h/2".to_owned(), UrlKind::Any));
+    assert_eq!(url("streamable"), ("https://h/1".to_owned(), UrlKind::Any));
+    assert_eq!(url("streamableHttp"), ("https://h/2".to_owned(), UrlKind::Any));
     assert_eq!(url("transport"), ("http://h/3".to_owned(), UrlKind::OldSse));
     assert_eq!(url("gemini"), ("http://h/4".to_owned(), UrlKind::Any));
     assert_eq!(url("windsurf"), ("http://h/5".to_owned(), UrlKind::Any));

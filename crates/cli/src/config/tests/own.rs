@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use toolyard_hub::{Bounds, Limits, Rate, ResultCheck, ResultChecks, Secret, SourceName};
+use toolyard_hub::{Bounds, DefinitionLimits, Limits, Rate, ResultCheck, ResultChecks, Secret, SourceName};
 use toolyard_upstream::{
-    AuthSettings, CommandSettings, OAuthSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
+    AuthSettings, CommandSettings, EnvInheritance, OAuthSettings, ServerSettings, TransportSettings, UrlKind,
+    UrlSettings,
 };
 
 use super::{Place, broken, only, settings};
@@ -26,6 +27,9 @@ fn every_key_of_the_yard_is_read() {
         payload_bytes = 1_000
         calls_per_source = 0
         subscriptions = 7
+        message_bytes = 100_000
+        definition_bytes_per_source = 200_000
+        definition_bytes = 300_000
         drain_seconds = 7
         rate = { per_second = 5, burst = 10.0 }
         [limits.tools."*delete*"]
@@ -77,6 +81,8 @@ fn every_key_of_the_yard_is_read() {
         ]),
     };
     assert_eq!(config.limits(), limits);
+    let definitions = DefinitionLimits { per_source: 200_000, total: 300_000 };
+    assert_eq!((config.limits.message_bytes(), config.limits.definitions()), (100_000, definitions));
     assert_eq!(config.limits.drain(), Duration::from_secs(7));
 }
 
@@ -91,6 +97,7 @@ fn every_key_of_a_command_is_read() {
             args = ["mcp-server-git", 7, "--token=${TOKEN}"]
             env = { LEVEL = "debug", PORT = 3000, QUIET = true }
             env_file = "git.env"
+            inherit_env = true
             cwd = "~/work"
             type = "stdio"
             enabled = false
@@ -119,6 +126,7 @@ fn every_key_of_a_command_is_read() {
             secret("QUIET", "true"),
         ]),
         cwd: Some(place.folder().join("work")),
+        inherit: EnvInheritance::Everything,
     });
     let expected = ServerSettings {
         enabled: false,
@@ -236,4 +244,13 @@ fn a_server_with_a_mistake_keeps_the_permissions_that_its_offers_would_need() {
     assert_eq!(needed("by_tool"), [""; 0]);
     // Nobody knows what was meant, so it is shown to nobody who does not manage servers.
     assert_eq!(needed("unreadable"), ["manage"]);
+}
+
+#[test]
+fn what_servers_may_send_has_the_documented_limits_and_cannot_be_nothing() {
+    let config = Place::new(&[("toolyard.toml", "demo = true\n")]).load(&[]);
+    let definitions = DefinitionLimits { per_source: 67_108_864, total: 268_435_456 };
+    assert_eq!((config.limits.message_bytes(), config.limits.definitions()), (33_554_432, definitions));
+    let told = Place::new(&[("toolyard.toml", "[limits]\nmessage_bytes = 10\n")]).told(&[]);
+    assert!(told.contains("limits.message_bytes must be at least 65536"), "{told}");
 }

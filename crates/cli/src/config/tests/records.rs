@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolyard_history::{Arguments, AuditSettings, Flush, OnFailure, StoreSettings};
+use toolyard_history::{Arguments, AuditSettings, Flush, OnDamage, OnFailure, StoreSettings};
 
 use super::Place;
 
@@ -32,6 +32,7 @@ fn every_key_is_read_and_paths_are_seen_from_the_file() {
         file = "~/past.db"
         keep_rows = 7
         keep_days = 3
+        on_damage = "move-aside"
     "#;
     let place = Place::new(&[("conf/toolyard.toml", text)]);
     let config = place.load(&["conf/toolyard.toml"]);
@@ -42,7 +43,8 @@ fn every_key_is_read_and_paths_are_seen_from_the_file() {
     assert!(matches!(arguments, Arguments::Kept(words) if format!("{words:?}").contains("ssn")));
     assert_eq!((flush, on_failure, keep_for), (Flush::Disk, OnFailure::Refuse, None));
     assert_eq!((rotate_bytes, keep_files), (5_000, 2));
-    let StoreSettings { file, keep_rows, keep_for } = config.history.unwrap();
+    let StoreSettings { file, keep_rows, keep_for, on_damage } = config.history.unwrap();
+    assert_eq!(on_damage, OnDamage::MoveAside);
     assert_eq!((file, keep_rows, keep_for), (place.folder().join("past.db"), 7, Some(3 * DAY)));
 }
 
@@ -57,6 +59,7 @@ fn what_is_not_said_is_as_the_documentation_says() {
     let history = config.history.unwrap();
     assert_eq!(history.file, place.folder().join(".local/share/toolyard/history.db"));
     assert_eq!((history.keep_rows, history.keep_for), (100_000, Some(30 * DAY)));
+    assert_eq!(history.on_damage, OnDamage::Fail);
 }
 
 #[test]

@@ -115,3 +115,18 @@ async fn content_of_unknown_types_and_results_of_megabytes_come_through() {
     let result = tester.calls("huge", json!({"megabytes": 3})).await;
     assert_eq!(result["content"][0]["text"].as_str().unwrap().len(), 3_000_000);
 }
+
+#[tokio::test]
+async fn a_list_without_an_end_is_refused_with_the_name_of_the_limit() {
+    let server = nearby(Kind::EndlessPages).await.unwrap();
+    let limits = "[limits]\ndefinition_bytes_per_source = 3_000_000\n";
+    let mut tester = Tester::with(limits).await;
+    tester.connect(&server.url).await;
+    let refused = tester.uses("list_tools", json!({})).await;
+    assert_eq!(refused["success"], false);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("limits.definition_bytes_per_source"), "{message}");
+    // The connection is as good as before.
+    let answer = tester.uses("get_connection_status", json!({})).await;
+    assert_eq!(answer["connected"], true, "{answer}");
+}

@@ -143,6 +143,12 @@ async fn what_is_not_right_is_refused_for_what_it_is() {
         (head(), with("sub", json!("")), Reason::JwtSubject),
         (head(), with("sub", json!("x".repeat(300))), Reason::JwtSubject),
         (head(), with("sub", json!("a\nb")), Reason::JwtSubject),
+        // What would reorder or hide a part of the name in the audit and on screens.
+        (head(), with("sub", json!("a\u{202e}b")), Reason::JwtSubject),
+        (head(), with("sub", json!("ad\u{200b}a")), Reason::JwtSubject),
+        (head(), with("sub", json!("ada\u{2066}")), Reason::JwtSubject),
+        (head(), with("sub", json!("\u{61c}ada")), Reason::JwtSubject),
+        (head(), with("sub", json!("ada\u{e0041}")), Reason::JwtSubject),
     ] {
         let refused = jwt.vouch(&issuer.sign(&head, &claims)).await;
         assert_eq!(refused, Err(reason), "{head} {claims}");

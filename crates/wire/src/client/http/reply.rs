@@ -14,8 +14,8 @@ use http_body_util::Full;
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Url;
 
-use super::super::Failure;
 use super::super::same_origin::{SameOriginHttp, is_followed};
+use super::super::{Failure, too_large};
 use super::lanes::{Lanes, Pieces};
 
 /// How one server is reached.
@@ -109,7 +109,7 @@ pub(super) struct Reply {
 impl Reply {
     /// The whole body, if it is not too long.
     pub(super) async fn whole(mut self, longest: usize) -> Result<Bytes, Failure> {
-        let too_long = || Failure::Protocol(format!("an answer of more than {longest} bytes"));
+        let too_long = || Failure::TooLarge(too_large(longest));
         let mut first = Bytes::new();
         let mut all = Vec::new();
         while let Some(piece) = self.body.next().await {

@@ -1,11 +1,49 @@
-//! Text of strangers on its way to a terminal: what the terminal would obey is taken out or made visible. Nothing else
-//! is changed, and what goes into a file or a pipe as data does not come through here. The one place for it: the command
-//! line has no other.
+//! Text from untrusted sources made safe to print: what a terminal would obey, what reorders or hides text, and what ends
+//! a line is removed or made visible. Audit lines, the log, the command line and the terminal UI all use this module, so
+//! that there is one list of characters. Data that goes into a file or a pipe as data does not come through here.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
-/// The text with every control sequence taken out. Other control characters, and those that turn the direction of
-/// text or hide in it, become visible: `\u{202e}`. Lines stay lines.
+/// Whether a character can deceive whoever reads a text: it controls a terminal, changes the direction of text, separates
+/// lines, or cannot be seen at all.
+pub fn is_deceptive(letter: char) -> bool {
+    // Most text is ASCII, for which one comparison is enough.
+    if letter.is_ascii() { letter.is_ascii_control() } else { letter.is_control() || is_invisible(letter) }
+}
+
+/// Unicode's Default_Ignorable_Code_Point, its separators of lines, and the marks of interlinear annotations.
+fn is_invisible(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Invisible characters that ordinary prose needs: they join letters and choose the form of a character. In a name they
+/// would let two names look the same, so only [`clean`] keeps them.
+fn belongs_in_prose(letter: char) -> bool {
+    matches!(letter, '\u{ad}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+/// The text with every control sequence removed. Other deceptive characters become visible, such as `\u{202e}`. Lines stay
+/// lines, and what prose needs stays.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if text.chars().all(|letter| letter == '\n' || letter == '\t' || is_harmless(letter)) {
         return Cow::Borrowed(text);
@@ -35,25 +73,50 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// The same on one line: for names, titles, and what stands in a table.
+/// The same on one line: for names, titles, and cells of a table.
 pub fn clean_line(text: &str) -> String {
     let cleaned = clean(text);
     let words: Vec<&str> = cleaned.split_whitespace().collect();
     words.join(" ")
 }
 
-/// A name with everything visible that could hide in it: two names that differ must not look the same.
-pub fn clean_name(text: &str) -> String {
-    let mut cleaned = String::with_capacity(text.len());
+/// A name, or a value on one line of a log, with every deceptive character visible: two names that differ must not look
+/// the same.
+pub fn clean_name(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_deceptive) {
+        return Cow::Borrowed(text);
+    }
+    let mut cleaned = String::with_capacity(text.len() + 8);
     for letter in text.chars() {
         match letter {
             '\n' => cleaned.push_str("\\n"),
             '\t' => cleaned.push_str("\\t"),
-            letter if is_harmless(letter) => cleaned.push(letter),
-            letter => push_visible(&mut cleaned, letter),
+            letter if is_deceptive(letter) => push_visible(&mut cleaned, letter),
+            letter => cleaned.push(letter),
         }
     }
-    cleaned
+    Cow::Owned(cleaned)
+}
+
+/// JSON on one line, with every deceptive character as an escape: the same value for every reader of JSON. Control
+/// characters outside strings are white space.
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_deceptive) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len() + 16);
+    for letter in json.chars() {
+        match letter {
+            '\n' | '\r' | '\t' => text.push(' '),
+            letter if is_deceptive(letter) => {
+                for unit in letter.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(text, "\\u{unit:04x}");
+                }
+            }
+            letter => text.push(letter),
+        }
+    }
+    Cow::Owned(text)
 }
 
 fn push_visible(cleaned: &mut String, letter: char) {
@@ -61,23 +124,7 @@ fn push_visible(cleaned: &mut String, letter: char) {
 }
 
 fn is_harmless(letter: char) -> bool {
-    !letter.is_control() && !deceives(letter)
-}
-
-/// Marks that turn the direction of text, separate lines, or cannot be seen at all.
-fn deceives(letter: char) -> bool {
-    matches!(
-        letter,
-        '\u{061c}'
-            | '\u{200b}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
+    !is_deceptive(letter) || belongs_in_prose(letter)
 }
 
 /// What ends a string for the terminal, beside `ESC \`.
@@ -115,7 +162,9 @@ fn parameters_end(rest: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{clean, clean_line, clean_name};
+    use serde_json::{Value, json};
+
+    use super::{clean, clean_line, clean_name, escape_json, is_deceptive};
 
     #[test]
     fn control_sequences_are_taken_out() {
@@ -162,5 +211,33 @@ mod tests {
         assert_eq!(clean("windows\r\nlines"), "windows\nlines");
         assert_eq!(clean_line(" two\n  lines\t"), "two lines");
         assert_eq!(clean_name("a\nb c\u{1b}[1m"), "a\\nb c\\u{1b}[1m");
+    }
+
+    /// Every character that reorders, hides or ends text, by name of its group.
+    const DECEPTIVE: &str = "\u{0}\u{1b}\u{7f}\u{85}\u{9b}\u{61c}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{2028}\u{2029}\
+        \u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2060}\u{2066}\u{2067}\u{2068}\u{2069}\u{ad}\u{34f}\u{115f}\u{180e}\
+        \u{3164}\u{fe0f}\u{feff}\u{ffa0}\u{fffa}\u{1d173}\u{e0041}\u{e0100}";
+
+    #[test]
+    fn a_name_shows_every_character_that_reorders_or_hides_text() {
+        for letter in DECEPTIVE.chars() {
+            assert!(is_deceptive(letter), "{letter:?}");
+            assert_eq!(clean_name(&format!("a{letter}b")), format!("a{}b", letter.escape_unicode()));
+        }
+        for letter in "aé\u{a0}日👩".chars() {
+            assert!(!is_deceptive(letter), "{letter:?}");
+        }
+    }
+
+    #[test]
+    fn escaped_json_is_the_same_value_without_a_deceptive_character() {
+        let value = json!({DECEPTIVE: [format!("x{DECEPTIVE}\n\t\r\"\\é👩"), 1]});
+        for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap().replace('\n', "\r\n\t")]
+        {
+            let escaped = escape_json(&text);
+            assert_eq!(escaped.find(is_deceptive), None, "{escaped}");
+            assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
+        }
+        assert_eq!(escape_json(r#"{"a":"é"}"#), r#"{"a":"é"}"#);
     }
 }

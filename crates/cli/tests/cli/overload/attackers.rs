@@ -1,0 +1,270 @@
+//! Those who attack: each at a fixed rate, with a fixed number at work at once, and giving up by itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use toolyard_testkit::harness::Server;
+
+/// How long an attacker waits for an answer that need not come.
+const PATIENCE: Duration = Duration::from_secs(10);
+const IDLE_CONNECTIONS: usize = 2_060;
+const WEBSOCKETS: usize = 64;
+const FRAME: u64 = 10_000_000;
+
+pub(super) struct Tokens {
+    pub(super) good: String,
+    pub(super) hostile: String,
+    /// May start programs, so that it can point the tester at anything.
+    pub(super) tester: String,
+}
+
+/// What each of them has done so far.
+pub(super) struct Attackers(Vec<(&'static str, Arc<AtomicU64>)>);
+
+/// One kind of attack: how often a second, and how many at once.
+#[derive(Clone, Copy)]
+struct Pace {
+    name: &'static str,
+    per_second: u64,
+    at_once: usize,
+}
+
+const fn pace(name: &'static str, per_second: u64, at_once: usize) -> Pace {
+    Pace { name, per_second, at_once }
+}
+
+#[derive(Clone)]
+struct Target {
+    address: String,
+    hostile: String,
+    tester: String,
+}
+
+impl Attackers {
+    /// Sets all of them to work until then.
+    pub(super) fn start(server: &Server, tokens: &Tokens, until: Instant, tasks: &mut JoinSet<()>) -> Self {
+        let target = Arc::new(Target {
+            address: server.address.clone(),
+            hostile: tokens.hostile.clone(),
+            tester: tokens.tester.clone(),
+        });
+        let mut all = Self(Vec::new());
+        let mut attack = |pace: Pace, act: fn(Arc<Target>, u64) -> Act| {
+            let done = Arc::new(AtomicU64::new(0));
+            all.0.push((pace.name, Arc::clone(&done)));
+            tasks.spawn(repeat(pace, Arc::clone(&target), until, done, act));
+        };
+        attack(pace("results with patterns", 2, 8), |target, _| Box::pin(patterns(target)));
+        attack(pace("endless lists", 1, 2), |target, _| Box::pin(endless_list(target)));
+        attack(pace("subscriptions", 1, 1), |target, n| Box::pin(subscriptions(target, n)));
+        attack(pace("WebSockets", 32, WEBSOCKETS), |target, _| Box::pin(web_socket(target)));
+        attack(pace("idle connections", 1_000, IDLE_CONNECTIONS), |target, _| Box::pin(idle(target)));
+        attack(pace("batches of lists", 4, 16), |target, _| Box::pin(batch(target)));
+        attack(pace("sessions", 20, 8), |target, _| Box::pin(session(target)));
+        attack(pace("programs", 2, 8), |target, _| Box::pin(program(target)));
+        attack(pace("parked calls", 10, 16), |target, n| Box::pin(parked(target, n)));
+        all
+    }
+
+    pub(super) fn summary(&self) -> String {
+        let done =
+            |(name, count): &(&str, Arc<AtomicU64>)| format!("{name} {}", count.load(Ordering::Relaxed));
+        self.0.iter().map(done).collect::<Vec<_>>().join(", ")
+    }
+
+    pub(super) fn assert_all_took_part(&self) {
+        for (name, done) in &self.0 {
+            assert!(done.load(Ordering::Relaxed) > 0, "no attack by {name} got through to the gateway");
+        }
+    }
+}
+
+type Act = std::pin::Pin<Box<dyn Future<Output = Option<()>> + Send>>;
+
+/// Acts at a fixed rate; what takes longer than its turn goes on beside the next ones, up to a number.
+async fn repeat(
+    pace: Pace,
+    target: Arc<Target>,
+    until: Instant,
+    done: Arc<AtomicU64>,
+    act: fn(Arc<Target>, u64) -> Act,
+) {
+    let places = Arc::new(Semaphore::new(pace.at_once));
+    let mut tick = interval(Duration::from_micros(1_000_000 / pace.per_second));
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut acting = JoinSet::new();
+    let mut number = 0;
+    while Instant::now() < until {
+        tick.tick().await;
+        while acting.try_join_next().is_some() {}
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        number += 1;
+        let (acted, done) = (act(Arc::clone(&target), number), Arc::clone(&done));
+        acting.spawn(async move {
+            let _place = place;
+            if acted.await.is_some() {
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+}
+
+/// Sends these bytes on a connection of its own, and reads up to so many bytes of what comes back.
+async fn exchange(address: &str, request: &[u8], most: usize) -> Option<Vec<u8>> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    stream.write_all(request).await.ok()?;
+    let mut answer = Vec::new();
+    let mut buffer = [0; 8192];
+    let reading = async {
+        while answer.len() < most {
+            match stream.read(&mut buffer).await {
+                Ok(read @ 1..) => answer.extend_from_slice(&buffer[..read]),
+                _ => break,
+            }
+        }
+    };
+    let _ = timeout(PATIENCE, reading).await;
+    (!answer.is_empty()).then_some(answer)
+}
+
+fn post(target: &Target, token: &str, path: &str, headers: &str, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        target.address,
+        body.len()
+    )
+    .into_bytes()
+}
+
+async fn execute(target: &Target, token: &str, tool: &str, params: Value) -> Option<()> {
+    let path = format!("/mcp/tools/{tool}/execute");
+    let request = post(target, token, &path, "", &json!({"params": params}));
+    exchange(&target.address, &request, usize::MAX).await.map(|_| ())
+}
+
+async fn patterns(target: Arc<Target>) -> Option<()> {
+    execute(&target, &target.hostile, "mcp__patterns__match", json!({})).await
+}
+
+/// Points the tester at a server whose list never ends.
+async fn endless_list(target: Arc<Target>) -> Option<()> {
+    let session = open_session(&target, &target.tester, "/tester/mcp", "2025-11-25").await?;
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/overload/hostile.py");
+    for (tool, arguments) in
+        [("connect_to_server", json!({"url": format!("python3 {script} pages")})), ("list_tools", json!({}))]
+    {
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+            "params": {"name": tool, "arguments": arguments}});
+        let headers = format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n");
+        let request = post(&target, &target.tester, "/tester/mcp", &headers, &call);
+        exchange(&target.address, &request, 1_000_000).await?;
+    }
+    Some(())
+}
+
+/// Subscribes to a hundred resources and gives them back.
+async fn subscriptions(target: Arc<Target>, number: u64) -> Option<()> {
+    let session = open_session(&target, &target.hostile, "/mcp", "2025-11-25").await?;
+    let headers = format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n");
+    for one in 0..100 {
+        for method in ["resources/subscribe", "resources/unsubscribe"] {
+            let params = json!({"uri": format!("hostile://{number}/{one}")});
+            let message = json!({"jsonrpc": "2.0", "id": one, "method": method, "params": params});
+            let request = post(&target, &target.hostile, "/mcp", &headers, &message);
+            exchange(&target.address, &request, 100_000).await?;
+        }
+    }
+    Some(())
+}
+
+/// Begins a large frame before it has said who it is, and sends as much of it as is taken.
+async fn web_socket(target: Arc<Target>) -> Option<()> {
+    let mut stream = TcpStream::connect(&target.address).await.ok()?;
+    let upgrade = format!(
+        "GET /control HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\
+         Sec-WebSocket-Protocol: toolyard.control.v1\r\n\r\n",
+        target.address
+    );
+    stream.write_all(upgrade.as_bytes()).await.ok()?;
+    let mut head = [0; 1024];
+    timeout(PATIENCE, stream.read(&mut head)).await.ok()?.ok()?;
+    let mut frame = vec![0x81, 0xff];
+    frame.extend_from_slice(&FRAME.to_be_bytes());
+    frame.extend_from_slice(&[0; 4]);
+    stream.write_all(&frame).await.ok()?;
+    let chunk = vec![b'x'; 65_536];
+    // All but the last byte, and then nothing more.
+    let sending = async {
+        for _ in 0..(FRAME / 65_536) {
+            if stream.write_all(&chunk).await.is_err() {
+                return;
+            }
+        }
+        let _ = stream.read(&mut head).await;
+    };
+    let _ = timeout(PATIENCE, sending).await;
+    Some(())
+}
+
+/// Opens a connection and says nothing.
+async fn idle(target: Arc<Target>) -> Option<()> {
+    let mut stream = timeout(PATIENCE, TcpStream::connect(&target.address)).await.ok()?.ok()?;
+    let _ = stream.read(&mut [0; 16]).await;
+    Some(())
+}
+
+/// Asks fifty times for a list of megabytes in one batch, and reads next to nothing of the answer.
+async fn batch(target: Arc<Target>) -> Option<()> {
+    let session = open_session(&target, &target.hostile, "/mcp", "2025-03-26").await?;
+    let one = |id: u32| json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
+    let batch: Vec<Value> = (0..50).map(one).collect();
+    let headers = format!("Mcp-Session-Id: {session}\r\n");
+    let request = post(&target, &target.hostile, "/mcp", &headers, &json!(batch));
+    let mut stream = TcpStream::connect(&target.address).await.ok()?;
+    stream.write_all(&request).await.ok()?;
+    timeout(PATIENCE, stream.read(&mut [0; 64])).await.ok()?.ok()?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    Some(())
+}
+
+/// Opens a session and never comes back.
+async fn session(target: Arc<Target>) -> Option<()> {
+    open_session(&target, &target.hostile, "/mcp", "2025-11-25").await.map(|_| ())
+}
+
+/// Its id.
+async fn open_session(target: &Target, token: &str, path: &str, version: &str) -> Option<String> {
+    let params = json!({"protocolVersion": version, "capabilities": {},
+        "clientInfo": {"name": "hostile", "version": "1"}});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let answer = exchange(&target.address, &post(target, token, path, "", &message), 100_000).await?;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let line = answer.lines().find(|line| line.to_ascii_lowercase().starts_with("mcp-session-id:"))?;
+    line.split_once(':').map(|(_, id)| id.trim().to_owned())
+}
+
+async fn program(target: Arc<Target>) -> Option<()> {
+    execute(&target, &target.hostile, "execute_program", json!({"code": "import time\ntime.sleep(20)"})).await
+}
+
+/// Calls a tool that asks back, and never answers.
+async fn parked(target: Arc<Target>, number: u64) -> Option<()> {
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+        "io.modelcontextprotocol/clientInfo": {"name": "hostile", "version": "1"}});
+    let params = json!({"name": "ask_name", "arguments": {}, "_meta": meta});
+    let message = json!({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params});
+    let headers = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: ask_name\r\n";
+    let request = post(&target, &target.hostile, "/mcp", headers, &message);
+    exchange(&target.address, &request, 100_000).await.map(|_| ())
+}

@@ -1,0 +1,94 @@
+//! The well-behaved client, and whoever looks after the yard's health.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use toolyard_testkit::harness::Server;
+
+const CALLS_PER_SECOND: u64 = 40;
+const HEALTH_CHECKS_PER_SECOND: u64 = 5;
+/// A load balancer would give up by then.
+const HEALTH_TIME: Duration = Duration::from_secs(5);
+
+/// How long each of many answers took.
+pub(super) struct Latencies(Vec<Duration>);
+
+impl Latencies {
+    fn new(mut all: Vec<Duration>) -> Self {
+        all.sort();
+        Self(all)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn percentile(&self, percent: usize) -> String {
+        let at = (self.0.len() * percent).div_ceil(100).saturating_sub(1);
+        format!("{:.1} ms", self.0[at].as_secs_f64() * 1000.0)
+    }
+
+    pub(super) fn worst(&self) -> String {
+        self.percentile(100)
+    }
+}
+
+/// Calls a tool at a fixed rate until then. Every answer must be right.
+pub(super) async fn well_behaved(server: &Arc<Server>, token: &str, until: Instant) -> Latencies {
+    let mut calls = JoinSet::new();
+    let mut tick = interval(Duration::from_millis(1000 / CALLS_PER_SECOND));
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut number = 0;
+    while Instant::now() < until {
+        tick.tick().await;
+        number += 1;
+        let (server, token) = (Arc::clone(server), token.to_owned());
+        if number % (5 * CALLS_PER_SECOND) == 1 {
+            calls.spawn(async move { run_program(&server, &token, number).await });
+        } else {
+            calls.spawn(async move { add(&server, &token, number).await });
+        }
+    }
+    Latencies::new(calls.join_all().await)
+}
+
+async fn add(server: &Server, token: &str, number: u64) -> Duration {
+    let (took, answer) = execute(server, token, "mcp__good__add", json!({"a": number, "b": 1})).await;
+    assert_eq!(answer["result"]["sum"].as_f64(), Some(number as f64 + 1.0), "{answer}");
+    took
+}
+
+/// Its time is not counted: it starts a process.
+async fn run_program(server: &Server, token: &str, number: u64) -> Duration {
+    let code = format!("print({number} + 1)");
+    let (_, answer) = execute(server, token, "execute_program", json!({"code": code})).await;
+    assert_eq!(answer["success"], true, "{answer}");
+    assert!(answer["result"].to_string().contains(&(number + 1).to_string()), "{answer}");
+    add(server, token, number).await
+}
+
+async fn execute(server: &Server, token: &str, tool: &str, params: Value) -> (Duration, Value) {
+    let bearer = format!("Bearer {token}");
+    let path = format!("/mcp/tools/{tool}/execute");
+    let began = Instant::now();
+    let answer =
+        server.post_with(&path, &[("authorization", bearer.as_str())], &json!({"params": params})).await;
+    (began.elapsed(), answer.json())
+}
+
+/// Asks for the yard's health at a fixed rate until then. Every answer must come in time.
+pub(super) async fn watch_health(server: &Arc<Server>, until: Instant) -> Latencies {
+    let mut all = Vec::new();
+    let mut tick = interval(Duration::from_millis(1000 / HEALTH_CHECKS_PER_SECOND));
+    while Instant::now() < until {
+        tick.tick().await;
+        let began = Instant::now();
+        let answer = timeout(HEALTH_TIME, server.get("/health")).await;
+        assert_eq!(answer.map(|answer| answer.status), Ok(200), "after {:?}", began.elapsed());
+        all.push(began.elapsed());
+    }
+    Latencies::new(all)
+}

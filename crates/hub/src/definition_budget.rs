@@ -1,0 +1,162 @@
+//! How many bytes of definitions sources may keep: each of them, and all together. A source reserves bytes before it
+//! stores what it has read, so that one that lists without end fails by itself and takes nothing from the others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The limits, in bytes of JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DefinitionLimits {
+    /// For all lists of one source.
+    pub per_source: usize,
+    /// For all sources together.
+    pub total: usize,
+}
+
+impl Default for DefinitionLimits {
+    fn default() -> Self {
+        Self { per_source: 64 << 20, total: 256 << 20 }
+    }
+}
+
+/// The account that all sources of a process share. Clones are the same account.
+#[derive(Debug, Clone, Default)]
+pub struct DefinitionBudget(Arc<Account>);
+
+#[derive(Debug)]
+struct Account {
+    per_source: AtomicUsize,
+    total: AtomicUsize,
+    used: AtomicUsize,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        let DefinitionLimits { per_source, total } = DefinitionLimits::default();
+        Self {
+            per_source: AtomicUsize::new(per_source),
+            total: AtomicUsize::new(total),
+            used: AtomicUsize::new(0),
+        }
+    }
+}
+
+/// A source lists more than it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OverBudget {
+    #[error(
+        "lists more than {limit} bytes of definitions, the limit for one source (limits.definition_bytes_per_source)"
+    )]
+    Source { limit: usize },
+    #[error("would take the definitions of all sources above {limit} bytes (limits.definition_bytes)")]
+    Total { limit: usize },
+}
+
+impl DefinitionBudget {
+    pub fn new(limits: DefinitionLimits) -> Self {
+        let budget = Self::default();
+        budget.set_limits(limits);
+        budget
+    }
+
+    /// Obeys these limits from now on. What is reserved already stays reserved.
+    pub fn set_limits(&self, limits: DefinitionLimits) {
+        self.0.per_source.store(limits.per_source, Ordering::Relaxed);
+        self.0.total.store(limits.total, Ordering::Relaxed);
+    }
+
+    /// A reservation of no bytes yet, for everything that one source lists.
+    pub fn reserve(&self) -> DefinitionReservation {
+        DefinitionReservation { account: Arc::clone(&self.0), bytes: 0 }
+    }
+
+    /// How many bytes are reserved.
+    pub fn used(&self) -> usize {
+        self.0.used.load(Ordering::Relaxed)
+    }
+}
+
+/// Bytes that one source has reserved. They are free again when this is dropped.
+#[derive(Debug)]
+pub struct DefinitionReservation {
+    account: Arc<Account>,
+    bytes: usize,
+}
+
+impl DefinitionReservation {
+    /// Reserves more, or nothing more if that would be too much.
+    pub fn grow(&mut self, more: usize) -> Result<(), OverBudget> {
+        let limit = self.account.per_source.load(Ordering::Relaxed);
+        let bytes = self.bytes.checked_add(more).filter(|bytes| *bytes <= limit);
+        let bytes = bytes.ok_or(OverBudget::Source { limit })?;
+        let limit = self.account.total.load(Ordering::Relaxed);
+        let fits = |used: usize| used.checked_add(more).filter(|used| *used <= limit);
+        let reserved = self.account.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        reserved.map_err(|_| OverBudget::Total { limit })?;
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for DefinitionReservation {
+    fn drop(&mut self) {
+        self.account.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DefinitionBudget, DefinitionLimits, OverBudget};
+
+    #[test]
+    fn a_source_cannot_reserve_more_than_its_share_nor_more_than_is_left() {
+        let budget = DefinitionBudget::new(DefinitionLimits { per_source: 60, total: 100 });
+        let (mut first, mut second) = (budget.reserve(), budget.reserve());
+        first.grow(50).unwrap();
+        assert_eq!(first.grow(11), Err(OverBudget::Source { limit: 60 }));
+        first.grow(10).unwrap();
+        assert_eq!(second.grow(41), Err(OverBudget::Total { limit: 100 }));
+        second.grow(40).unwrap();
+        assert_eq!((budget.used(), first.bytes(), second.bytes()), (100, 60, 40));
+        drop(first);
+        assert_eq!(budget.used(), 40);
+        second.grow(20).unwrap();
+        assert_eq!(second.grow(usize::MAX), Err(OverBudget::Source { limit: 60 }));
+    }
+
+    #[test]
+    fn threads_that_reserve_at_once_never_get_more_than_there_is() {
+        let budget = DefinitionBudget::new(DefinitionLimits { per_source: 1_000, total: 1_000 });
+        let granted: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut own = budget.reserve();
+                        while own.grow(3).is_ok() {}
+                        let bytes = own.bytes();
+                        std::mem::forget(own);
+                        bytes
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!((granted, budget.used()), (999, 999));
+    }
+
+    #[test]
+    fn lower_limits_count_from_the_next_reservation_on() {
+        let budget = DefinitionBudget::default();
+        let mut kept = budget.reserve();
+        kept.grow(500).unwrap();
+        budget.set_limits(DefinitionLimits { per_source: 400, total: 400 });
+        assert_eq!(budget.reserve().grow(1), Err(OverBudget::Total { limit: 400 }));
+        assert_eq!(kept.bytes(), 500);
+        drop(kept);
+        budget.reserve().grow(400).unwrap();
+    }
+}

@@ -1,0 +1,191 @@
+//! Servers that send more than is kept: each fails at its limit, says so, and takes nothing from the others.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::json;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{Abilities, DefinitionLimits, Source, SourceName, State, What, Yard};
+use toolyard_sdk::testing::{Caller, Report};
+use toolyard_testkit::harness::soon;
+use toolyard_testkit::odd::{self, nearby};
+use toolyard_upstream::{
+    Common, Credentials, Link, Lists, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings,
+};
+
+use super::ODD;
+use super::tree::{command, keeper};
+
+const MEGABYTE: usize = 1_000_000;
+
+struct House {
+    yard: Arc<Yard>,
+    common: Common,
+    running: Vec<Arc<Upstream>>,
+}
+
+impl House {
+    fn new(per_source: usize, total: usize) -> Self {
+        let me = to_raw(&json!({"name": "test", "version": "1"}));
+        let common = Common::new(keeper(), me).unwrap();
+        common.definitions.set_limits(DefinitionLimits { per_source, total });
+        Self { yard: Yard::of([]), common, running: Vec::new() }
+    }
+
+    fn start(&mut self, name: &str, kind: &str) -> Arc<Upstream> {
+        let transport = TransportSettings::Command(command(ODD, &[kind, "stdio"]));
+        let settings = ServerSettings::new(SourceName::new(name), transport);
+        let upstream = Upstream::start(settings, self.common.clone());
+        self.yard.add(Arc::clone(&upstream) as _);
+        self.running.push(Arc::clone(&upstream));
+        upstream
+    }
+
+    async fn call(&self, tool: &str, arguments: &str) -> Report {
+        let arguments = serde_json::value::RawValue::from_string(arguments.to_owned()).unwrap();
+        let what = What::Tool { name: tool.to_owned(), arguments: Some(arguments) };
+        Caller::new().abilities(Abilities::default()).request(&self.yard, what).await
+    }
+
+    async fn stop(self) {
+        for upstream in &self.running {
+            upstream.stop().await;
+        }
+        drop(self.running);
+        drop(self.yard);
+        assert_eq!(self.common.definitions.used(), 0);
+    }
+}
+
+async fn until(upstream: &Upstream, what: &str, fits: impl Fn(&Upstream) -> bool) {
+    let waiting = async {
+        while !fits(upstream) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon(what, waiting).await;
+}
+
+async fn settled(upstream: &Upstream) {
+    until(upstream, "the server to settle", |upstream| upstream.status().settled).await;
+}
+
+#[tokio::test]
+async fn a_list_without_an_end_fails_at_the_limit_of_one_source_and_hurts_no_other() {
+    let mut house = House::new(5 * MEGABYTE, 50 * MEGABYTE);
+    let (endless, sound) = (house.start("endless", "endless-pages"), house.start("sound", "legacy-only"));
+    settled(&endless).await;
+    settled(&sound).await;
+    let status = endless.status();
+    assert_eq!(status.state, State::BackingOff);
+    let expected = "lists more than 5000000 bytes of definitions, the limit for one source \
+                    (limits.definition_bytes_per_source)";
+    assert_eq!(status.reason.as_deref(), Some(expected));
+    assert!(status.suggestion.as_deref().unwrap().contains("[limits]"), "{status:?}");
+    assert_eq!(sound.status().state, State::Ready);
+    let report = house.call("mcp__sound__echo", "{}").await;
+    assert!(report.outcome.is_ok_and(|outcome| !outcome.failed));
+    // What was read in vain is free again.
+    endless.stop().await;
+    assert!(house.common.definitions.used() < MEGABYTE, "{}", house.common.definitions.used());
+    drop((endless, sound));
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn above_the_total_the_newcomer_fails_and_has_room_once_another_is_gone() {
+    // Each lists two tools in less than 200 bytes.
+    let mut house = House::new(300, 300);
+    let first = house.start("first", "legacy-only");
+    settled(&first).await;
+    assert_eq!(first.status().state, State::Ready, "{:?}", first.status());
+    let second = house.start("second", "legacy-only");
+    settled(&second).await;
+    let reason = second.status().reason.unwrap();
+    assert_eq!(reason, "would take the definitions of all sources above 300 bytes (limits.definition_bytes)");
+    assert_eq!((first.status().state, first.offer().tools.len()), (State::Ready, 2));
+    house.yard.remove(&SourceName::new("first"));
+    house.running.remove(0);
+    first.stop().await;
+    drop(first);
+    second.reconnect();
+    until(&second, "the second server", |second| second.status().state == State::Ready).await;
+    drop(second);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_list_that_outgrows_the_limit_later_stays_as_it_was_and_the_status_says_why() {
+    let mut house = House::new(3 * MEGABYTE, 50 * MEGABYTE);
+    let grows = house.start("grows", "endless-later");
+    until(&grows, "the warning", |grows| !grows.status().warnings.is_empty()).await;
+    let status = grows.status();
+    assert_eq!((status.state, grows.offer().tools.len()), (State::Ready, 2));
+    assert!(status.warnings[0].contains("limits.definition_bytes_per_source"), "{:?}", status.warnings);
+    assert!(house.call("mcp__grows__echo", "{}").await.outcome.is_ok());
+    drop(grows);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_above_the_limit_is_refused_and_the_next_call_works() {
+    let mut house = House::new(5 * MEGABYTE, 50 * MEGABYTE);
+    house.common.message_bytes.store(MEGABYTE, Ordering::Relaxed);
+    let over_stdio = house.start("huge", "huge");
+    settled(&over_stdio).await;
+    let server = nearby(odd::Kind::Huge).await.unwrap();
+    let url = UrlSettings { url: server.url.clone(), headers: [].into(), kind: UrlKind::Any };
+    let settings = ServerSettings::new(SourceName::new("web"), TransportSettings::Url(url));
+    let over_http = Upstream::start(settings, house.common.clone());
+    house.yard.add(Arc::clone(&over_http) as _);
+    house.running.push(Arc::clone(&over_http));
+    settled(&over_http).await;
+    for name in ["huge", "web"] {
+        let report = house.call(&format!("mcp__{name}__huge"), r#"{"megabytes":2}"#).await;
+        let error = report.outcome.unwrap_err().message().to_owned();
+        assert!(error.contains("sent a message that exceeds the limit of 1000000 bytes"), "{name}: {error}");
+        let upstream = if name == "huge" { &over_stdio } else { &over_http };
+        until(upstream, "the server to be back", |upstream| upstream.status().state == State::Ready).await;
+        let report = house.call(&format!("mcp__{name}__echo"), "{}").await;
+        assert!(report.outcome.is_ok(), "{name}: {:?}", report.outcome);
+    }
+    drop((over_stdio, over_http));
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_for_testing_obeys_the_same_limits() {
+    let house = House::new(5 * MEGABYTE, 50 * MEGABYTE);
+    let server = nearby(odd::Kind::EndlessPages).await.unwrap();
+    let url = UrlSettings { url: server.url.clone(), headers: [].into(), kind: UrlKind::Any };
+    let settings = ServerSettings::new(SourceName::new("tested"), TransportSettings::Url(url));
+    let abilities = Abilities::default();
+    let link = Link::open(settings, &house.common, &abilities, Credentials::AsGiven).await.unwrap();
+    let error = link.list(Lists::Tools).await.unwrap_err();
+    assert!(error.message().contains("limits.definition_bytes_per_source"), "{}", error.message());
+    assert_eq!(house.common.definitions.used(), 0);
+    link.close().await;
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_while_it_is_listed_again_does_not_delay_the_end() {
+    let mut house = House::new(5 * MEGABYTE, 50 * MEGABYTE);
+    let hangs = house.start("hangs", "hangs-later");
+    settled(&hangs).await;
+    // It has been asked twice, and answered once.
+    let hung = async {
+        loop {
+            let report = house.call("mcp__hangs__requests", "{}").await;
+            if report.outcome.unwrap().body.get().contains(r#""tools/list":2"#) {
+                break;
+            }
+        }
+    };
+    soon("the second list", hung).await;
+    let stopping = tokio::time::timeout(Duration::from_secs(10), hangs.stop()).await;
+    stopping.expect("the end waits for a list");
+    drop(hangs);
+    house.stop().await;
+}

@@ -1,0 +1,134 @@
+//! One page of a list, read in one pass: a page of millions of empty items must not become millions of allocations.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use toolyard_hub::Raw;
+
+/// What a page says beside its items.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    /// The cursor of the next page, if there is one.
+    pub(super) next: Option<String>,
+    /// There were more items than are kept.
+    pub(super) full: bool,
+}
+
+/// Adds the items under a key to the others, up to this many in all.
+pub(super) fn read(
+    page: &RawValue,
+    key: &'static str,
+    most: usize,
+    items: &mut Vec<Raw>,
+) -> serde_json::Result<Page> {
+    let mut deserializer = serde_json::Deserializer::from_str(page.get());
+    PageSeed { key, most, items }.deserialize(&mut deserializer)
+}
+
+struct PageSeed<'a> {
+    key: &'static str,
+    most: usize,
+    items: &'a mut Vec<Raw>,
+}
+
+impl<'de> DeserializeSeed<'de> for PageSeed<'_> {
+    type Value = Page;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Page, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for PageSeed<'_> {
+    type Value = Page;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Page, A::Error> {
+        let mut page = Page { next: None, full: false };
+        while let Some(key) = map.next_key::<String>()? {
+            if key == self.key {
+                page.full |= map.next_value_seed(ItemsSeed { most: self.most, items: self.items })?;
+            } else if key == "nextCursor" {
+                page.next = map.next_value()?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(page)
+    }
+}
+
+/// Reads the items; true if there were more than are kept.
+struct ItemsSeed<'a> {
+    most: usize,
+    items: &'a mut Vec<Raw>,
+}
+
+impl<'de> DeserializeSeed<'de> for ItemsSeed<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ItemsSeed<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
+        while self.items.len() < self.most {
+            match items.next_element::<Raw>()? {
+                Some(item) => self.items.push(item),
+                None => return Ok(false),
+            }
+        }
+        let mut more = false;
+        while items.next_element::<IgnoredAny>()?.is_some() {
+            more = true;
+        }
+        Ok(more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+    use toolyard_hub::Raw;
+
+    use super::{Page, read};
+
+    fn page(text: &str, most: usize) -> Result<(Vec<String>, Page), String> {
+        let mut items: Vec<Raw> = Vec::new();
+        let raw = RawValue::from_string(text.to_owned()).unwrap();
+        let page = read(&raw, "tools", most, &mut items).map_err(|error| error.to_string())?;
+        Ok((items.iter().map(|item| item.get().to_owned()).collect(), page))
+    }
+
+    #[test]
+    fn items_are_kept_as_they_came() {
+        let text = r#"{"x":[1],"tools":[{"b":1.0,"a":2},7],"nextCursor":"n","tool":null}"#;
+        let expected = vec![r#"{"b":1.0,"a":2}"#.to_owned(), "7".to_owned()];
+        assert_eq!(page(text, 10).unwrap(), (expected, Page { next: Some("n".to_owned()), full: false }));
+        let nothing = (Vec::new(), Page { next: None, full: false });
+        assert_eq!(page(r#"{"nextCursor":null}"#, 10).unwrap(), nothing);
+        for wrong in ["[]", r#"{"tools":null}"#, r#"{"tools":{}}"#, r#"{"nextCursor":1}"#] {
+            assert!(page(wrong, 10).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn items_beyond_the_limit_are_passed_over_without_being_kept() {
+        let text = format!(r#"{{"tools":[{}0],"nextCursor":"n"}}"#, "0,".repeat(100_000));
+        let (items, told) = page(&text, 1_000).unwrap();
+        assert_eq!((items.len(), told), (1_000, Page { next: Some("n".to_owned()), full: true }));
+        assert!(!page(r#"{"tools":[1,2]}"#, 2).unwrap().1.full);
+    }
+}
