@@ -8,12 +8,14 @@ use std::path::PathBuf;
 use toolyard_history::{AuditSettings, StoreSettings};
 use toolyard_hub::{Bounds, Limits, Redaction, ResultChecks, SourceName};
 use toolyard_program::Programs;
+use toolyard_serve::ConnectionLimits;
 
 use crate::args::AuthMode;
 use crate::outside::HookSettings;
 
 mod access;
 mod address;
+mod connections;
 mod diff;
 mod document;
 mod dotenv;
@@ -67,6 +69,8 @@ pub(crate) struct Config {
     pub(crate) hosts: Vec<String>,
     /// Origins whose pages may use this server.
     pub(crate) origins: Vec<String>,
+    /// How many connections there may be.
+    pub(crate) connections: ConnectionLimits,
     /// What the holder of the token may do; everything if this is not said.
     pub(crate) permissions: Option<Vec<String>>,
     /// Whether the embedded demo tools are served too.

@@ -84,6 +84,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         mcp: McpSettings { forward_headers: fleet::forwarded(&config), ..McpSettings::default() },
         endpoint: toolyard_serve::EndpointSettings { body: config.limits().payload, ..Default::default() },
         control: ControlSettings { log: Some(crate::log::lines()) },
+        connections: config.connections.clone(),
         annexes,
         drain: config.limits.drain(),
     };

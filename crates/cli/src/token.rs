@@ -14,10 +14,7 @@ use crate::{Exit, terminal};
 
 /// 256 bits from the system.
 pub(crate) fn fresh() -> anyhow::Result<String> {
-    let mut bytes = [0_u8; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| anyhow::anyhow!("the system gives no random numbers: {error}"))?;
-    Ok(URL_SAFE_NO_PAD.encode(bytes))
+    Ok(URL_SAFE_NO_PAD.encode(toolyard_random::bytes::<32>()?))
 }
 
 /// Makes a token and prints it once, with the lines for the configuration. Nothing is written to a file.
@@ -200,6 +197,12 @@ expires = "2024-02-14T10:30:00.000Z""#
             assert_eq!(made(&arguments).err().as_deref(), Some(problem));
         }
         assert!(made(&["--expires", "soon"]).err().unwrap().starts_with("\"soon\" is no time"));
+    }
+
+    #[test]
+    fn without_random_numbers_there_is_no_token() {
+        let _outage = toolyard_random::SimulatedOutage::begin();
+        assert!(fresh().is_err());
     }
 
     #[test]

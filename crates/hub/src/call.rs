@@ -36,7 +36,7 @@ mod watch;
 impl Yard {
     /// Carries one call out. Dropping the future cancels the call, all the way to the source.
     pub async fn call(&self, request: Request) -> Result<Outcome, Error> {
-        let mut watch = Watch::new(self, &request);
+        let mut watch = Watch::new(self, &request)?;
         let Request { what, principal, deadline, cancel, priority, context, meta, client, id: _, notes } =
             request;
         let resolved = resolve(&self.catalog(), what, &principal, &context);

@@ -1,19 +1,21 @@
 //! The name of one call, by which fronts, events and records mean the same one.
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use toolyard_random::RandomError;
+
+use crate::error::{Error, Kind};
 
 /// 128 random bits, written as 32 hexadecimal digits. Whoever was not told one does not guess it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExecutionId([u8; 16]);
 
 impl ExecutionId {
-    pub fn fresh() -> Self {
-        let mut stock = STOCK.lock().unwrap_or_else(PoisonError::into_inner);
-        Self(stock.take().unwrap_or_else(hashed))
+    /// A new id; an error where the system has no random numbers, because an id that can be guessed is none.
+    pub fn fresh() -> Result<Self, RandomError> {
+        STOCK.lock().unwrap_or_else(PoisonError::into_inner).take().map(Self)
     }
 
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
@@ -35,26 +37,20 @@ struct Stock {
 }
 
 impl Stock {
-    fn take(&mut self) -> Option<[u8; 16]> {
+    fn take(&mut self) -> Result<[u8; 16], RandomError> {
         if self.left == 0 {
-            getrandom::fill(self.ids.as_flattened_mut()).ok()?;
+            toolyard_random::fill(self.ids.as_flattened_mut())?;
             self.left = self.ids.len();
         }
         self.left -= 1;
-        self.ids.get(self.left).copied()
+        self.ids.get(self.left).copied().ok_or(RandomError)
     }
 }
 
-/// For a system that has no random numbers left: still unlike any other, with keys that the standard library got
-/// from the same system when it had some.
-fn hashed() -> [u8; 16] {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let half = || RandomState::new().hash_one(number).to_be_bytes();
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&half());
-    bytes[8..].copy_from_slice(&half());
-    bytes
+impl From<RandomError> for Error {
+    fn from(error: RandomError) -> Self {
+        Self::new(Kind::Bug, error.to_string())
+    }
 }
 
 impl fmt::Display for ExecutionId {
@@ -90,7 +86,9 @@ impl FromStr for ExecutionId {
 mod tests {
     use std::collections::HashSet;
 
-    use super::{ExecutionId, NoExecutionId, hashed};
+    use toolyard_random::{RandomError, SimulatedOutage};
+
+    use super::{ExecutionId, NoExecutionId, Stock};
 
     #[test]
     fn an_id_is_read_back_as_it_was_written() {
@@ -106,8 +104,18 @@ mod tests {
 
     #[test]
     fn no_two_are_alike() {
-        let many: HashSet<ExecutionId> = (0..1_000).map(|_| ExecutionId::fresh()).collect();
+        let many: HashSet<ExecutionId> = (0..1_000).map(|_| ExecutionId::fresh().unwrap()).collect();
         assert_eq!(many.len(), 1_000);
-        assert_ne!(hashed(), hashed());
+    }
+
+    #[test]
+    fn without_random_numbers_there_is_no_id() {
+        let _outage = SimulatedOutage::begin();
+        let mut stock = Stock { ids: [[0; 16]; 64], left: 0 };
+        assert_eq!(stock.take(), Err(RandomError));
+        // Bits that were drawn before are as good as ever.
+        stock.left = 1;
+        assert!(stock.take().is_ok());
+        assert_eq!(stock.take(), Err(RandomError));
     }
 }

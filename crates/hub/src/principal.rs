@@ -109,6 +109,11 @@ impl Principal {
         }
     }
 
+    /// Whether both may see and do the same, whatever their names and limits are.
+    pub fn has_rights_of(&self, other: &Self) -> bool {
+        self.rights.permissions == other.rights.permissions && self.rights.allowed == other.rights.allowed
+    }
+
     /// Whether for this principal there are other things than for everybody.
     pub fn is_restricted(&self) -> bool {
         self.rights.allowed != AllowList::default()

@@ -1,27 +1,45 @@
-//! A connection that ends when its other side stops reading: a client that never reads must not hold our
-//! memory for ever.
+//! One TCP connection as hyper sees it. It ends when its other side stops reading, because a client that never reads must
+//! not hold memory forever; and where an answer went out before the whole request was read, it is closed slowly, so that
+//! the client can still read that answer.
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
+use crate::connections::ConnectionState;
+
 /// How long a write may wait for the other side.
 const STALLED: Duration = Duration::from_secs(60);
+/// How much of a refused request is read and thrown away, for how long in all, and for how long without a byte.
+const LINGER_BYTES: usize = 64 * 1024 * 1024;
+const LINGER_TIME: Duration = Duration::from_secs(10);
+const LINGER_SILENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
+    state: Arc<ConnectionState>,
     stalled: Option<Pin<Box<Sleep>>>,
+    linger: Option<Linger>,
+}
+
+/// Closing with unread bytes resets the connection, and a reset destroys what the client has not read yet.
+#[derive(Debug)]
+struct Linger {
+    until: Instant,
+    left: usize,
+    timer: Pin<Box<Sleep>>,
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream) -> Self {
-        Self { stream, stalled: None }
+    pub(crate) fn new(stream: TcpStream, state: Arc<ConnectionState>) -> Self {
+        Self { stream, state, stalled: None, linger: None }
     }
 
     fn watch<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -35,6 +53,32 @@ impl Connection {
             Poll::Ready(()) => Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut))),
             Poll::Pending => Poll::Pending,
         }
+    }
+}
+
+impl Linger {
+    fn new() -> Self {
+        let now = Instant::now();
+        let timer = Box::pin(tokio::time::sleep_until(now + LINGER_SILENCE));
+        Self { until: now + LINGER_TIME, left: LINGER_BYTES, timer }
+    }
+
+    /// Completes when the client is done, or has had its chance.
+    fn poll(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
+        let mut scrap = [0_u8; 16 * 1024];
+        while self.left > 0 {
+            let mut buffer = ReadBuf::new(&mut scrap);
+            match Pin::new(&mut *stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    self.left = self.left.saturating_sub(buffer.filled().len());
+                    let silence = (Instant::now() + LINGER_SILENCE).min(self.until);
+                    self.timer.as_mut().reset(silence);
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return self.timer.as_mut().poll(cx),
+            }
+        }
+        Poll::Ready(())
     }
 }
 
@@ -73,7 +117,15 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let poll = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.watch(cx, poll)
+        let this = &mut *self;
+        if this.linger.is_none() {
+            let poll = Pin::new(&mut this.stream).poll_shutdown(cx);
+            let closed = ready!(this.watch(cx, poll));
+            if closed.is_err() || this.state.has_read_body() {
+                return Poll::Ready(closed);
+            }
+        }
+        let linger = this.linger.get_or_insert_with(Linger::new);
+        linger.poll(&mut this.stream, cx).map(Ok)
     }
 }

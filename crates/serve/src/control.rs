@@ -5,6 +5,7 @@ mod asks;
 mod call;
 mod desk;
 mod errors;
+mod handshake;
 mod journal;
 mod lists;
 mod order;
@@ -26,6 +27,9 @@ use axum::http::{HeaderMap, Request, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures_util::future::OptionFuture;
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -35,7 +39,7 @@ use toolyard_wire::EndpointSettings;
 use self::journal::Journal;
 pub use self::journal::LogEntry;
 use self::lists::Shelf;
-use crate::door::Visitor;
+use crate::door::{Reason, Visitor};
 use crate::mcp::{Identity, McpSettings};
 use crate::rest::Failure;
 
@@ -118,10 +122,10 @@ impl Control {
     /// Turns a request into a socket, or says why that cannot be.
     pub(crate) async fn meet(self: &Arc<Self>, request: Request<Body>) -> Response<Body> {
         let (mut parts, _) = request.into_parts();
-        let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
-            Ok(upgrade) => upgrade,
-            Err(rejection) => return no_socket(&rejection),
-        };
+        let on_upgrade = parts.extensions.get::<OnUpgrade>().cloned();
+        if let Err(rejection) = WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
+            return no_socket(&rejection);
+        }
         // The door lets nobody through without one.
         let Some(mut visitor) = parts.extensions.get::<Visitor>().cloned() else {
             return StatusCode::UNAUTHORIZED.into_response();
@@ -132,20 +136,20 @@ impl Control {
         let value = |name: &String| Some((name.clone(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
         let headers = self.forward_headers.iter().filter_map(value).collect();
         let control = Arc::clone(self);
-        // Whoever is not known by now takes a place among the others only when they are.
-        let place = match visitor.principal().await {
+        // A stranger takes a place among the others only once it is known who they are.
+        let proof = visitor.principal().await;
+        let place = match &proof {
             Ok(_) => Place::take(&self.places),
             Err(_) => Place::take(&self.strangers).map(Place::of_stranger),
         };
-        upgrade.protocols([PROTOCOL]).max_message_size(self.longest).max_frame_size(self.longest).on_upgrade(
-            move |socket| {
-                let sockets = control.sockets.clone();
-                sockets.track_future(async move {
-                    let cut = control.cut.clone();
-                    cut.run_until_cancelled(socket::live(control, socket, visitor, headers, place)).await;
-                })
-            },
-        )
+        let sockets = control.sockets.clone();
+        sockets.spawn(async move {
+            let Some(Ok(upgraded)) = OptionFuture::from(on_upgrade).await else { return };
+            let cut = control.cut.clone();
+            let arrival = Arrival { io: TokioIo::new(upgraded), visitor, proof, headers, place };
+            cut.run_until_cancelled(socket::live(control, arrival)).await;
+        });
+        handshake::switch_protocols(&parts.headers)
     }
 
     /// No more requests are taken; calls in flight go on.
@@ -171,6 +175,16 @@ impl Control {
             tracing::warn!(sockets = self.sockets.len(), "control sockets do not end");
         }
     }
+}
+
+/// A connection that has just become a WebSocket.
+struct Arrival {
+    io: TokioIo<Upgraded>,
+    visitor: Visitor,
+    /// Who the request itself says it is, by a header or a subprotocol.
+    proof: Result<Principal, Reason>,
+    headers: Vec<(String, String)>,
+    place: Option<Place>,
 }
 
 /// A place among the sockets.

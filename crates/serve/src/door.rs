@@ -10,9 +10,11 @@ use axum::middleware::Next;
 use axum::response::IntoResponse;
 use toolyard_hub::Principal;
 
+use self::recheck::{RecheckedBody, StreamKind};
 use self::turned::{Speaks, Turned};
+use crate::connections::ConnectionState;
 use crate::page::ASSETS;
-use crate::router::{CONTROL, PUBLIC};
+use crate::router::{CONTROL, HEALTH, PUBLIC};
 
 mod algorithm;
 pub mod fuzzing;
@@ -20,6 +22,7 @@ mod jwks;
 mod jwt;
 mod keyring;
 mod pages;
+mod recheck;
 mod resource;
 mod turned;
 mod visitor;
@@ -125,6 +128,22 @@ impl Door {
         Visitor::new(self.lock.clone(), bearer(headers).map(ToOwned::to_owned))
     }
 
+    /// A stream of events stays open only for as long as the token that opened it is good.
+    fn recheck(
+        &self,
+        response: Response<Body>,
+        principal: Principal,
+        token: Option<&HeaderValue>,
+        kind: StreamKind,
+    ) -> Response<Body> {
+        if matches!(self.lock, Lock::Open(_)) || !recheck::is_stream(&response) {
+            return response;
+        }
+        let token = token.and_then(bearer_of).map(ToOwned::to_owned);
+        let visitor = Visitor::new(self.lock.clone(), token);
+        response.map(|body| Body::new(RecheckedBody::new(body, visitor, principal, kind)))
+    }
+
     /// What is said to those who look for a way in, if it is theirs to know.
     fn metadata(&self, headers: &HeaderMap, path: &str) -> Option<Response<Body>> {
         let Lock::Keyring(keyring) = &self.lock else { return None };
@@ -186,7 +205,11 @@ fn is_own_origin(origin: &str, host: &str) -> bool {
 
 /// The token that a request bears.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let given = text(headers, header::AUTHORIZATION).and_then(|value| value.split_once(' '));
+    headers.get(header::AUTHORIZATION).and_then(bearer_of)
+}
+
+fn bearer_of(value: &HeaderValue) -> Option<&str> {
+    let given = value.to_str().ok().and_then(|value| value.split_once(' '));
     given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token)
 }
 
@@ -235,10 +258,27 @@ async fn pass(door: &Door, request: &mut Request<Body>, next: Next) -> Response<
         request.extensions_mut().insert(visitor);
     }
     let (headers, path) = (request.headers(), request.uri().path());
-    match door.admit(headers, path).await {
+    let connection = request.extensions().get::<Arc<ConnectionState>>();
+    if connection.is_some_and(|connection| connection.is_reserved()) && !HEALTH.contains(&path) {
+        return door.turn(Reason::Connections, headers, path).into_response();
+    }
+    let admitted = door.admit(headers, path).await;
+    if let Some(connection) = connection {
+        match &admitted {
+            Ok(Some(_)) => connection.authenticated(),
+            Ok(None) | Err(_) if !fits_address(connection, headers) => {
+                return door.turn(Reason::Connections, headers, path).into_response();
+            }
+            Ok(None) | Err(_) => {}
+        }
+    }
+    match admitted {
         Ok(Some(principal)) => {
-            request.extensions_mut().insert(principal);
-            next.run(request).await
+            let kind = StreamKind::of(request.method(), headers);
+            let token = headers.get(header::AUTHORIZATION).cloned();
+            request.extensions_mut().insert(principal.clone());
+            let response = next.run(request).await;
+            door.recheck(response, principal, token.as_ref(), kind)
         }
         Ok(None) => match door.metadata(headers, path) {
             Some(metadata) => metadata,
@@ -246,6 +286,15 @@ async fn pass(door: &Door, request: &mut Request<Body>, next: Next) -> Response<
         },
         Err(reason) => door.turn(reason, headers, path).into_response(),
     }
+}
+
+/// Whether there is room for one more connection of the client that a trusted proxy names.
+fn fits_address(connection: &ConnectionState, headers: &HeaderMap) -> bool {
+    let Some(proxies) = connection.trusted_proxies() else { return true };
+    if !proxies.contains(connection.peer()) {
+        return true;
+    }
+    proxies.client(headers).is_none_or(|client| connection.forwarded_for(client))
 }
 
 #[cfg(test)]

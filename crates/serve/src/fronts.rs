@@ -9,7 +9,7 @@ use toolyard_hub::{Principal, Reach, SourceName, Visibility, Yard};
 use toolyard_wire::{Endpoint, EndpointSettings};
 
 use crate::control::{Control, ControlSettings};
-use crate::mcp::{Front, Identity, McpSettings, announce};
+use crate::mcp::{Front, Identity, McpSettings, ParkingKey, announce};
 use crate::rest::{Rest, RestSettings};
 
 /// Which annex. Routes exist for those in [`AnnexName::ALL`] and no others.
@@ -47,6 +47,7 @@ pub(crate) struct Fronts {
     yard: Arc<Yard>,
     mcp: McpSettings,
     endpoint: EndpointSettings,
+    key: ParkingKey,
     all: Open,
     annexes: Vec<(AnnexName, Open)>,
     rest: Arc<Rest>,
@@ -68,22 +69,23 @@ impl Fronts {
         mcp: McpSettings,
         endpoint: EndpointSettings,
         control: &ControlSettings,
+        key: ParkingKey,
     ) -> Arc<Self> {
         // What an annex shows of this very yard is not among what the yard shows.
         let apart = annexes.iter().filter(|annex| Arc::ptr_eq(&annex.yard, &yard));
         let apart: Vec<SourceName> = apart.flat_map(|annex| annex.reach.named().to_vec()).collect();
         let reach = if apart.is_empty() { Reach::All } else { Reach::Without(apart.into()) };
         let announcers = Mutex::new(JoinSet::new());
-        let all = open(&yard, reach, &mcp, &endpoint, &announcers);
+        let all = open(&yard, reach, &mcp, &endpoint, &key, &announcers);
         let open_annex = |annex: Annex| {
             let mcp = McpSettings { identity: annex.identity, ..mcp.clone() };
-            (annex.name, open(&annex.yard, annex.reach, &mcp, &endpoint, &announcers))
+            (annex.name, open(&annex.yard, annex.reach, &mcp, &endpoint, &key, &announcers))
         };
         let annexes = annexes.into_iter().map(open_annex).collect();
         let rest = Rest::new(Arc::clone(&yard), RestSettings::like(&mcp, &endpoint));
         let control = Control::new(Arc::clone(&yard), control, &mcp, &endpoint);
         let sources = Mutex::default();
-        Arc::new(Self { yard, mcp, endpoint, all, annexes, rest, control, sources, announcers })
+        Arc::new(Self { yard, mcp, endpoint, key, all, annexes, rest, control, sources, announcers })
     }
 
     pub(crate) fn annex(&self, name: AnnexName) -> Option<&Arc<Endpoint<Front>>> {
@@ -116,7 +118,7 @@ impl Fronts {
         }
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let known = sources.entry(name.clone()).or_insert_with(|| {
-            open(&self.yard, Reach::Source(name), &self.mcp, &self.endpoint, &self.announcers)
+            open(&self.yard, Reach::Source(name), &self.mcp, &self.endpoint, &self.key, &self.announcers)
         });
         Some(Arc::clone(&known.endpoint))
     }
@@ -166,9 +168,10 @@ fn open(
     reach: Reach,
     mcp: &McpSettings,
     endpoint: &EndpointSettings,
+    key: &ParkingKey,
     announcers: &Mutex<JoinSet<()>>,
 ) -> Open {
-    let front = Arc::new(Front::new(Arc::clone(yard), reach, mcp.clone()));
+    let front = Arc::new(Front::new(Arc::clone(yard), reach, mcp.clone(), key.clone()));
     let endpoint = Endpoint::new(Arc::clone(&front), endpoint.clone());
     let announcing = announce(Arc::clone(&front), Arc::clone(endpoint.roster()));
     announcers.lock().unwrap_or_else(PoisonError::into_inner).spawn(announcing);

@@ -2,6 +2,7 @@
 //! build requests for the hub and translate what comes back; they never talk to sources.
 
 mod connection;
+mod connections;
 mod control;
 mod door;
 mod fronts;
@@ -10,11 +11,13 @@ pub mod inventory;
 mod listen;
 mod mcp;
 mod page;
+mod proxy;
 mod rest;
 mod route;
 mod router;
 mod stdio;
 
+pub use connections::ConnectionLimits;
 pub use control::{ControlSettings, LogEntry};
 #[doc(hidden)]
 pub use door::fuzzing;
@@ -25,5 +28,6 @@ pub use door::{
 pub use fronts::{Annex, AnnexName};
 pub use listen::{Bound, ServeError, ServeSettings, bind};
 pub use mcp::{Identity, McpSettings};
+pub use proxy::{InvalidNetwork, ProxyNetwork, TrustedProxies};
 pub use stdio::{StdioOptions, stdio, stdio_with};
 pub use toolyard_wire::{EndpointSettings, StdioSettings};

@@ -1,33 +1,40 @@
 //! The listener: takes connections, and on the way out lets calls in flight finish.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
-use hyper::body::Incoming;
+use axum::Router;
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderValue, Request, Response, header};
+use hyper::body::{Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1::UpgradeableConnection;
-use hyper::service::HttpService;
+use hyper::service::{HttpService, Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolyard_hub::Yard;
+use toolyard_random::RandomError;
 use toolyard_wire::EndpointSettings;
 
 use crate::connection::Connection;
+use crate::connections::{ConnectionLimits, ConnectionState, ConnectionTable};
 use crate::control::ControlSettings;
 use crate::door::{Auth, Door, DoorSettings};
 use crate::fronts::{Annex, Fronts};
-use crate::mcp::McpSettings;
+use crate::mcp::{McpSettings, ParkingKey};
 use crate::router::router;
 
-/// How many connections are served at once; more wait to be taken.
-const MOST_CONNECTIONS: usize = 2_048;
-/// How long a client may take to send the head of a request.
-const HEAD_TIME: Duration = Duration::from_secs(30);
+/// The longest head of a request, and the most that is read of a connection at once.
+const HEAD_BYTES: usize = 64 * 1024;
+/// How often unauthenticated connections are looked through while there are many.
+const SWEEP: Duration = Duration::from_millis(500);
 
 /// What serving over HTTP obeys.
 #[derive(Debug, Clone)]
@@ -37,6 +44,7 @@ pub struct ServeSettings {
     pub mcp: McpSettings,
     pub endpoint: EndpointSettings,
     pub control: ControlSettings,
+    pub connections: ConnectionLimits,
     /// Served beside the yard.
     pub annexes: Vec<Annex>,
     /// How long calls in flight may still take once we are told to stop.
@@ -49,6 +57,8 @@ pub enum ServeError {
     Listen { address: SocketAddr, error: std::io::Error },
     #[error("serving without a token is only allowed on a loopback address, not on {0}")]
     OpenToAll(SocketAddr),
+    #[error(transparent)]
+    Random(#[from] RandomError),
 }
 
 /// A server that has its address but takes no connections yet.
@@ -58,6 +68,7 @@ pub struct Bound {
     address: SocketAddr,
     yard: Arc<Yard>,
     settings: ServeSettings,
+    key: ParkingKey,
 }
 
 /// Takes the address, or says why it cannot be had.
@@ -66,10 +77,11 @@ pub async fn bind(yard: Arc<Yard>, settings: ServeSettings) -> Result<Bound, Ser
     if matches!(settings.door.auth, Auth::None(_)) && !address.ip().is_loopback() {
         return Err(ServeError::OpenToAll(address));
     }
+    let key = ParkingKey::generate()?;
     let cannot = |error| ServeError::Listen { address, error };
     let listener = TcpListener::bind(address).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    Ok(Bound { listener, address, yard, settings })
+    Ok(Bound { listener, address, yard, settings, key })
 }
 
 impl Bound {
@@ -80,42 +92,48 @@ impl Bound {
 
     /// Serves until `stop` is cancelled, then lets calls in flight finish for as long as the settings allow.
     pub async fn serve(self, stop: CancellationToken) {
-        let Self { listener, address, yard, settings } = self;
+        let Self { listener, address, yard, settings, key } = self;
         let door = Door::new(settings.door, address.ip().is_loopback());
-        let fronts = Fronts::new(yard, settings.annexes, settings.mcp, settings.endpoint, &settings.control);
+        let fronts =
+            Fronts::new(yard, settings.annexes, settings.mcp, settings.endpoint, &settings.control, key);
         let service = TowerToHyperService::new(router(Arc::clone(&fronts), door));
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();
-        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let limits = settings.connections.within(open_files());
         let mut http = hyper::server::conn::http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+        http.timer(TokioTimer::new()).header_read_timeout(limits.head_time).max_buf_size(HEAD_BYTES);
+        let table = ConnectionTable::new(limits);
+        let mut sweep = tokio::time::interval(SWEEP);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let taken = async {
-                let place = Arc::clone(&places).acquire_owned().await.ok()?;
-                Some((place, listener.accept().await))
-            };
-            let (place, stream) = tokio::select! {
-                taken = taken => match taken {
-                    Some((place, Ok((stream, _)))) => (place, stream),
+            let (stream, peer) = tokio::select! {
+                taken = listener.accept() => match taken {
+                    Ok(taken) => taken,
                     // Out of descriptors, or the client left: the next one may have more luck.
-                    Some((_, Err(error))) => {
+                    Err(error) => {
                         tracing::warn!(%error, "a connection could not be taken");
                         tokio::time::sleep(Duration::from_millis(50)).await;
                         continue;
                     }
-                    None => break,
                 },
+                _ = sweep.tick(), if table.is_pressed() => {
+                    table.sweep();
+                    continue;
+                }
                 () = stop.cancelled() => break,
             };
+            let Some(state) = table.admit(peer.ip(), &stop) else { continue };
             let _ = stream.set_nodelay(true);
-            let connection =
-                http.serve_connection(TokioIo::new(Connection::new(stream)), service.clone()).with_upgrades();
-            let connection = until_idle(connection, stop.clone(), cut.clone());
+            let io = TokioIo::new(Connection::new(stream, Arc::clone(&state)));
+            let (service, requests) = (service.clone(), Arc::clone(&state));
+            let service = service_fn(move |request| respond(service.clone(), Arc::clone(&requests), request));
+            let connection = http.serve_connection(io, service).with_upgrades();
+            let (cut, stop, table) = (cut.clone(), stop.clone(), Arc::clone(&table));
             connections.spawn(async move {
-                if let Err(error) = connection.await {
+                if let Err(error) = until_idle(connection, &state, &stop, &cut).await {
                     tracing::debug!(%error, "a connection ended badly");
                 }
-                drop(place);
+                table.remove(&state);
             });
         }
         drop(listener);
@@ -135,12 +153,69 @@ impl Bound {
     }
 }
 
-/// Serves one connection. Once we are told to stop, it ends when it has answered what it was asked, or is cut off. Only
-/// then is anybody cut off, so that until then there is one thing less to look at whenever something moves.
+/// Answers one request, and remembers of its connection whether all of it was read.
+async fn respond(
+    service: TowerToHyperService<Router>,
+    connection: Arc<ConnectionState>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    connection.request_began(!request.body().is_end_stream());
+    let mut request = request.map(|body| TrackedBody { body, connection: Arc::clone(&connection) });
+    request.extensions_mut().insert(Arc::clone(&connection));
+    let mut response = service.call(request).await;
+    if let Ok(response) = &mut response
+        && !connection.has_read_body()
+    {
+        // The rest of the request is in the way of the next one.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    connection.request_ended();
+    response
+}
+
+/// The body of a request, which tells its connection when it has been read to the end.
+struct TrackedBody {
+    body: Incoming,
+    connection: Arc<ConnectionState>,
+}
+
+impl HttpBody for TrackedBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.connection.body_was_read();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// How many files this process may have open, if there is a limit.
+fn open_files() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}
+
+/// Serves one connection. Once we are told to stop, it ends when it has answered what it was asked, or is cut off; it ends
+/// at once where it has to make room. One token stands for both, so that there is one thing less to look at whenever
+/// something moves.
 async fn until_idle<S>(
     connection: UpgradeableConnection<TokioIo<Connection>, S>,
-    stop: CancellationToken,
-    cut: CancellationToken,
+    state: &ConnectionState,
+    stop: &CancellationToken,
+    cut: &CancellationToken,
 ) -> hyper::Result<()>
 where
     S: HttpService<Incoming, ResBody = Body> + Send,
@@ -151,7 +226,12 @@ where
     tokio::select! {
         biased;
         done = &mut connection => return done,
-        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+        () = state.ended().cancelled() => {
+            if !stop.is_cancelled() {
+                return Ok(());
+            }
+            connection.as_mut().graceful_shutdown();
+        }
     }
     tokio::select! {
         biased;
@@ -159,3 +239,6 @@ where
         done = connection => done,
     }
 }
+
+#[cfg(test)]
+mod tests;

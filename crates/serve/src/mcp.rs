@@ -24,6 +24,7 @@ use toolyard_wire::{About, Era, Inbound, LEGACY_METHODS, Raw, RpcError, Service,
 pub(crate) use listen::announce;
 use method::McpMethod;
 use park::Parking;
+pub(crate) use park::ParkingKey;
 pub(crate) use run::{fits, number};
 
 /// Every method that an MCP client can call, by era, those that the transport answers included.
@@ -98,8 +99,8 @@ pub(crate) struct Front {
 const SETTLE: Duration = Duration::from_secs(5);
 
 impl Front {
-    pub(crate) fn new(yard: Arc<Yard>, reach: Reach, settings: McpSettings) -> Self {
-        let parking = Parking::new(settings.parked, settings.parked_time);
+    pub(crate) fn new(yard: Arc<Yard>, reach: Reach, settings: McpSettings, key: ParkingKey) -> Self {
+        let parking = Parking::new(settings.parked, settings.parked_time, key);
         let calls = TaskTracker::new();
         Self { info: discover::info(&settings.identity), yard, reach, settings, parking, calls }
     }

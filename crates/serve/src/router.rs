@@ -20,6 +20,8 @@ use crate::route::Route;
 
 /// Routes that anybody may see without a token.
 pub(crate) const PUBLIC: [&str; 2] = ["/", "/health"];
+/// Health checks, which are answered however many connections there are.
+pub(crate) const HEALTH: [&str; 2] = ["/health", "/ready"];
 /// The control socket, which looks at tokens that come in other ways than by a header itself.
 pub(crate) const CONTROL: &str = "/control";
 

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Principal, Reach, Yard};
 use toolyard_wire::{Roster, StdioEnd, StdioSettings, serve_stdio};
 
-use crate::mcp::{Front, McpSettings, announce};
+use crate::mcp::{Front, McpSettings, ParkingKey, announce};
 
 /// What serving over stdio obeys.
 #[derive(Debug, Clone)]
@@ -41,7 +41,8 @@ pub async fn stdio(yard: Arc<Yard>) -> std::io::Result<()> {
 
 /// The same with everything said.
 pub async fn stdio_with(yard: Arc<Yard>, options: StdioOptions) -> std::io::Result<()> {
-    let front = Arc::new(Front::new(yard, options.reach, options.mcp));
+    let key = ParkingKey::generate().map_err(std::io::Error::other)?;
+    let front = Arc::new(Front::new(yard, options.reach, options.mcp, key));
     let roster = Arc::new(Roster::new(1));
     let announcer = tokio::spawn(announce(Arc::clone(&front), Arc::clone(&roster)));
     let streams = (tokio::io::stdin(), tokio::io::stdout());

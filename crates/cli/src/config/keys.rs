@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toolyard_hub::ResultCheck;
 
 use super::access::{JwtKeys, TokenKeys};
+use super::connections::ConnectionKeys;
 use super::hook::HookKeys;
 use super::limits::{BoundKeys, LimitKeys};
 use super::listen::Listen;
@@ -32,6 +33,8 @@ pub(super) struct ConfigKeys {
     pub(super) hosts: Option<Vec<String>>,
     /// Origins whose pages may use this server.
     pub(super) origins: Option<Vec<String>>,
+    /// IP addresses and networks of reverse proxies: the addresses that they forward count instead of their own.
+    pub(super) trusted_proxies: Option<Vec<String>>,
     /// What the holder of the token may do; everything if this is not said.
     pub(super) permissions: Option<Vec<String>>,
     /// Who may come in beside the owner, with tokens.
@@ -52,6 +55,8 @@ pub(super) struct ConfigKeys {
     pub(super) check_results: Option<CheckKey>,
     /// Limits of the yard.
     pub(super) limits: LimitKeys,
+    /// How many connections there may be.
+    pub(super) connections: ConnectionKeys,
     /// The tools that test other servers.
     pub(super) tester: TesterKeys,
     /// Scripts over all tools, in a sandbox.
@@ -236,6 +241,7 @@ impl ConfigKeys {
             auth: self.auth.or(earlier.auth),
             hosts: self.hosts.or(earlier.hosts),
             origins: self.origins.or(earlier.origins),
+            trusted_proxies: self.trusted_proxies.or(earlier.trusted_proxies),
             permissions: self.permissions.or(earlier.permissions),
             // These mean what they mean in their own file.
             tokens: None,
@@ -247,6 +253,7 @@ impl ConfigKeys {
             imports: None,
             check_results: self.check_results.or(earlier.check_results),
             limits: self.limits.over(earlier.limits),
+            connections: self.connections.over(earlier.connections),
             tester: self.tester.over(earlier.tester),
             programs: self.programs.over(earlier.programs),
             servers: BTreeMap::new(),

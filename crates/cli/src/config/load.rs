@@ -10,6 +10,7 @@ use toolyard_program::Programs;
 
 use super::Config;
 use super::access::{self, Access};
+use super::connections::wrong_proxies;
 use super::document::{Document, Syntax};
 use super::expand::{References, SecretNames};
 use super::files::Files;
@@ -158,6 +159,8 @@ impl<'a> Loading<'a> {
         self.problems.extend(unknown(&read.document, &findings));
         let mut nonsense = keys.limits.nonsense();
         nonsense.extend(keys.programs.nonsense());
+        nonsense.extend(keys.connections.nonsense());
+        nonsense.extend(wrong_proxies(keys.trusted_proxies.as_deref().unwrap_or_default()));
         keys.programs.resolve(self.around, &folder);
         if let Some(tokens) = keys.tokens.take() {
             self.access.tokens = access::tokens(tokens, &mut nonsense);
@@ -249,6 +252,10 @@ impl<'a> Loading<'a> {
             auth: self.keys.auth,
             hosts: self.keys.hosts.unwrap_or_default(),
             origins: self.keys.origins.unwrap_or_default(),
+            connections: self
+                .keys
+                .connections
+                .limits(self.keys.trusted_proxies.as_deref().unwrap_or_default()),
             permissions: self.keys.permissions,
             demo: self.keys.demo.unwrap_or(false),
             access: self.access,

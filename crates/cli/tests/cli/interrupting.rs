@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Principal, Yard};
 use toolyard_serve::{
-    Auth, ControlSettings, DoorSettings, EndpointSettings, McpSettings, ServeSettings, bind,
+    Auth, ConnectionLimits, ControlSettings, DoorSettings, EndpointSettings, McpSettings, ServeSettings, bind,
 };
 use toolyard_testkit::harness::{Process, Scratch, Signal, soon};
 use toolyard_testkit::probe;
@@ -64,6 +64,7 @@ async fn ctrl_c_cancels_the_call_at_a_server_over_http() {
             mcp: McpSettings::default(),
             endpoint: EndpointSettings::default(),
             control: ControlSettings::default(),
+            connections: ConnectionLimits::default(),
             annexes: Vec::new(),
             drain: Duration::ZERO,
         };

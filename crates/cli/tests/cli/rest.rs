@@ -190,6 +190,7 @@ async fn examples() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
         },
         mcp: toolyard_serve::McpSettings::default(),
         endpoint: toolyard_serve::EndpointSettings::default(),
+        connections: toolyard_serve::ConnectionLimits::default(),
         annexes: Vec::new(),
         control: toolyard_serve::ControlSettings::default(),
         drain: std::time::Duration::from_secs(1),

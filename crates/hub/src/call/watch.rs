@@ -44,12 +44,16 @@ pub(super) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn new(yard: &'a Yard, request: &Request) -> Self {
+    pub(super) fn new(yard: &'a Yard, request: &Request) -> Result<Self, Error> {
         let wanted = yard.recorder.as_ref().is_some_and(|recorder| recorder.wants_arguments());
         let arguments = if wanted { request.what.arguments().map(ToOwned::to_owned) } else { None };
-        Self {
+        let id = match request.id {
+            Some(id) => id,
+            None => ExecutionId::fresh()?,
+        };
+        Ok(Self {
             yard,
-            id: request.id.unwrap_or_else(ExecutionId::fresh),
+            id,
             thing: request.what.thing(),
             subject: json::short(request.what.subject()).into_owned(),
             source: None,
@@ -64,7 +68,7 @@ impl<'a> Watch<'a> {
             at: SystemTime::now(),
             began: Instant::now(),
             over: false,
-        }
+        })
     }
 
     /// Says that the call came in, under the name that was found if one was.

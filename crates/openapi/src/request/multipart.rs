@@ -38,10 +38,8 @@ pub(super) fn write(body: &Body, said: &Said<'_>) -> Result<Payload, Refusal> {
 
 /// Not to be guessed, so that no file can hold it.
 fn boundary() -> Result<String, Refusal> {
-    let mut random = [0_u8; 16];
-    getrandom::fill(&mut random)
-        .map_err(|error| Refusal::Machine(format!("there is no randomness: {error}")))?;
-    Ok(random.iter().fold("toolyard-".to_owned(), |name, byte| format!("{name}{byte:02x}")))
+    let id = toolyard_random::hex_id().map_err(|error| Refusal::Machine(error.to_string()))?;
+    Ok(format!("toolyard-{id}"))
 }
 
 struct Parts {

@@ -158,7 +158,7 @@ pub(super) async fn call(
     cancel: CancellationToken,
 ) -> Result<String, Trouble> {
     let began = Instant::now();
-    let execution = ExecutionId::fresh();
+    let execution = ExecutionId::fresh().map_err(|error| Trouble::of(&error.into(), ""))?;
     let longest = desk.control.yard.limits().call_time;
     let can = |kind| wanted.asks.contains(&kind);
     let abilities = Abilities {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{ExecutionId, Kind, Order as Told, Permissions, Principal};
+use toolyard_random::RandomError;
 
 use super::call::{CallTool, Complete, GetPrompt, Read, Wanted, call};
 use super::errors::Trouble;
@@ -37,16 +38,18 @@ impl Desk {
         control: Arc<Control>,
         headers: Vec<(String, String)>,
         ended: CancellationToken,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    ) -> Result<Arc<Self>, RandomError> {
+        // Calls of one session may share a connection to a server, so no two sockets may have the same.
+        let session = format!("control-{}", ExecutionId::fresh()?).into();
+        Ok(Arc::new(Self {
             control,
             outbox: Outbox::default(),
             running: Running::default(),
-            session: format!("control-{}", ExecutionId::fresh()).into(),
+            session,
             ended,
             headers,
             principal: Mutex::new(Principal::new("", Permissions::Only(Default::default()))),
-        })
+        }))
     }
 
     pub(super) fn belongs_to(&self, principal: Principal) {

@@ -356,7 +356,7 @@ mod tests {
     #[tokio::test]
     async fn calls_are_known_while_they_run_and_for_a_while_after() {
         let (journal, yard) = (Journal::default(), Yard::new(YardSettings::default()));
-        let ids: Vec<_> = (0..CALLS_KEPT + 2).map(|_| ExecutionId::fresh()).collect();
+        let ids: Vec<_> = (0..CALLS_KEPT + 2).map(|_| ExecutionId::fresh().unwrap()).collect();
         for id in &ids {
             journal.note(&yard, &started(*id));
         }

@@ -5,10 +5,13 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures_util::SinkExt;
 use futures_util::stream::SplitSink;
 use tokio::sync::Notify;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+
+use super::handshake::ControlStream;
 
 /// Above this nothing is added that can be left out, and answers wait.
 const FULL: usize = 1024 * 1024;
@@ -39,7 +42,7 @@ pub(super) enum Close {
 
 impl Close {
     fn frame(self) -> Option<CloseFrame> {
-        let (code, reason) = match self {
+        let (code, reason): (u16, _) = match self {
             Self::NoMessage(why) => (4400, why),
             Self::Token(why) => (4401, why),
             Self::Slow => (4408, "this client does not read"),
@@ -48,7 +51,7 @@ impl Close {
             Self::Stopping => (1001, "the yard stops"),
             Self::Theirs => return None,
         };
-        Some(CloseFrame { code, reason: reason.into() })
+        Some(CloseFrame { code: code.into(), reason: reason.into() })
     }
 }
 
@@ -167,7 +170,7 @@ impl Outbox {
     }
 
     /// Writes until the socket is to be closed, and closes it.
-    pub(super) async fn write(&self, mut sink: SplitSink<WebSocket, Message>) -> Close {
+    pub(super) async fn write(&self, mut sink: SplitSink<ControlStream, Message>) -> Close {
         loop {
             let batch = match self.next().await {
                 Ok(batch) => batch,
@@ -230,7 +233,7 @@ fn size(message: &Message) -> usize {
     let length = match message {
         Message::Text(text) => text.len(),
         Message::Binary(bytes) | Message::Ping(bytes) | Message::Pong(bytes) => bytes.len(),
-        Message::Close(_) => 0,
+        Message::Close(_) | Message::Frame(_) => 0,
     };
     length + 64
 }

@@ -4,23 +4,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::{Message, WebSocket};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
-use tokio_tungstenite::tungstenite;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at};
+use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::{MANAGE, OBSERVE, Principal, Timestamp};
 
 use super::desk::{Desk, take};
+use super::handshake::{self, ControlStream, read_first_message};
 use super::order::{ControlRequest, Hello, Id, Order};
 use super::outbox::Close;
 use super::running::Refused;
 use super::subscription::{Left, Subscription};
-use super::{Control, Place};
+use super::{Arrival, Control, Place};
 use crate::door::{Reason, Visitor};
 
 /// The version of the protocol.
@@ -34,28 +36,31 @@ const PING: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
 
 const FULL: &str = "there are too many sockets";
+const NO_HELLO: &str = "nobody said who this is";
 
-pub(super) async fn live(
-    control: Arc<Control>,
-    socket: WebSocket,
-    visitor: Visitor,
-    headers: Vec<(String, String)>,
-    place: Option<Place>,
-) {
-    let (sink, mut stream) = socket.split();
+pub(super) async fn live(control: Arc<Control>, arrival: Arrival) {
+    let Arrival { mut io, visitor, proof, headers, place } = arrival;
     let ended = CancellationToken::new();
     let _ended = ended.clone().drop_guard();
-    let desk = Desk::new(control, headers, ended);
+    let Ok(desk) = Desk::new(Arc::clone(&control), headers, ended) else {
+        tracing::error!("a control socket is refused: the system's source of random numbers failed");
+        return;
+    };
+    let (socket, welcomed) = match admit(&mut io, &visitor, proof, place).await {
+        Ok((read, place)) => (handshake::welcome(io, read, control.longest).await, Ok(place)),
+        Err(why) => (handshake::dismiss(io).await, Err(why)),
+    };
+    let (sink, mut stream) = socket.split();
     let talking = async {
-        let why = match place {
-            Some(place) => match introduce(&desk, &mut stream, visitor, place).await {
+        let why = match welcomed {
+            Ok(place) => match introduce(&desk, &mut stream, visitor, place).await {
                 Ok((visitor, _place)) => {
                     let _guest = desk.control.journal.attach().await;
                     attend(&desk, &mut stream, visitor).await
                 }
                 Err(why) => why,
             },
-            None => Close::Later(FULL),
+            Err(why) => why,
         };
         desk.outbox.close(why);
         // The other side's goodbye is still to be read, else it may not get ours.
@@ -71,10 +76,28 @@ pub(super) async fn live(
     }
 }
 
-/// Finds out who it is, and says who we are.
+/// Waits for a stranger's first message, which must be short; whoever is known already need not say anything.
+async fn admit(
+    io: &mut TokioIo<Upgraded>,
+    visitor: &Visitor,
+    proof: Result<Principal, Reason>,
+    place: Option<Place>,
+) -> Result<(Vec<u8>, Place), Close> {
+    let place = place.ok_or(Close::Later(FULL))?;
+    match proof {
+        Ok(_) => Ok((Vec::new(), place)),
+        Err(_) if visitor.needs_token() => match timeout(HELLO, read_first_message(io)).await {
+            Ok(read) => Ok((read?, place)),
+            Err(_) => Err(Close::Token(NO_HELLO)),
+        },
+        Err(reason) => Err(unknown(reason)),
+    }
+}
+
+/// Finds out who it is, and says who we are. Nothing is read beyond what came with the first message.
 async fn introduce(
     desk: &Desk,
-    stream: &mut SplitStream<WebSocket>,
+    stream: &mut SplitStream<ControlStream>,
     mut visitor: Visitor,
     place: Place,
 ) -> Result<(Visitor, Place), Close> {
@@ -83,7 +106,7 @@ async fn introduce(
     while visitor.needs_token() {
         let text = match timeout_at(by, read(stream)).await {
             Ok(text) => text?,
-            Err(_) => return Err(Close::Token("nobody said who this is")),
+            Err(_) => return Err(Close::Token(NO_HELLO)),
         };
         let order = Order::read(&text).map_err(Close::NoMessage)?;
         let hello =
@@ -125,7 +148,7 @@ fn welcome(desk: &Desk, principal: &Principal, asked: Option<&Id>) {
 }
 
 /// The next message. Pings are answered by the library.
-async fn read(stream: &mut SplitStream<WebSocket>) -> Result<String, Close> {
+async fn read(stream: &mut SplitStream<ControlStream>) -> Result<String, Close> {
     loop {
         match heard(stream.next().await)? {
             Some(text) => return Ok(text),
@@ -135,28 +158,28 @@ async fn read(stream: &mut SplitStream<WebSocket>) -> Result<String, Close> {
 }
 
 /// What was heard, if it is a message.
-fn heard(message: Option<Result<Message, axum::Error>>) -> Result<Option<String>, Close> {
+fn heard(message: Option<Result<Message, tungstenite::Error>>) -> Result<Option<String>, Close> {
     match message {
         Some(Ok(Message::Text(text))) => Ok(Some(text.as_str().to_owned())),
         Some(Ok(Message::Binary(_))) => Err(Close::NoMessage("messages are text")),
-        Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(None),
+        Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(None),
         Some(Ok(Message::Close(_))) | None => Err(Close::Theirs),
-        Some(Err(error)) => Err(broken(error)),
+        Some(Err(error)) => Err(broken(&error)),
     }
 }
 
 /// Why nothing can be read any more.
-fn broken(error: axum::Error) -> Close {
-    match error.into_inner().downcast_ref::<tungstenite::Error>() {
-        Some(tungstenite::Error::Capacity(_)) => Close::TooLarge,
-        Some(tungstenite::Error::Utf8(_)) => Close::NoMessage("the message is no text"),
-        Some(tungstenite::Error::Protocol(_)) => Close::NoMessage("that is no WebSocket"),
+fn broken(error: &tungstenite::Error) -> Close {
+    match error {
+        tungstenite::Error::Capacity(_) => Close::TooLarge,
+        tungstenite::Error::Utf8(_) => Close::NoMessage("the message is no text"),
+        tungstenite::Error::Protocol(_) => Close::NoMessage("that is no WebSocket"),
         _ => Close::Theirs,
     }
 }
 
 /// Stays with a socket until it is over, and says why it is.
-async fn attend(desk: &Arc<Desk>, stream: &mut SplitStream<WebSocket>, mut visitor: Visitor) -> Close {
+async fn attend(desk: &Arc<Desk>, stream: &mut SplitStream<ControlStream>, mut visitor: Visitor) -> Close {
     let mut tasks = JoinSet::new();
     let mut subscription = Subscription::default();
     let mut latest = desk.control.journal.watch();

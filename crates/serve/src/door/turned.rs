@@ -28,11 +28,13 @@ pub(crate) enum Reason {
     JwtSubject,
     /// Not the caller's fault: the keys of the issuer could not be had.
     JwtKeysUnavailable,
+    /// There are too many connections, of this client or at all.
+    Connections,
 }
 
 impl Reason {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Host,
         Self::Origin,
         Self::TokenMissing,
@@ -49,6 +51,7 @@ impl Reason {
         Self::JwtAudience,
         Self::JwtSubject,
         Self::JwtKeysUnavailable,
+        Self::Connections,
     ];
 
     pub(crate) fn code(self) -> &'static str {
@@ -81,13 +84,16 @@ impl Reason {
             Self::JwtKeysUnavailable => {
                 ("jwt_keys_unavailable", "the keys of the issuer cannot be had just now")
             }
+            Self::Connections => {
+                ("too_many_connections", "too many connections are open; only health checks are answered")
+            }
         }
     }
 
     fn status(self) -> StatusCode {
         match self {
             Self::Host | Self::Origin => StatusCode::FORBIDDEN,
-            Self::JwtKeysUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::JwtKeysUnavailable | Self::Connections => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::UNAUTHORIZED,
         }
     }
@@ -129,6 +135,7 @@ impl IntoResponse for Turned {
             }
             Speaks::Rest => {
                 let kind = match status {
+                    _ if self.reason == Reason::Connections => Kind::RateLimited,
                     StatusCode::FORBIDDEN => Kind::Forbidden,
                     StatusCode::UNAUTHORIZED => Kind::Unauthenticated,
                     _ => Kind::CannotConnect,

@@ -14,16 +14,33 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use toolyard_hub::Principal;
 use toolyard_hub::json::{Object, to_raw};
+use toolyard_random::RandomError;
 use toolyard_wire::{Inbound, Raw, RpcError, code};
 
 use super::params;
 use super::run::{Run, method};
 use super::shape::complete;
 
-/// The calls that wait, and the key that signs the notes. It lives as long as the process, as the calls do.
+/// The key that signs the notes of parked calls. It lives as long as the process, as the calls do.
+#[derive(Clone)]
+pub(crate) struct ParkingKey([u8; 32]);
+
+impl ParkingKey {
+    pub(crate) fn generate() -> Result<Self, RandomError> {
+        toolyard_random::bytes().map(Self)
+    }
+}
+
+impl std::fmt::Debug for ParkingKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ParkingKey")
+    }
+}
+
+/// The calls that wait.
 pub(super) struct Parking {
     parked: Mutex<HashMap<String, (Instant, Run)>>,
-    key: [u8; 32],
+    key: ParkingKey,
     most: usize,
     time: Duration,
 }
@@ -42,8 +59,8 @@ struct Note {
 }
 
 impl Parking {
-    pub(super) fn new(most: usize, time: Duration) -> Self {
-        Self { parked: Mutex::default(), key: random(), most, time }
+    pub(super) fn new(most: usize, time: Duration, key: ParkingKey) -> Self {
+        Self { parked: Mutex::default(), key, most, time }
     }
 
     /// Lets the call wait and tells the client what is asked.
@@ -59,7 +76,8 @@ impl Parking {
             let request = serde_json::json!({"method": method(question.kind), "params": question.params});
             requests.set(&question.key, to_raw(&request));
         }
-        let id = random_id();
+        let id = toolyard_random::hex_id()
+            .map_err(|error| RpcError::new(code::INTERNAL, format!("the call cannot wait: {error}")))?;
         let note = Note {
             c: id.clone(),
             x: unix_time() + self.time.as_secs(),
@@ -127,7 +145,7 @@ impl Parking {
     }
 
     fn mac(&self, payload: &str) -> Option<Hmac<Sha256>> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key.0).ok()?;
         mac.update(payload.as_bytes());
         Some(mac)
     }
@@ -158,22 +176,41 @@ pub(super) fn digest(request: &Inbound<Principal>) -> Result<String, RpcError> {
     Ok(hex(&hasher.finalize()))
 }
 
-pub(super) fn random_id() -> String {
-    hex(&random::<16>())
-}
-
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    if getrandom::fill(&mut bytes).is_err() {
-        tracing::error!("the system gives no random numbers");
-    }
-    bytes
-}
-
 fn unix_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio_util::sync::CancellationToken;
+    use toolyard_hub::json::from_text;
+    use toolyard_hub::{Outcome, Principal};
+    use toolyard_random::{RandomError, SimulatedOutage};
+
+    use super::{Parking, ParkingKey, Run};
+    use crate::mcp::work::Work;
+
+    fn run() -> Run {
+        let work = Work::new(async { Ok(Outcome::success(from_text("{}".to_owned()))) });
+        Run::new(work, tokio::sync::mpsc::channel(1).1, CancellationToken::new())
+    }
+
+    #[tokio::test]
+    async fn without_random_numbers_no_call_is_parked_and_no_key_is_made() {
+        let parking = Parking::new(4, Duration::from_secs(60), ParkingKey::generate().unwrap());
+        let info = from_text(r#"{"name":"t"}"#.to_owned());
+        let park = || parking.park(run(), &Principal::owner(), "request".to_owned(), &info);
+        let outage = SimulatedOutage::begin();
+        let refused = park().unwrap_err();
+        assert_eq!(refused.message, "the call cannot wait: the system's source of random numbers failed");
+        assert_eq!(ParkingKey::generate().err(), Some(RandomError));
+        drop(outage);
+        park().unwrap();
+    }
 }

@@ -186,7 +186,7 @@ pub(super) fn method(kind: QuestionKind) -> &'static str {
 /// Puts questions to a legacy client, all at once.
 async fn put(outlet: &Outlet, ask: Ask) {
     let put = |question: Question| async move {
-        let answer = outlet.request(method(question.kind), &legacy_params(&question)).await;
+        let answer = outlet.request(method(question.kind), &legacy_params(&question)?).await;
         let failed = |message: String| Err(Error::new(Kind::ToolFailed, message));
         match answer {
             Ok(Ok(answer)) if fits(question.kind, &answer) => Ok((question.key, answer)),
@@ -207,13 +207,13 @@ async fn put(outlet: &Outlet, ask: Ask) {
 }
 
 /// The legacy era wants an id on questions that send a person to an address; the modern one has none.
-fn legacy_params(question: &Question) -> Raw {
-    let Ok(mut params) = Object::parse(&question.params) else { return question.params.clone() };
+fn legacy_params(question: &Question) -> Result<Raw, Error> {
+    let Ok(mut params) = Object::parse(&question.params) else { return Ok(question.params.clone()) };
     if question.kind == QuestionKind::ElicitUrl && !params.contains("elicitationId") {
-        params.set("elicitationId", to_raw(&super::park::random_id()));
-        return params.to_raw();
+        params.set("elicitationId", to_raw(&toolyard_random::hex_id()?));
+        return Ok(params.to_raw());
     }
-    question.params.clone()
+    Ok(question.params.clone())
 }
 
 fn said(error: &RawValue) -> String {

@@ -32,7 +32,9 @@ pub(super) struct Stamp {
 impl Stamp {
     /// For what is refused before it begins.
     pub(super) fn now() -> Self {
-        let (id, violations) = (named(ExecutionId::fresh()), Vec::new());
+        // Nothing is looked up by the id of a refusal, so a constant will do where there are no random numbers.
+        let id = ExecutionId::fresh().unwrap_or(ExecutionId::from_bytes([0; 16]));
+        let (id, violations) = (named(id), Vec::new());
         Self { id, began: SystemTime::now(), duration: Duration::ZERO, violations }
     }
 

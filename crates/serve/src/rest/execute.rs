@@ -43,7 +43,7 @@ pub(super) async fn execute(
     }
     check_name(&rest, &order, &name, tool.as_deref(), &principal)?;
 
-    let call = ExecutionId::fresh();
+    let call = ExecutionId::fresh().map_err(|error| Failure::of(&error.into(), ""))?;
     let about = About {
         id: named(call),
         call,

@@ -266,7 +266,7 @@ pub(super) mod tests {
 
     /// An execution of somebody's.
     pub(in crate::rest) fn execution() -> Arc<Execution> {
-        let call = ExecutionId::fresh();
+        let call = ExecutionId::fresh().unwrap();
         Arc::new(Execution::new(About {
             id: named(call),
             call,

@@ -9,8 +9,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Permissions, Principal, Yard};
 use toolyard_serve::{
-    Auth, DoorSettings, EndpointSettings, McpSettings, ServeSettings, StdioOptions, StdioSettings, Token,
-    bind, stdio_with,
+    Auth, ConnectionLimits, DoorSettings, EndpointSettings, McpSettings, ServeSettings, StdioOptions,
+    StdioSettings, Token, bind, stdio_with,
 };
 use toolyard_testkit::{conformance, probe};
 
@@ -52,6 +52,7 @@ async fn serve() -> Result<(), Failure> {
                     door,
                     mcp,
                     endpoint,
+                    connections: ConnectionLimits::default(),
                     annexes: Vec::new(),
                     drain,
                     control: toolyard_serve::ControlSettings::default(),

@@ -12,7 +12,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{Limits, Permissions, Principal, Rate, SourceName, Yard, YardSettings};
-use toolyard_serve::{Auth, DoorSettings, EndpointSettings, McpSettings, ServeSettings, Token, bind};
+use toolyard_serve::{
+    Auth, ConnectionLimits, DoorSettings, EndpointSettings, McpSettings, ServeSettings, Token, bind,
+};
 use toolyard_testkit::{probe, workbench};
 use toolyard_upstream::{
     CommandSettings, Common, EnvInheritance, Keeper, ProcessEnvironment, ServerSettings, TransportSettings,
@@ -58,6 +60,7 @@ async fn main() -> Result<(), Failure> {
         door,
         mcp: McpSettings::default(),
         endpoint,
+        connections: ConnectionLimits::default(),
         annexes: Vec::new(),
         drain,
         control: toolyard_serve::ControlSettings::default(),

@@ -10,8 +10,8 @@ use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{Permissions, Principal, SourceName, State, Timestamp, Yard};
 use toolyard_serve::{
-    Auth, ControlSettings, DoorSettings, EndpointSettings, Keyring, Keys, LogEntry, McpSettings,
-    ServeSettings, Token, bind,
+    Auth, ConnectionLimits, ControlSettings, DoorSettings, EndpointSettings, Keyring, Keys, LogEntry,
+    McpSettings, ServeSettings, Token, bind,
 };
 use toolyard_testkit::harness::{Socket, soon};
 use toolyard_testkit::probe;
@@ -51,6 +51,7 @@ impl House {
             mcp: McpSettings::default(),
             endpoint: EndpointSettings { body: 1024 * 1024, ..EndpointSettings::default() },
             control: ControlSettings { log: Some(log.clone()) },
+            connections: ConnectionLimits::default(),
             annexes: Vec::new(),
             drain: Duration::from_secs(5),
         };

@@ -33,8 +33,7 @@ pub(crate) fn is_key(secret: &str) -> bool {
 /// An assertion that we are this client, for one authorization server.
 pub(crate) fn assertion(key: &str, client: &str, audience: &str) -> Result<String, AuthError> {
     let signer = Signer::read(key)?;
-    let mut id = [0_u8; 16];
-    getrandom::fill(&mut id).map_err(|error| AuthError::Key(error.to_string()))?;
+    let id = toolyard_random::bytes::<16>().map_err(|error| AuthError::Key(error.to_string()))?;
     let header = json!({"alg": signer.algorithm(), "typ": "JWT"});
     let claims = json!({
         "iss": client, "sub": client, "aud": audience,

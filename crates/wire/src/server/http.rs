@@ -267,3 +267,6 @@ pub(crate) fn not_allowed() -> HttpResponse<Body> {
     response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST, GET, DELETE"));
     response
 }
+
+#[cfg(test)]
+mod tests;

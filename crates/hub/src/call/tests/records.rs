@@ -178,7 +178,7 @@ async fn a_front_names_the_call_or_the_yard_does() {
             other => panic!("{other:?}"),
         }
     };
-    let id = ExecutionId::fresh();
+    let id = ExecutionId::fresh().unwrap();
     let notes = Arc::new(Notes::default());
     let named = Request { id: Some(id), notes: Some(Arc::clone(&notes)), ..calling("work") };
     assert_eq!(next(named).await, id);

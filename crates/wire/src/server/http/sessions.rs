@@ -78,13 +78,15 @@ impl<S: Service> Endpoint<S> {
             Err(error) => return json(StatusCode::OK, write_error(Some(&request.id), &error)),
         };
         let about = self.service.about(&caller, version);
-        let session = Session::new(session_id(), version, client, Standing::Stream(Stream::new(0)));
+        let session_id = match toolyard_random::hex_id() {
+            Ok(id) => id,
+            // A session id that can be guessed would let others in.
+            Err(error) => return refuse_session(&request.id, &error.to_string()),
+        };
+        let session = Session::new(session_id, version, client, Standing::Stream(Stream::new(0)));
         let id = HeaderValue::from_str(session.id());
         if !self.roster.add(caller, Arc::new(session)) {
-            let error = RpcError::new(crate::rpc_error::code::INTERNAL, "too many sessions are in use");
-            let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), &error);
-            response.headers_mut().insert("retry-after", HeaderValue::from_static("5"));
-            return response;
+            return refuse_session(&request.id, "too many sessions are in use");
         }
         let answer = Ok(initialize_result(version, &about));
         let mut response = json(StatusCode::OK, write_outcome(&request.id, &answer));
@@ -222,6 +224,14 @@ impl<S: Service> Endpoint<S> {
     }
 }
 
+/// No session could be opened; trying again later may help.
+fn refuse_session(id: &Id, why: &str) -> HttpResponse<Body> {
+    let error = RpcError::new(crate::rpc_error::code::INTERNAL, why);
+    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, Some(id), &error);
+    response.headers_mut().insert("retry-after", HeaderValue::from_static("5"));
+    response
+}
+
 enum Started {
     Running(LegacyCall),
     Answered(String),
@@ -311,13 +321,4 @@ fn as_json(mut texts: Vec<String>, batch: bool) -> HttpResponse<Body> {
             json(StatusCode::OK, format!("[{}]", texts.join(",")))
         }
     }
-}
-
-/// 128 bits from the system, in hexadecimal: nobody guesses it.
-fn session_id() -> String {
-    let mut bytes = [0_u8; 16];
-    if getrandom::fill(&mut bytes).is_err() {
-        tracing::error!("the system gives no random numbers");
-    }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,0 +1,85 @@
+//! Random bytes from the operating system, for everything that must not be guessed: tokens, keys, and the ids of
+//! sessions, calls and parked calls. A failure is an error and never a constant, and tests can cause one.
+
+use std::cell::Cell;
+use std::fmt::Write;
+use std::marker::PhantomData;
+
+/// The operating system gave no random bytes. Whatever needed them must be refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system's source of random numbers failed")]
+pub struct RandomError;
+
+/// Fills the whole buffer, or leaves it unusable and says so.
+pub fn fill(buffer: &mut [u8]) -> Result<(), RandomError> {
+    if OUTAGES.get() > 0 {
+        return Err(RandomError);
+    }
+    getrandom::fill(buffer).map_err(|_| RandomError)
+}
+
+pub fn bytes<const N: usize>() -> Result<[u8; N], RandomError> {
+    let mut bytes = [0; N];
+    fill(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// 128 random bits as 32 hexadecimal digits.
+pub fn hex_id() -> Result<String, RandomError> {
+    let bytes = bytes::<16>()?;
+    Ok(bytes.iter().fold(String::with_capacity(32), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+thread_local! {
+    static OUTAGES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While this lives, the current thread gets no random bytes. For tests, which share their process with others and so
+/// cannot break the source for everybody.
+#[derive(Debug)]
+pub struct SimulatedOutage {
+    /// Only the thread that began the outage may end it.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl SimulatedOutage {
+    #[must_use = "the outage ends when this is dropped"]
+    pub fn begin() -> Self {
+        OUTAGES.set(OUTAGES.get() + 1);
+        Self { _not_send: PhantomData }
+    }
+}
+
+impl Drop for SimulatedOutage {
+    fn drop(&mut self) {
+        OUTAGES.set(OUTAGES.get().saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RandomError, SimulatedOutage, bytes, fill, hex_id};
+
+    #[test]
+    fn ids_are_128_bits_and_no_two_are_alike() {
+        let (one, two) = (hex_id().unwrap(), hex_id().unwrap());
+        assert_ne!(one, two);
+        assert!(one.len() == 32 && one.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert_ne!(bytes::<32>().unwrap(), [0; 32]);
+    }
+
+    #[test]
+    fn an_outage_is_an_error_and_never_zeros() {
+        let outage = SimulatedOutage::begin();
+        assert_eq!(fill(&mut [0; 4]), Err(RandomError));
+        assert_eq!(bytes::<16>(), Err(RandomError));
+        assert_eq!(hex_id(), Err(RandomError));
+        assert!(std::thread::spawn(|| hex_id().is_ok()).join().unwrap(), "other threads are not affected");
+        drop(outage);
+        assert!(hex_id().is_ok());
+    }
+}

@@ -1,0 +1,141 @@
+//! Who has to go, and who may stay.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{ClientAddress, ConnectionLimits, ConnectionState, ConnectionTable};
+
+const HERE: &str = "127.0.0.1";
+
+fn table(total: usize, unauthenticated: usize, per_address: usize, reserve: usize) -> Arc<ConnectionTable> {
+    ConnectionTable::new(ConnectionLimits {
+        total,
+        unauthenticated,
+        unauthenticated_per_address: per_address,
+        health_reserve: reserve,
+        trusted_proxies: ["10.0.0.0/8".parse().unwrap()].into_iter().collect(),
+        ..ConnectionLimits::default()
+    })
+}
+
+fn admit(table: &Arc<ConnectionTable>, from: &str) -> Option<Arc<ConnectionState>> {
+    table.admit(address(from), &CancellationToken::new())
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn is_open(connection: &ConnectionState) -> bool {
+    !connection.ended().is_cancelled()
+}
+
+#[tokio::test]
+async fn the_oldest_idle_unauthenticated_connection_makes_room() {
+    let table = table(100, 3, 100, 1);
+    let all: Vec<_> = (0..3).map(|_| admit(&table, HERE).unwrap()).collect();
+    all[0].request_began(false);
+    let fourth = admit(&table, HERE).unwrap();
+    assert_eq!(all.iter().map(|state| is_open(state)).collect::<Vec<_>>(), [true, false, true]);
+    assert!(!fourth.is_reserved());
+    // Whoever is known is in nobody's way, and stays.
+    all[0].authenticated();
+    all[0].request_ended();
+    let more: Vec<_> = (0..3).map(|_| admit(&table, HERE).unwrap()).collect();
+    assert!(is_open(&all[0]) && !is_open(&all[2]) && !is_open(&fourth));
+    assert!(more.iter().all(|state| is_open(state)));
+    assert_eq!(table.counts(), (4, 3));
+    more.iter().for_each(|state| table.remove(state));
+    table.remove(&all[0]);
+    assert_eq!(table.counts(), (0, 0));
+}
+
+#[tokio::test]
+async fn one_address_cannot_take_the_places_of_others() {
+    let table = table(100, 10, 2, 1);
+    let other = admit(&table, "192.0.2.1").unwrap();
+    let flood: Vec<_> = (0..50).map(|_| admit(&table, "2001:db8::1").unwrap()).collect();
+    assert_eq!(table.counts(), (3, 3));
+    assert!(is_open(&other) && is_open(&flood[49]) && is_open(&flood[48]) && !is_open(&flood[47]));
+    // All addresses of one IPv6 network are one client; the same IPv4 address is one in either form.
+    assert_eq!(ClientAddress::from(address("2001:db8::1")), ClientAddress::from(address("2001:db8::2:3")));
+    assert_ne!(ClientAddress::from(address("2001:db8::1")), ClientAddress::from(address("2001:db8:0:1::1")));
+    assert_eq!(ClientAddress::from(address("::ffff:192.0.2.1")), ClientAddress::from(address("192.0.2.1")));
+}
+
+#[tokio::test]
+async fn when_everything_is_busy_only_health_checks_get_in() {
+    let table = table(100, 2, 100, 1);
+    let busy: Vec<_> = (0..2).map(|_| admit(&table, HERE).unwrap()).collect();
+    busy.iter().for_each(|state| state.request_began(false));
+    let reserved = admit(&table, HERE).unwrap();
+    assert!(reserved.is_reserved());
+    let next = admit(&table, HERE).unwrap();
+    assert!(next.is_reserved() && !is_open(&reserved), "an idle one of the reserve makes room too");
+    next.request_began(false);
+    assert!(admit(&table, HERE).is_none());
+    assert!(busy.iter().all(|state| is_open(state)));
+    next.authenticated();
+    next.request_ended();
+    assert!(admit(&table, HERE).unwrap().is_reserved(), "one of the reserve stays one");
+}
+
+#[tokio::test]
+async fn known_clients_fill_the_total_and_health_checks_still_get_in() {
+    let table = table(2, 2, 2, 1);
+    for _ in 0..2 {
+        admit(&table, HERE).unwrap().authenticated();
+    }
+    assert!(admit(&table, HERE).unwrap().is_reserved());
+    assert_eq!(table.counts(), (3, 0));
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_the_forwarded_address_counts() {
+    let table = table(100, 50, 2, 1);
+    let connections: Vec<_> = (0..10).map(|_| admit(&table, "10.1.2.3").unwrap()).collect();
+    assert!(connections.iter().all(|state| is_open(state)), "the proxy itself has no cap");
+    let (ada, bob) = (address("192.0.2.1"), address("192.0.2.2"));
+    connections.iter().for_each(|state| state.request_began(false));
+    assert!(connections[0].forwarded_for(ada) && connections[1].forwarded_for(ada));
+    assert!(!connections[2].forwarded_for(ada), "all of them are busy");
+    assert!(connections[3].forwarded_for(bob));
+    connections[0].request_ended();
+    assert!(connections[4].forwarded_for(ada));
+    assert!(!is_open(&connections[0]) && is_open(&connections[1]) && is_open(&connections[3]));
+    // A proxy sends requests of many over one connection.
+    assert!(connections[3].forwarded_for(ada) || is_open(&connections[3]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn under_pressure_idle_connections_get_less_time() {
+    let table = table(100, 8, 100, 1);
+    let few: Vec<_> = (0..4).map(|_| admit(&table, HERE).unwrap()).collect();
+    assert!(!table.is_pressed());
+    tokio::time::advance(Duration::from_secs(20)).await;
+    table.sweep();
+    assert_eq!(table.counts(), (4, 4), "half of the places are no pressure");
+    let (busy, known, young) = (&few[0], &few[1], admit(&table, HERE).unwrap());
+    busy.request_began(false);
+    assert!(table.is_pressed());
+    let extra = admit(&table, HERE).unwrap();
+    known.authenticated();
+    assert!(table.is_pressed());
+    table.sweep();
+    let open = [busy, known, &few[2], &few[3], &young, &extra].map(|state| is_open(state));
+    assert_eq!(open, [true, true, false, false, true, true]);
+    assert!(!table.is_pressed());
+}
+
+#[test]
+fn files_that_may_be_open_bound_the_connections() {
+    let limits = ConnectionLimits::default();
+    let few = limits.clone().within(Some(1_024));
+    assert_eq!((few.total, few.unauthenticated), (736, 736));
+    assert_eq!(limits.clone().within(Some(1 << 20)), limits);
+    assert_eq!(limits.clone().within(None), limits);
+    assert_eq!(limits.within(Some(8)).total, 1);
+}
