@@ -68,7 +68,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let programs = config.programs.enabled().then(|| programs::build(&config.programs, &yard)).transpose()?;
     let tested = Annex {
         name: "tester",
-        yard: yard::build_tester(&config, &tester, &keeping),
+        yard: yard::build_tester(&config, &tester, &keeping, yard.quotas()),
         reach: Reach::All,
         identity: yard::tester_identity(),
     };

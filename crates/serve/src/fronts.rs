@@ -75,6 +75,10 @@ impl Fronts {
         self.annexes.iter().map(|(name, open)| (*name, &open.endpoint))
     }
 
+    pub(crate) fn yard(&self) -> &Arc<Yard> {
+        &self.yard
+    }
+
     /// The whole yard.
     pub(crate) fn all(&self) -> &Arc<Endpoint<Front>> {
         &self.all.endpoint

@@ -17,8 +17,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::task::TaskTracker;
-use toolyard_hub::{Principal, Reach, View, Yard};
-use toolyard_wire::{About, Era, Inbound, Raw, RpcError, Service, Version};
+use toolyard_hub::{Principal, Quota, Reach, View, Yard};
+use toolyard_wire::{About, Charge, Era, Inbound, Raw, RpcError, Service, Version};
 
 pub(crate) use listen::announce;
 use park::Parking;
@@ -62,7 +62,7 @@ impl Default for McpSettings {
             },
             page: 1_000,
             list_ttl: Duration::from_secs(60),
-            parked: 256,
+            parked: 1_024,
             parked_time: Duration::from_secs(600),
             start_wait: Duration::from_secs(3),
             forward_headers: Vec::new(),
@@ -120,9 +120,20 @@ impl Service for Front {
         }
     }
 
+    fn charge_session(&self, caller: &Principal) -> Result<Charge, RpcError> {
+        let charge = self.yard.charge(caller, Quota::Sessions, 1);
+        charge.map(|charge| Some(Box::new(charge) as _)).map_err(|error| errors::refused(&error))
+    }
+
+    fn charge_bytes(&self, caller: &Principal, bytes: usize) -> Result<Charge, RpcError> {
+        let charge = self.yard.charge(caller, Quota::Bytes, bytes);
+        charge.map(|charge| Some(Box::new(charge) as _)).map_err(|error| errors::refused(&error))
+    }
+
     async fn handle(self: Arc<Self>, request: Inbound<Principal>) -> Result<Raw, RpcError> {
         let modern = request.version.era() == Era::Modern;
         if request.method.ends_with("/list") {
+            self.yard.admit_list(&request.caller).map_err(|error| errors::refused(&error))?;
             self.yard.settle(self.settings.start_wait).await;
         }
         match (request.method.as_str(), modern) {

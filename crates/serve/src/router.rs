@@ -16,6 +16,7 @@ use crate::door::{Door, guard};
 use crate::fronts::Fronts;
 use crate::mcp::Front;
 use crate::page;
+use crate::quotas;
 use crate::rest;
 
 /// Routes that anybody may see without a token.
@@ -27,6 +28,7 @@ pub(crate) const CONTROL: &str = "/control";
 
 pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
     let rest = rest::routes(Arc::clone(fronts.rest()));
+    let yard = Arc::clone(fronts.yard());
     let mut router = Router::new()
         .route("/", get(page::front))
         .route("/assets/{name}", get(page::asset))
@@ -44,6 +46,7 @@ pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
         .fallback(rest::nowhere)
         .with_state(fronts)
         .merge(rest)
+        .layer(from_fn_with_state(yard, quotas::charge))
         .layer(from_fn_with_state(door, guard))
 }
 

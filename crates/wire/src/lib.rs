@@ -24,7 +24,7 @@ pub use server::http::{Endpoint, EndpointSettings};
 pub use server::outlet::{Gone, Outlet};
 pub use server::session::{Roster, Session};
 pub use server::stdio::{StdioEnd, StdioSettings, serve_stdio};
-pub use server::{About, Inbound, Service, Transport};
+pub use server::{About, Charge, Inbound, Service, Transport};
 pub use version::{Era, Version};
 
 /// One JSON value as the text it arrived as.
