@@ -64,7 +64,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let programs = config.programs.enabled().then(|| programs::build(&config.programs, &yard)).transpose()?;
     let tested = Annex {
         name: AnnexName::Tester,
-        yard: yard::build_tester(&config, &tester, &keeping),
+        yard: yard::build_tester(&config, &tester, &keeping, yard.quotas()),
         reach: Reach::All,
         identity: yard::tester_identity(),
     };

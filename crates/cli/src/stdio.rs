@@ -49,7 +49,7 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         // Servers are then started when they are tested, not before.
         (Some(tester), false) => {
             options.mcp.identity = yard::tester_identity();
-            (yard::build_tester(&config, tester, &keeping), Manned::Not)
+            (yard::build_tester(&config, tester, &keeping, &Arc::default()), Manned::Not)
         }
         (tester, _) => {
             let yard = yard::build(&config, Arc::clone(&hooks), &keeping);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use toolyard_hub::{Permissions, Principal, Source, Yard, YardSettings};
+use toolyard_hub::{Permissions, Principal, Quotas, Source, Yard, YardSettings};
 use toolyard_serve::Identity;
 use toolyard_tester::Tester;
 
@@ -23,8 +23,14 @@ pub(crate) fn build(config: &Config, hooks: Arc<ConfiguredHooks>, keeping: &Keep
 }
 
 /// The yard of the tester: its own, so that its tools are not among those that it tests.
-pub(crate) fn build_tester(config: &Config, tester: &Arc<Tester>, keeping: &Keeping) -> Arc<Yard> {
-    let settings = YardSettings { limits: config.limits(), ..YardSettings::default() };
+pub(crate) fn build_tester(
+    config: &Config,
+    tester: &Arc<Tester>,
+    keeping: &Keeping,
+    quotas: &Arc<Quotas>,
+) -> Arc<Yard> {
+    let quotas = Arc::clone(quotas);
+    let settings = YardSettings { limits: config.limits(), quotas, ..YardSettings::default() };
     let yard = Yard::new(keeping.of(settings));
     yard.add(Arc::clone(tester) as Arc<dyn Source>);
     yard

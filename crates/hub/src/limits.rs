@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::name::SourceName;
+use crate::quota::{OwnQuotas, QuotaLimits};
 use crate::results::ResultChecks;
 
 /// The limits that the corridor obeys. Where several apply to a call, the tightest of each kind does.
@@ -24,6 +25,11 @@ pub struct Limits {
     pub tools: Vec<(String, Bounds)>,
     /// How many resources one legacy session, or one `subscriptions/listen`, may be subscribed to.
     pub subscriptions: usize,
+    /// How much each principal may hold at once of what costs memory.
+    pub quotas: QuotaLimits,
+    /// The memory of the process above which the heaviest principals are refused new work; found out from the system where
+    /// this is not said.
+    pub memory_mark: Option<u64>,
     /// Whether results are checked against the schemas that tools declare for them.
     pub results: ResultChecks,
 }
@@ -37,6 +43,8 @@ pub struct Bounds {
     /// How many calls run at once; more wait.
     pub calls: Option<usize>,
     pub rate: Option<Rate>,
+    /// Of one caller only.
+    pub quotas: OwnQuotas,
 }
 
 impl Default for Limits {
@@ -49,6 +57,8 @@ impl Default for Limits {
             sources: BTreeMap::new(),
             tools: Vec::new(),
             subscriptions: 1_000,
+            quotas: QuotaLimits::default(),
+            memory_mark: None,
             results: ResultChecks::default(),
         }
     }

@@ -11,14 +11,16 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::catalog::Catalog;
+use crate::error::Error;
 use crate::events::{Event, Events};
 use crate::history::History;
 use crate::hooks::Hooks;
-use crate::limits::Limits;
+use crate::limits::{Limits, Rate};
 use crate::name::{FullName, SourceName};
 use crate::places::Places;
 use crate::principal::Principal;
-use crate::rate::RateCounters;
+use crate::quota::{Quota, QuotaCharge, Quotas};
+use crate::rate::{Counted, RateCounters};
 use crate::record::Recorder;
 use crate::redact::Redaction;
 use crate::source::{Feed, Source};
@@ -33,6 +35,7 @@ pub struct Yard {
     sources: Mutex<Vec<Arc<dyn Source>>>,
     places: Mutex<HashMap<PlacesOf, Arc<Places>>>,
     pub(crate) rates: RateCounters,
+    quotas: Arc<Quotas>,
     limits: ArcSwap<Limits>,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
@@ -60,6 +63,8 @@ pub struct YardSettings {
     pub history: Option<Arc<dyn History>>,
     /// What is hidden in records, transcripts and the texts of sources.
     pub redaction: Redaction,
+    /// What each principal holds; yards of one process share it.
+    pub quotas: Arc<Quotas>,
 }
 
 /// Whose calls share a number of places.
@@ -80,6 +85,7 @@ impl Yard {
             sources: Mutex::default(),
             places: Mutex::default(),
             rates: RateCounters::default(),
+            quotas: settings.quotas,
             limits: ArcSwap::from_pointee(settings.limits),
             hooks: settings.hooks,
             recorder: settings.recorder,
@@ -273,6 +279,24 @@ impl Yard {
         self.limits.store(Arc::new(limits));
     }
 
+    pub fn quotas(&self) -> &Arc<Quotas> {
+        &self.quotas
+    }
+
+    /// Charges a principal for something that it holds, or says which limit is in the way.
+    pub fn charge(&self, principal: &Principal, quota: Quota, amount: usize) -> Result<QuotaCharge, Error> {
+        self.quotas.charge(&self.limits.load().quotas, principal, quota, amount)
+    }
+
+    /// Whether this principal may be sent a list: lists count like calls in the rates of their caller.
+    pub fn admit_list(&self, principal: &Principal) -> Result<(), Error> {
+        let rates = caller_rates(&self.limits.load(), principal);
+        if !rates.is_empty() {
+            self.rates.take(rates).1?;
+        }
+        self.quotas.admit(principal)
+    }
+
     /// How many calls there were, and how they ended.
     pub fn tally(&self) -> &Tally {
         &self.tally
@@ -316,6 +340,14 @@ impl Yard {
     fn lock_places(&self) -> MutexGuard<'_, HashMap<PlacesOf, Arc<Places>>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The rates that count what a caller does, whatever it is about.
+pub(crate) fn caller_rates(limits: &Limits, principal: &Principal) -> Vec<(Counted, Rate)> {
+    let caller = || Arc::clone(principal.shared_id());
+    let of_yard = limits.rate.map(|rate| (Counted::Caller(caller()), rate));
+    let own = principal.bounds().rate.map(|rate| (Counted::Token(caller()), rate));
+    of_yard.into_iter().chain(own).collect()
 }
 
 impl std::fmt::Debug for Yard {

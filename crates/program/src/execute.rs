@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Error, Kind, Outcome};
+use toolyard_hub::{Error, Kind, Outcome, Quota};
 
 use crate::broker::Broker;
 use crate::program::{Ending, How, Limits, Printed, Program, Unavailable, Unawaited};
@@ -43,6 +43,8 @@ impl Programs {
             let message = format!("a script of {} bytes; {LONGEST_CODE} are allowed", order.code.len());
             return Err(Error::new(Kind::TooLarge, message));
         }
+        // Held while it waits and while it runs.
+        let _charge = broker.yard.charge(&broker.caller.principal, Quota::Programs, 1)?;
         let (deadline, most) = (broker.caller.deadline.clone(), self.settings.time);
         // Those that wait are let in one after the other.
         let place = tokio::time::timeout(order.time(most, deadline.remaining()), self.places.acquire()).await;

@@ -326,6 +326,11 @@ impl ConnectionState {
         fits
     }
 
+    /// How many connections are open, and how many of them are unauthenticated.
+    pub(crate) fn counts(&self) -> Option<(usize, usize)> {
+        Some(self.table.upgrade()?.counts())
+    }
+
     pub(crate) fn trusted_proxies(&self) -> Option<TrustedProxies> {
         Some(self.table.upgrade()?.limits.trusted_proxies.clone())
     }

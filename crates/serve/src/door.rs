@@ -11,9 +11,10 @@ use axum::response::IntoResponse;
 use toolyard_hub::Principal;
 
 use self::recheck::{RecheckedBody, StreamKind};
-use self::turned::{Speaks, Turned};
+use self::turned::Turned;
 use crate::connections::ConnectionState;
 use crate::page::ASSETS;
+use crate::quotas::is_stream;
 use crate::router::{CONTROL, HEALTH, PUBLIC};
 
 mod algorithm;
@@ -31,7 +32,7 @@ pub use self::algorithm::{Algorithm, UnknownAlgorithm};
 pub use self::jwks::{FetchKeys, FetchedKeys, Jwks, KeySource};
 pub use self::jwt::{Jwt, permissions};
 pub use self::keyring::{Keyring, Keys, Token};
-pub(crate) use self::turned::Reason;
+pub(crate) use self::turned::{Reason, Speaks};
 pub(crate) use self::visitor::Visitor;
 
 /// Metadata for clients that look for a way in; public.
@@ -136,7 +137,7 @@ impl Door {
         token: Option<&HeaderValue>,
         kind: StreamKind,
     ) -> Response<Body> {
-        if matches!(self.lock, Lock::Open(_)) || !recheck::is_stream(&response) {
+        if matches!(self.lock, Lock::Open(_)) || !is_stream(&response) {
             return response;
         }
         let token = token.and_then(bearer_of).map(ToOwned::to_owned);

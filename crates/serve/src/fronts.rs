@@ -92,6 +92,10 @@ impl Fronts {
         self.annexes.iter().find(|(known, _)| *known == name).map(|(_, open)| &open.endpoint)
     }
 
+    pub(crate) fn yard(&self) -> &Arc<Yard> {
+        &self.yard
+    }
+
     /// The whole yard.
     pub(crate) fn all(&self) -> &Arc<Endpoint<Front>> {
         &self.all.endpoint

@@ -18,7 +18,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use toolyard_hub::Yard;
 use toolyard_random::RandomError;
 use toolyard_wire::EndpointSettings;
@@ -29,6 +29,7 @@ use crate::control::ControlSettings;
 use crate::door::{Auth, Door, DoorSettings};
 use crate::fronts::{Annex, Fronts};
 use crate::mcp::{McpSettings, ParkingKey};
+use crate::memory;
 use crate::router::router;
 
 /// The longest head of a request, and the most that is read of a connection at once.
@@ -93,6 +94,7 @@ impl Bound {
     /// Serves until `stop` is cancelled, then lets calls in flight finish for as long as the settings allow.
     pub async fn serve(self, stop: CancellationToken) {
         let Self { listener, address, yard, settings, key } = self;
+        let _memory = AbortOnDropHandle::new(tokio::spawn(memory::watch(Arc::clone(&yard))));
         let door = Door::new(settings.door, address.ip().is_loopback());
         let fronts =
             Fronts::new(yard, settings.annexes, settings.mcp, settings.endpoint, &settings.control, key);

@@ -18,8 +18,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::task::TaskTracker;
-use toolyard_hub::{Principal, Reach, View, Yard};
-use toolyard_wire::{About, Era, Inbound, LEGACY_METHODS, Raw, RpcError, Service, Version};
+use toolyard_hub::{Principal, Quota, Reach, View, Yard};
+use toolyard_wire::{About, Charge, Era, Inbound, LEGACY_METHODS, Raw, RpcError, Service, Version};
 
 pub(crate) use listen::announce;
 use method::McpMethod;
@@ -74,7 +74,7 @@ impl Default for McpSettings {
             },
             page: 1_000,
             list_ttl: Duration::from_secs(60),
-            parked: 256,
+            parked: 1_024,
             parked_time: Duration::from_secs(600),
             start_wait: Duration::from_secs(3),
             forward_headers: Vec::new(),
@@ -132,11 +132,22 @@ impl Service for Front {
         }
     }
 
+    fn charge_session(&self, caller: &Principal) -> Result<Charge, RpcError> {
+        let charge = self.yard.charge(caller, Quota::Sessions, 1);
+        charge.map(|charge| Some(Box::new(charge) as _)).map_err(|error| errors::refused(&error))
+    }
+
+    fn charge_bytes(&self, caller: &Principal, bytes: usize) -> Result<Charge, RpcError> {
+        let charge = self.yard.charge(caller, Quota::Bytes, bytes);
+        charge.map(|charge| Some(Box::new(charge) as _)).map_err(|error| errors::refused(&error))
+    }
+
     async fn handle(self: Arc<Self>, request: Inbound<Principal>) -> Result<Raw, RpcError> {
         let Some(method) = McpMethod::parse(&request.method, request.version.era()) else {
             return Err(RpcError::method_not_found(&request.method));
         };
         if request.method.ends_with("/list") {
+            self.yard.admit_list(&request.caller).map_err(|error| errors::refused(&error))?;
             self.yard.settle(self.settings.start_wait).await;
         }
         match method {

@@ -15,6 +15,7 @@ use crate::door::{Door, WELL_KNOWN, guard};
 use crate::fronts::{AnnexName, Fronts};
 use crate::mcp::Front;
 use crate::page::{self, ASSETS};
+use crate::quotas;
 use crate::rest;
 use crate::route::Route;
 
@@ -52,12 +53,14 @@ pub(crate) fn requests() -> Vec<(&'static str, String)> {
 
 pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
     let rest = rest::router(Arc::clone(fronts.rest()));
+    let yard = Arc::clone(fronts.yard());
     let router = routes().into_iter().fold(Router::new(), |router, route| route.add_to(router));
     router
         .method_not_allowed_fallback(rest::wrong_method)
         .fallback(rest::nowhere)
         .with_state(fronts)
         .merge(rest)
+        .layer(from_fn_with_state(yard, quotas::charge))
         .layer(from_fn_with_state(door, guard))
 }
 

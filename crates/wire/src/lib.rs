@@ -28,7 +28,7 @@ pub use server::legacy::LEGACY_METHODS;
 pub use server::outlet::{Gone, Outlet};
 pub use server::session::{Roster, Session, SubscriptionGuard};
 pub use server::stdio::{StdioEnd, StdioSettings, serve_stdio};
-pub use server::{About, Inbound, Service, Transport};
+pub use server::{About, Charge, Inbound, Service, Transport};
 pub use version::{Era, Version};
 
 /// One JSON value as the text it arrived as.

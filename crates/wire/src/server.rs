@@ -28,9 +28,23 @@ pub trait Service: Send + Sync + 'static {
     /// What `initialize` answers with.
     fn about(&self, caller: &Self::Caller, version: Version) -> About;
 
+    /// Charges the caller for a session, or says why it may have no more; what is charged is held for as long as the
+    /// session is open.
+    fn charge_session(&self, _caller: &Self::Caller) -> Result<Charge, RpcError> {
+        Ok(None)
+    }
+
+    /// Charges the caller for an answer of this size until it is sent, or says why it may have no more in flight.
+    fn charge_bytes(&self, _caller: &Self::Caller, _bytes: usize) -> Result<Charge, RpcError> {
+        Ok(None)
+    }
+
     /// Answers one request. Dropping the future cancels it.
     fn handle(self: Arc<Self>, request: Inbound<Self::Caller>) -> impl Future<Output = Answer> + Send;
 }
+
+/// What a caller was charged for something; dropping it gives that back.
+pub type Charge = Option<Box<dyn std::any::Any + Send + Sync>>;
 
 pub(crate) type Answer = Result<Raw, RpcError>;
 pub(crate) type Handling = Pin<Box<dyn Future<Output = Answer> + Send>>;

@@ -10,7 +10,7 @@ use toolyard_hub::{AllowList, Bounds, Permissions, Principal, Timestamp};
 use toolyard_serve::{Algorithm, FetchKeys, Jwks, Jwt, KeySource, Token, permissions};
 
 use super::address::is_address;
-use super::limits::{BoundKeys, Nonsense};
+use super::limits::{CallerKeys, Nonsense};
 use super::risk;
 use super::values::Words;
 
@@ -32,7 +32,7 @@ pub(super) struct TokenKeys {
     /// Until when it is good, such as 2027-01-31T12:00:00Z.
     expires: Option<String>,
     /// Limits of its holder.
-    limits: Option<BoundKeys>,
+    limits: Option<CallerKeys>,
 }
 
 /// An issuer whose JWTs are good here.
@@ -57,7 +57,7 @@ pub(super) struct JwtKeys {
     /// Globs over the full names of tools: there are no others for their holders.
     tools: Option<Vec<String>>,
     /// Limits of each of their holders.
-    limits: Option<BoundKeys>,
+    limits: Option<CallerKeys>,
     /// The address of this server as clients know it; the one that they came by if this is not said.
     resource: Option<String>,
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolyard_hub::{Bounds, DefinitionLimits, Limits, Rate};
+use toolyard_hub::{Bounds, DefinitionLimits, Limits, OwnQuotas, QuotaLimits, Rate};
 use toolyard_upstream::MESSAGE_BYTES;
 
-const LEAST_BYTES: usize = 65_536;
-
 use super::problem::Severity;
+
+/// The least that a limit on messages and definitions can be: below it hardly any server could introduce itself.
+const LEAST_BYTES: usize = 65_536;
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
@@ -31,6 +32,10 @@ pub(crate) struct LimitKeys {
     definition_bytes_per_source: Option<usize>,
     /// The most that all servers and documents together may list, in bytes of definitions.
     definition_bytes: Option<usize>,
+    /// How much each principal may hold at once of what costs memory.
+    quotas: QuotaKeys,
+    /// The resident memory, in bytes, above which the heaviest principals are refused new work.
+    memory_mark_bytes: Option<u64>,
     /// How long calls in flight may still take once we are told to stop, in seconds.
     drain_seconds: Option<f64>,
     /// Tighter limits for the tools whose full name fits the glob, each tool for itself.
@@ -49,6 +54,38 @@ pub(crate) struct BoundKeys {
     calls: Option<usize>,
     /// How many calls may be made.
     rate: Option<RateKeys>,
+}
+
+/// How much one principal may hold at once. 0 means no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, expecting = "a table")]
+pub(crate) struct QuotaKeys {
+    /// Bytes of answers that are waiting to be sent.
+    bytes_in_flight: Option<usize>,
+    /// MCP sessions; beyond that, the principal's own idlest session makes room.
+    sessions: Option<usize>,
+    /// Open streams of events, and control sockets.
+    streams: Option<usize>,
+    /// Programs that run or wait to run.
+    programs: Option<usize>,
+    /// Calls that wait for an answer of the client.
+    parked_calls: Option<usize>,
+}
+
+/// Limits of the holder of a token.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, expecting = "a table")]
+pub(crate) struct CallerKeys {
+    /// The longest that a call may take, in seconds.
+    call_seconds: Option<f64>,
+    /// The largest arguments, in bytes.
+    payload_bytes: Option<usize>,
+    /// Calls at once; more wait. 0 means no limit.
+    calls: Option<usize>,
+    /// How many calls may be made.
+    rate: Option<RateKeys>,
+    /// How much it may hold at once of what costs memory, instead of what `limits.quotas` says.
+    quotas: QuotaKeys,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -98,6 +135,8 @@ impl LimitKeys {
             },
             rate: self.rate.as_ref().map(RateKeys::rate),
             subscriptions: self.subscriptions.unwrap_or(usual.subscriptions),
+            quotas: self.quotas.limits(),
+            memory_mark: self.memory_mark_bytes,
             tools: self.tools.iter().map(|(glob, keys)| (glob.clone(), keys.bounds())).collect(),
             ..usual
         }
@@ -135,6 +174,8 @@ impl LimitKeys {
                 .definition_bytes_per_source
                 .or(earlier.definition_bytes_per_source),
             definition_bytes: self.definition_bytes.or(earlier.definition_bytes),
+            quotas: self.quotas.over(earlier.quotas),
+            memory_mark_bytes: self.memory_mark_bytes.or(earlier.memory_mark_bytes),
             drain_seconds: self.drain_seconds.or(earlier.drain_seconds),
             tools: earlier.tools,
         }
@@ -150,10 +191,12 @@ impl LimitKeys {
             (self.definition_bytes_per_source, "definition_bytes_per_source"),
             (self.definition_bytes, "definition_bytes"),
         ] {
-            // Less than this, and hardly any server could introduce itself.
             if given.is_some_and(|given| given < LEAST_BYTES) {
                 found.push(Nonsense::new(&["limits", key], format!("must be at least {LEAST_BYTES}")));
             }
+        }
+        if self.memory_mark_bytes == Some(0) {
+            found.push(Nonsense::new(&["limits", "memory_mark_bytes"], "must be at least 1"));
         }
         for (glob, bounds) in &self.tools {
             found.extend(bounds.nonsense(&["limits", "tools", glob]));
@@ -169,6 +212,7 @@ impl BoundKeys {
             payload: self.payload_bytes,
             calls: self.calls.map(|most| if most == 0 { usize::MAX } else { most }),
             rate: self.rate.as_ref().map(RateKeys::rate),
+            quotas: OwnQuotas::default(),
         }
     }
 
@@ -178,6 +222,59 @@ impl BoundKeys {
             seconds(self.call_seconds, &below("call_seconds")).into_iter().collect();
         found.extend(self.rate.iter().flat_map(|rate| rate.nonsense(&below("rate"))));
         found
+    }
+}
+
+impl CallerKeys {
+    fn common(&self) -> BoundKeys {
+        BoundKeys {
+            call_seconds: self.call_seconds,
+            payload_bytes: self.payload_bytes,
+            calls: self.calls,
+            rate: self.rate.clone(),
+        }
+    }
+
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds { quotas: self.quotas.own(), ..self.common().bounds() }
+    }
+
+    pub(super) fn nonsense(&self, table: &[&str]) -> Vec<Nonsense> {
+        self.common().nonsense(table)
+    }
+}
+
+impl QuotaKeys {
+    fn own(&self) -> OwnQuotas {
+        let most = |given: Option<usize>| given.map(|most| if most == 0 { usize::MAX } else { most });
+        OwnQuotas {
+            bytes: most(self.bytes_in_flight),
+            sessions: most(self.sessions),
+            streams: most(self.streams),
+            programs: most(self.programs),
+            parked: most(self.parked_calls),
+        }
+    }
+
+    fn limits(&self) -> QuotaLimits {
+        let (own, usual) = (self.own(), QuotaLimits::default());
+        QuotaLimits {
+            bytes: own.bytes.unwrap_or(usual.bytes),
+            sessions: own.sessions.unwrap_or(usual.sessions),
+            streams: own.streams.unwrap_or(usual.streams),
+            programs: own.programs.unwrap_or(usual.programs),
+            parked: own.parked.unwrap_or(usual.parked),
+        }
+    }
+
+    fn over(self, earlier: Self) -> Self {
+        Self {
+            bytes_in_flight: self.bytes_in_flight.or(earlier.bytes_in_flight),
+            sessions: self.sessions.or(earlier.sessions),
+            streams: self.streams.or(earlier.streams),
+            programs: self.programs.or(earlier.programs),
+            parked_calls: self.parked_calls.or(earlier.parked_calls),
+        }
     }
 }
 

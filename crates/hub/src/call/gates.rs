@@ -15,7 +15,7 @@ use crate::principal::Principal;
 use crate::rate::Counted;
 use crate::request::{CallContext, MadeBy};
 use crate::source::Target;
-use crate::yard::{PlacesOf, Yard};
+use crate::yard::{PlacesOf, Yard, caller_rates};
 
 /// Everything that limits one call: the yard, its caller, its source and its tool.
 pub(super) struct Gates<'a> {
@@ -59,6 +59,7 @@ impl<'a> Gates<'a> {
             }
             taken?;
         }
+        self.yard.quotas().admit(self.principal)?;
         self.check(target, subject).await
     }
 
@@ -102,10 +103,7 @@ impl<'a> Gates<'a> {
     }
 
     fn rates(&self) -> Vec<(Counted, Rate)> {
-        let mut rates = Vec::new();
-        let caller = || Arc::clone(self.principal.shared_id());
-        rates.extend(self.limits.rate.map(|rate| (Counted::Caller(caller()), rate)));
-        rates.extend(self.principal.bounds().rate.map(|rate| (Counted::Token(caller()), rate)));
+        let mut rates = caller_rates(self.limits, self.principal);
         let of_source = self.of_source.and_then(|bounds| bounds.rate);
         rates.extend(of_source.map(|rate| (Counted::Source(self.source.clone()), rate)));
         if let Some(tool) = self.tool {

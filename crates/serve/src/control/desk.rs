@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{ExecutionId, Kind, Order as Told, Permissions, Principal};
+use toolyard_hub::{ExecutionId, Kind, Order as Told, Permissions, Principal, Quota, QuotaCharge};
 use toolyard_random::RandomError;
 
 use super::call::{CallTool, Complete, GetPrompt, Read, Wanted, call};
@@ -94,17 +94,20 @@ pub(super) fn take(
         };
         let (id, subtype) = (&order.id, order.subtype.as_str());
         desk.outbox
-            .push_in_turn(|| match answered {
-                Ok(make) => match make.make(&desk) {
-                    Ok(body) => response(id, subtype, &body),
-                    Err(trouble) => error(id, subtype, &trouble),
-                },
-                Err(trouble) => error(id, subtype, &trouble),
+            .push_in_turn(|| match answered.and_then(|make| make.make(&desk)).and_then(|body| charged(&desk, body)) {
+                Ok((body, charge)) => (response(id, subtype, &body), Some(charge)),
+                Err(trouble) => (error(id, subtype, &trouble), None),
             })
             .await;
         desk.running.end(id);
     });
     Ok(())
+}
+
+/// A body that its reader is charged for until it is written.
+fn charged(desk: &Desk, body: String) -> Result<(String, QuotaCharge), Trouble> {
+    let charge = desk.control.yard.charge(&desk.principal(), Quota::Bytes, body.len());
+    charge.map(|charge| (body, charge)).map_err(|error| Trouble::of(&error, ""))
 }
 
 /// A call that is cancelled says so itself.
@@ -164,6 +167,12 @@ async fn carry_out(desk: &Desk, order: &Order, cancel: CancellationToken) -> Res
     let Some(request) = order.request else {
         return Err(Trouble::invalid(format!("there is no request {}", order.subtype)));
     };
+    if matches!(
+        request,
+        ControlRequest::Servers | ControlRequest::Tools | ControlRequest::Prompts | ControlRequest::List
+    ) {
+        control.yard.admit_list(&principal).map_err(|error| Trouble::of(&error, ""))?;
+    }
     let made = match request {
         ControlRequest::Servers => {
             order.words::<Nothing>()?;

@@ -10,6 +10,7 @@ use futures_util::stream::SplitSink;
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use toolyard_hub::QuotaCharge;
 
 use super::handshake::ControlStream;
 
@@ -66,7 +67,7 @@ pub(super) struct Outbox {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    queue: VecDeque<(Message, Kind)>,
+    queue: VecDeque<Queued>,
     /// Of everything, and of what did not wait for its turn.
     bytes: usize,
     loose: usize,
@@ -79,20 +80,30 @@ enum Kind {
     InTurn,
 }
 
+/// A message, and what its reader is charged for it until it is written.
+#[derive(Debug)]
+struct Queued {
+    message: Message,
+    kind: Kind,
+    charge: Option<QuotaCharge>,
+}
+
 /// What is written at once.
 #[derive(Debug, Default)]
 struct Batch {
     messages: Vec<Message>,
+    charges: Vec<QuotaCharge>,
     bytes: usize,
     loose: usize,
 }
 
 impl Batch {
-    fn of(queue: &mut VecDeque<(Message, Kind)>) -> Self {
+    fn of(queue: &mut VecDeque<Queued>) -> Self {
         let mut batch = Self::default();
         while batch.bytes < AT_ONCE
-            && let Some((message, kind)) = queue.pop_front()
+            && let Some(Queued { message, kind, charge }) = queue.pop_front()
         {
+            batch.charges.extend(charge);
             let size = size(&message);
             batch.bytes += size;
             batch.loose += if kind == Kind::Loose { size } else { 0 };
@@ -105,18 +116,19 @@ impl Batch {
 impl Outbox {
     /// Adds a message at once. Where too much is waiting the socket is given up.
     pub(super) fn push(&self, text: String) {
-        self.add(Message::Text(text.into()), Kind::Loose);
+        self.add(Message::Text(text.into()), Kind::Loose, None);
     }
 
     pub(super) fn ping(&self) {
-        self.add(Message::Ping(Vec::new().into()), Kind::Loose);
+        self.add(Message::Ping(Vec::new().into()), Kind::Loose, None);
     }
 
     /// Adds an answer once there is room for it, made no earlier than that.
-    pub(super) async fn push_in_turn(&self, make: impl FnOnce() -> String) {
+    pub(super) async fn push_in_turn(&self, make: impl FnOnce() -> (String, Option<QuotaCharge>)) {
         let _turn = self.turn.lock().await;
         self.room().await;
-        self.add(Message::Text(make().into()), Kind::InTurn);
+        let (text, charge) = make();
+        self.add(Message::Text(text.into()), Kind::InTurn, charge);
     }
 
     /// Completes when there is room; also when nothing will be written any more.
@@ -152,7 +164,7 @@ impl Outbox {
         self.less.notify_waiters();
     }
 
-    fn add(&self, message: Message, kind: Kind) {
+    fn add(&self, message: Message, kind: Kind, charge: Option<QuotaCharge>) {
         let size = size(&message);
         let mut waiting = self.lock();
         if waiting.close.is_some() {
@@ -164,7 +176,7 @@ impl Outbox {
         }
         waiting.bytes += size;
         waiting.loose += if kind == Kind::Loose { size } else { 0 };
-        waiting.queue.push_back((message, kind));
+        waiting.queue.push_back(Queued { message, kind, charge });
         drop(waiting);
         self.more.notify_one();
     }

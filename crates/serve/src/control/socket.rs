@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at}
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolyard_hub::{MANAGE, OBSERVE, Principal, Timestamp};
+use toolyard_hub::{MANAGE, OBSERVE, Principal, Quota, Timestamp};
 
 use super::desk::{Desk, take};
 use super::handshake::{self, ControlStream, read_first_message};
@@ -36,6 +36,7 @@ const PING: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
 
 const FULL: &str = "there are too many sockets";
+const TOO_MANY_STREAMS: &str = "this principal has too many open streams";
 const NO_HELLO: &str = "nobody said who this is";
 
 pub(super) async fn live(control: Arc<Control>, arrival: Arrival) {
@@ -55,8 +56,14 @@ pub(super) async fn live(control: Arc<Control>, arrival: Arrival) {
         let why = match welcomed {
             Ok(place) => match introduce(&desk, &mut stream, visitor, place).await {
                 Ok((visitor, _place)) => {
-                    let _guest = desk.control.journal.attach().await;
-                    attend(&desk, &mut stream, visitor).await
+                    let stream_charge = desk.control.yard.charge(&desk.principal(), Quota::Streams, 1);
+                    match stream_charge {
+                        Ok(_charge) => {
+                            let _guest = desk.control.journal.attach().await;
+                            attend(&desk, &mut stream, visitor).await
+                        }
+                        Err(_) => Close::Later(TOO_MANY_STREAMS),
+                    }
                 }
                 Err(why) => why,
             },

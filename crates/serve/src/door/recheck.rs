@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
-use axum::http::{HeaderMap, HeaderValue, Method, Response, header};
+use axum::http::{HeaderMap, Method};
 use hyper::body::{Bytes, Frame};
 use tokio::time::{Instant, Sleep};
 use toolyard_hub::{BoxFuture, Principal};
@@ -31,13 +31,6 @@ impl StreamKind {
         let listens = headers.get("mcp-method").is_some_and(|name| name == "subscriptions/listen");
         if *method == Method::GET || listens { Self::Standing } else { Self::Call }
     }
-}
-
-pub(super) fn is_stream(response: &Response<Body>) -> bool {
-    response
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|kind: &HeaderValue| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
 /// A body that ends when its reader is not allowed to read it any more.

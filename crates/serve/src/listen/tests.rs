@@ -1,5 +1,6 @@
 //! The listener, spoken to over real connections of this machine.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,11 +17,18 @@ use crate::control::ControlSettings;
 use crate::door::{Auth, DoorSettings, Keyring, Keys, Token};
 use crate::mcp::McpSettings;
 
+mod quotas;
+
 const PATIENCE: Duration = Duration::from_secs(20);
 
+fn ada() -> Principal {
+    Principal::new("ada", Permissions::Only(Default::default()))
+}
+
 fn settings(connections: ConnectionLimits) -> ServeSettings {
-    let ada = Principal::new("ada", Permissions::Only(Default::default()));
-    let keyring = Keyring::new(Keys { tokens: vec![Token::new("secret", ada)], jwt: None });
+    let bob = Principal::new("bob", Permissions::Only(Default::default()));
+    let tokens = vec![Token::new("secret", ada()), Token::new("other", bob)];
+    let keyring = Keyring::new(Keys { tokens, jwt: None });
     ServeSettings {
         listen: ([127, 0, 0, 1], 0).into(),
         door: DoorSettings { auth: Auth::Keyring(keyring), hosts: Vec::new(), origins: Vec::new() },
@@ -40,9 +48,16 @@ struct Listening {
 }
 
 async fn listening(connections: ConnectionLimits) -> Listening {
-    let settings = settings(connections);
+    serving(Yard::of([]), settings(connections)).await
+}
+
+async fn listening_to(yard: Arc<Yard>) -> Listening {
+    serving(yard, settings(ConnectionLimits::default())).await
+}
+
+async fn serving(yard: Arc<Yard>, settings: ServeSettings) -> Listening {
     let Auth::Keyring(keyring) = settings.door.auth.clone() else { unreachable!() };
-    let bound = bind(Yard::of([]), settings).await.unwrap();
+    let bound = bind(yard, settings).await.unwrap();
     let address = bound.address().to_string();
     let serving = AbortOnDropHandle::new(tokio::spawn(bound.serve(CancellationToken::new())));
     Listening { address, keyring, _serving: serving }

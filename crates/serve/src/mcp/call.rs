@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use toolyard_hub::{
-    Abilities, CallContext, Client, FrontName, Level, Lookup, Outcome, Principal, Request, Tool, What,
+    Abilities, CallContext, Client, FrontName, Level, Lookup, Outcome, Principal, Quota, Request, Tool, What,
 };
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Transport, check_params};
 
@@ -151,7 +151,13 @@ impl Front {
                 let told = answer(&error, request.version, asked)?;
                 Ok(if modern { complete(&self.info, told) } else { told })
             }
-            None => self.parking.park(run, &request.caller, digest(&request)?, &self.info),
+            None => match self.yard.charge(&request.caller, Quota::Parked, 1) {
+                Ok(charge) => self.parking.park(run, charge, &request.caller, digest(&request)?, &self.info),
+                Err(error) => {
+                    let asked = if subject == Subject::Tool { Asked::Tool } else { Asked::Other };
+                    Ok(complete(&self.info, answer(&error, request.version, asked)?))
+                }
+            },
         }
     }
 

@@ -46,6 +46,15 @@ pub(super) fn answer(error: &Error, version: Version, asked: Asked) -> Result<Ra
     Err(rpc(code, error))
 }
 
+/// A caller that holds too much, or asks too often, for something that is no tool.
+pub(super) fn refused(error: &Error) -> RpcError {
+    // The request is fine; the status stays that of an answer.
+    let data =
+        error.wait().map(|wait| json!({"retryAfterMs": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)}));
+    let refused = RpcError::new(code::INTERNAL, error.sentence()).with_status(200);
+    data.into_iter().fold(refused, RpcError::with_data)
+}
+
 /// A source's own error, in the codes of the client's era.
 fn repeated(origin: &Origin, modern: bool) -> RpcError {
     let code = match origin.code {

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
-use toolyard_hub::Principal;
 use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Principal, QuotaCharge};
 use toolyard_random::RandomError;
 use toolyard_wire::{Inbound, Raw, RpcError, code};
 
@@ -39,10 +39,17 @@ impl std::fmt::Debug for ParkingKey {
 
 /// The calls that wait.
 pub(super) struct Parking {
-    parked: Mutex<HashMap<String, (Instant, Run)>>,
+    parked: Mutex<HashMap<String, Parked>>,
     key: ParkingKey,
     most: usize,
     time: Duration,
+}
+
+/// A call that waits, until when, and what its principal is charged for it.
+struct Parked {
+    until: Instant,
+    run: Run,
+    _charge: QuotaCharge,
 }
 
 /// What a note says. Everything in it is checked when it comes back.
@@ -67,6 +74,7 @@ impl Parking {
     pub(super) fn park(
         &self,
         run: Run,
+        charge: QuotaCharge,
         principal: &Principal,
         request: String,
         info: &RawValue,
@@ -87,14 +95,14 @@ impl Parking {
         {
             let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
             let now = Instant::now();
-            parked.retain(|_, (until, _)| *until > now);
+            parked.retain(|_, parked| parked.until > now);
             if parked.len() >= self.most {
                 return Err(RpcError::new(
                     code::INTERNAL,
                     "too many calls wait for an answer; try again later",
                 ));
             }
-            parked.insert(id, (now + self.time, run));
+            parked.insert(id, Parked { until: now + self.time, run, _charge: charge });
         }
         let mut result = Object::default();
         result.set("resultType", to_raw("input_required"));
@@ -115,13 +123,13 @@ impl Parking {
             return Err(gone());
         }
         let parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&note.c);
-        parked.map(|(_, run)| run).ok_or_else(gone)
+        parked.map(|parked| parked.run).ok_or_else(gone)
     }
 
     /// Cancels the calls whose time is up.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, (until, _)| *until > now);
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, parked| parked.until > now);
     }
 
     /// Cancels them all.
@@ -205,7 +213,12 @@ mod tests {
     async fn without_random_numbers_no_call_is_parked_and_no_key_is_made() {
         let parking = Parking::new(4, Duration::from_secs(60), ParkingKey::generate().unwrap());
         let info = from_text(r#"{"name":"t"}"#.to_owned());
-        let park = || parking.park(run(), &Principal::owner(), "request".to_owned(), &info);
+        let yard = toolyard_hub::Yard::of([]);
+        let owner = Principal::owner();
+        let park = || {
+            let charge = yard.charge(&owner, toolyard_hub::Quota::Parked, 1).unwrap();
+            parking.park(run(), charge, &owner, "request".to_owned(), &info)
+        };
         let outage = SimulatedOutage::begin();
         let refused = park().unwrap_err();
         assert_eq!(refused.message, "the call cannot wait: the system's source of random numbers failed");

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderValue, Response, header};
-use toolyard_hub::{Counted, Ended, Histogram, Kind, OBSERVE, Principal, State, Visibility, Yard};
+use toolyard_hub::{
+    Counted, Ended, Histogram, Kind, OBSERVE, Principal, Quota, QuotaReport, State, Visibility, Yard,
+};
 
 use super::errors::Failure;
 use super::query::Query;
 use super::servers::word;
 use super::{Caller, Rest};
+use crate::connections::ConnectionState;
 
 const STATES: [State; 6] = [
     State::Disabled,
@@ -30,6 +33,7 @@ fn all(yard: &Yard, principal: &Principal) -> String {
         let help = "Records of calls that the audit or the history could not keep.";
         family(&mut text, "toolyard_records_lost_total", "counter", help, [(String::new(), lost)]);
     }
+    quotas(&mut text, &yard.quotas().report());
     let mut states = BTreeMap::from(STATES.map(|state| (word(state), 0_u64)));
     for (_, status) in yard.statuses_for(principal) {
         *states.entry(word(status.state)).or_default() += 1;
@@ -53,6 +57,29 @@ fn visible(visibility: &Visibility, counted: BTreeMap<Arc<str>, Counted>) -> BTr
         (!is_empty).then_some((source, counted))
     };
     counted.into_iter().filter_map(of_source).collect()
+}
+
+fn connections(text: &mut String, open: usize, unauthenticated: usize) {
+    let lines = [("authenticated", open - unauthenticated), ("unauthenticated", unauthenticated)];
+    let lines = lines.map(|(kind, count)| (labels(&[("kind", kind)]), count));
+    let help = "Open HTTP connections, by whether they have carried an authenticated request.";
+    family(text, "toolyard_connections", "gauge", help, lines);
+}
+
+fn quotas(text: &mut String, report: &QuotaReport) {
+    let labelled = |quota: Quota| labels(&[("quota", quota.as_str())]);
+    let used = report.quotas.iter().map(|(quota, used, _)| (labelled(*quota), *used as u64));
+    family(text, "toolyard_quota_used", "gauge", "What all principals hold together, by quota.", used);
+    let refused = report.quotas.iter().map(|(quota, _, refused)| (labelled(*quota), *refused));
+    let help = "Requests that were refused because their principal had used up a quota.";
+    family(text, "toolyard_quota_refused_total", "counter", help, refused);
+    let help = "Requests that were refused because the process used more memory than its mark.";
+    let refused = [(String::new(), report.refused_for_memory)];
+    family(text, "toolyard_memory_refused_total", "counter", help, refused);
+    let help = "Resident memory of the process.";
+    family(text, "toolyard_memory_resident_bytes", "gauge", help, [(String::new(), report.resident)]);
+    let help = "The resident memory above which new work is refused.";
+    family(text, "toolyard_memory_mark_bytes", "gauge", help, [(String::new(), report.mark)]);
 }
 
 fn calls(counted: &BTreeMap<Arc<str>, Counted>) -> String {
@@ -98,7 +125,12 @@ pub(super) async fn show(
         let message = "the counters tell of others' calls, which needs the permission observe";
         return Err(Failure::of_kind(Kind::Forbidden, message));
     }
-    let mut response = Response::new(Body::from(all(&rest.yard, &principal)));
+    let mut text = all(&rest.yard, &principal);
+    let connection = request.extensions().get::<Arc<ConnectionState>>();
+    if let Some((open, unauthenticated)) = connection.and_then(|connection| connection.counts()) {
+        connections(&mut text, open, unauthenticated);
+    }
+    let mut response = Response::new(Body::from(text));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)

@@ -1,6 +1,7 @@
 //! Streamable HTTP on one endpoint for both eras. This file finds out which era a request is of; the two
 //! ways of answering are in [`modern`] and [`sessions`]. Who the caller is was settled before.
 
+mod held;
 mod modern;
 mod running;
 mod sessions;
@@ -30,7 +31,7 @@ pub struct EndpointSettings {
     pub body: usize,
     /// How long a client may take to send a request body.
     pub body_time: Duration,
-    /// The most legacy sessions at once; the idlest makes room for a new one.
+    /// The most legacy sessions at once. Where there are too many, the caller's own idlest makes room for a new one.
     pub sessions: usize,
     /// How long a legacy session lives that nobody uses.
     pub session_idle: Duration,
@@ -46,7 +47,7 @@ impl Default for EndpointSettings {
         Self {
             body: 10 * 1024 * 1024,
             body_time: Duration::from_secs(30),
-            sessions: 1_000,
+            sessions: 10_000,
             session_idle: Duration::from_secs(30 * 60),
             come_back: Duration::from_secs(30),
             patience: Duration::from_secs(5),

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::Charge;
 use super::http::stream::{Stream, Streams};
 use super::outlet::{Asks, Outgoing};
 use crate::message::{Id, write_notification};
@@ -30,6 +31,8 @@ pub struct Session {
     standing: Standing,
     state: Mutex<State>,
     closed: CancellationToken,
+    /// What its caller was charged for it, until it is closed.
+    charge: Mutex<Charge>,
 }
 
 /// Where messages go that belong to no request.
@@ -64,7 +67,12 @@ impl Session {
             standing,
             state: Mutex::new(state),
             closed: CancellationToken::new(),
+            charge: Mutex::new(None),
         }
+    }
+
+    pub(crate) fn charged(self, charge: Charge) -> Self {
+        Self { charge: Mutex::new(charge), ..self }
     }
 
     pub fn id(&self) -> &str {
@@ -174,6 +182,7 @@ impl Session {
             std::mem::take(&mut state.subscriptions)
         };
         drop(subscriptions);
+        self.charge.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.asks.give_up();
         self.streams.end_all();
         if let Some(stream) = self.standing_stream() {
@@ -219,26 +228,40 @@ impl<C: Clone + PartialEq> Roster<C> {
         self.lock().values().map(|(caller, session)| (caller.clone(), Arc::clone(session))).collect()
     }
 
-    /// Adds a session. Where there are too many, the one that has been idle longest goes; false if none is.
+    /// Adds a session. Where there are too many, the one of the same caller that has been idle longest goes, and never
+    /// one of somebody else; false if there is none.
     pub(crate) fn add(&self, caller: C, session: Arc<Session>) -> bool {
-        let mut sessions = self.lock();
-        if sessions.len() >= self.most {
-            let idlest = sessions
-                .iter()
-                .filter_map(|(id, (_, session))| Some((session.idle_since()?, id.clone())))
-                .min_by_key(|(since, _)| *since);
-            let Some((_, id)) = idlest else { return false };
-            if let Some((_, session)) = sessions.remove(&id) {
-                session.close();
-            }
+        let full = self.lock().len() >= self.most;
+        if full && !self.close_idlest_of(&caller) {
+            session.close();
+            return false;
         }
-        sessions.insert(session.id().to_owned(), (caller, session));
+        self.lock().insert(session.id().to_owned(), (caller, session));
         true
     }
 
-    /// The caller's own session of this id; somebody else's does not exist for them.
+    /// Closes the session of this caller that has been idle longest; false if none is idle.
+    pub(crate) fn close_idlest_of(&self, caller: &C) -> bool {
+        let mut sessions = self.lock();
+        let idlest = sessions
+            .iter()
+            .filter(|(_, (owner, _))| owner == caller)
+            .filter_map(|(id, (_, session))| Some((session.idle_since()?, id.clone())))
+            .min_by_key(|(since, _)| *since);
+        let Some((_, id)) = idlest else { return false };
+        if let Some((_, session)) = sessions.remove(&id) {
+            session.close();
+        }
+        true
+    }
+
+    /// The caller's own session of this id; somebody else's does not exist for them. What the caller may see can have
+    /// changed since the last request, so the session is the caller's of now.
     pub(crate) fn get(&self, id: &str, caller: &C) -> Option<Arc<Session>> {
-        self.lock().get(id).filter(|(owner, _)| owner == caller).map(|(_, session)| Arc::clone(session))
+        let mut sessions = self.lock();
+        let (owner, session) = sessions.get_mut(id).filter(|(owner, _)| owner == caller)?;
+        owner.clone_from(caller);
+        Some(Arc::clone(session))
     }
 
     pub(crate) fn remove(&self, id: &str) {

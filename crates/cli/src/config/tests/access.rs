@@ -45,6 +45,7 @@ fn every_key_of_a_token_is_read() {
             payload: Some(100),
             calls: Some(2),
             rate: Some(Rate { per_second: 1.0, burst: 3.0 }),
+            ..Bounds::default()
         },
         expires: Some("2027-01-31T10:00:00Z".parse().unwrap()),
     };

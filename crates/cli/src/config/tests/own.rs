@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use toolyard_hub::{Bounds, DefinitionLimits, Limits, Rate, ResultCheck, ResultChecks, Secret, SourceName};
+use toolyard_hub::{
+    Bounds, DefinitionLimits, Limits, OwnQuotas, QuotaLimits, Rate, ResultCheck, ResultChecks, Secret,
+    SourceName,
+};
 use toolyard_upstream::{
     AuthSettings, CommandSettings, EnvInheritance, OAuthSettings, ServerSettings, TransportSettings, UrlKind,
     UrlSettings,
@@ -68,12 +71,15 @@ fn every_key_of_the_yard_is_read() {
                 payload: Some(100),
                 calls: Some(1),
                 rate: Some(Rate { per_second: 0.1, burst: 1.0 }),
+                ..Bounds::default()
             },
         )],
         results: ResultChecks {
             usual: ResultCheck::Warn,
             sources: BTreeMap::from([(SourceName::new("repository"), ResultCheck::Enforce)]),
         },
+        quotas: QuotaLimits::default(),
+        memory_mark: None,
         sources: BTreeMap::from([
             (SourceName::new("programs"), Bounds { calls: Some(usize::MAX), ..Bounds::default() }),
             (SourceName::new("repository"), Bounds { calls: Some(usize::MAX), ..Bounds::default() }),
@@ -253,4 +259,60 @@ fn what_servers_may_send_has_the_documented_limits_and_cannot_be_nothing() {
     assert_eq!((config.limits.message_bytes(), config.limits.definitions()), (33_554_432, definitions));
     let told = Place::new(&[("toolyard.toml", "[limits]\nmessage_bytes = 10\n")]).told(&[]);
     assert!(told.contains("limits.message_bytes must be at least 65536"), "{told}");
+}
+
+#[test]
+fn connections_are_bounded_and_proxies_are_networks() {
+    let text = r#"
+        trusted_proxies = ["10.0.0.0/8", "::1"]
+        [connections]
+        total = 100
+        unauthenticated = 50
+        unauthenticated_per_address = 5
+        health_reserve = 3
+        head_timeout = "10s"
+        pressed_head_timeout = "500ms"
+    "#;
+    let config = Place::new(&[("toolyard.toml", text)]).load(&[]);
+    let expected = toolyard_serve::ConnectionLimits {
+        total: 100,
+        unauthenticated: 50,
+        unauthenticated_per_address: 5,
+        health_reserve: 3,
+        head_time: Duration::from_secs(10),
+        pressed_head_time: Duration::from_millis(500),
+        trusted_proxies: ["10.0.0.0/8", "::1"].iter().map(|text| text.parse().unwrap()).collect(),
+    };
+    assert_eq!(config.connections, expected);
+    let wrong = "trusted_proxies = [\"10.0.0.0/8\", \"proxy.example\"]\n[connections]\ntotal = 0\n";
+    let told = Place::new(&[("toolyard.toml", wrong)]).told(&[]);
+    for message in [
+        "trusted_proxies.1 is wrong: expected an IP address or a network such as \"10.0.0.0/8\"",
+        "connections.total must be at least 1",
+    ] {
+        assert!(told.contains(message), "{told}");
+    }
+}
+
+#[test]
+fn quotas_are_those_of_everybody_or_of_one_token() {
+    let text = r#"
+        [limits]
+        memory_mark_bytes = 1000000
+        [limits.quotas]
+        bytes_in_flight = 1000
+        sessions = 0
+        parked_calls = 3
+        [[tokens]]
+        name = "ci"
+        sha256 = "abababababababababababababababababababababababababababababababab"
+        limits.quotas.streams = 1
+        limits.quotas.programs = 0
+    "#;
+    let config = Place::new(&[("toolyard.toml", text)]).load(&[]);
+    assert_eq!(config.problems(), []);
+    let expected = QuotaLimits { bytes: 1_000, sessions: usize::MAX, parked: 3, ..QuotaLimits::default() };
+    assert_eq!((config.limits().quotas, config.limits().memory_mark), (expected, Some(1_000_000)));
+    let own = OwnQuotas { streams: Some(1), programs: Some(usize::MAX), ..OwnQuotas::default() };
+    assert_eq!(config.access.tokens[0].bounds.quotas, own);
 }

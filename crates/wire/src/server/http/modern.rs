@@ -10,15 +10,16 @@ use futures_util::stream::unfold;
 use http::{HeaderMap, Response as HttpResponse, StatusCode};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::held::{HeldAnswer, hold_body};
 use super::running::{Running, Step};
 use super::stream::{COMMENT, KEEP_ALIVE};
-use super::{Accepts, Endpoint, bare, events, json, refuse};
+use super::{Accepts, Endpoint, bare, events, refuse, with};
 use crate::header as mirrored;
-use crate::message::{Id, Message, Request, write_outcome};
+use crate::message::{Id, Message, Request};
 use crate::meta::{Heading, modern_version};
 use crate::rpc_error::RpcError;
 use crate::server::outlet::Outgoing;
-use crate::server::{Answer, Service, Transport, modern};
+use crate::server::{Charge, Service, Transport, modern};
 
 impl<S: Service> Endpoint<S> {
     pub(super) async fn modern(
@@ -43,11 +44,11 @@ impl<S: Service> Endpoint<S> {
             let error = RpcError::invalid_request("answers are application/json or text/event-stream");
             return refuse(StatusCode::NOT_ACCEPTABLE, Some(&id), &error);
         }
-        let running = match self.begin(caller, headers, request) {
+        let running = match self.begin(caller.clone(), headers, request) {
             Ok(running) => running,
             Err(error) => return refuse(status(&error), Some(&id), &error),
         };
-        self.answer(running, id, accepts).await
+        self.answer(running, caller, id, accepts).await
     }
 
     /// Checks what the protocol asks of every modern request, in the order in which it wants it reported.
@@ -65,17 +66,29 @@ impl<S: Service> Endpoint<S> {
         }))
     }
 
-    async fn answer(&self, mut running: Running, id: Id, accepts: Accepts) -> HttpResponse<Body> {
+    async fn answer(
+        self: &Arc<Self>,
+        mut running: Running,
+        caller: S::Caller,
+        id: Id,
+        accepts: Accepts,
+    ) -> HttpResponse<Body> {
         let patience = if accepts.json { self.settings.patience } else { std::time::Duration::ZERO };
         let first = loop {
             match running.step(patience).await {
-                Step::Answers(answer) if accepts.json => return whole(&id, &answer),
+                Step::Answers(answer) if accepts.json => {
+                    let status = answer.as_ref().err().map_or(StatusCode::OK, status);
+                    let HeldAnswer { text, charge } = self.hold(&caller, &id, &answer);
+                    return with(status, Some("application/json"), hold_body(text, vec![charge]));
+                }
                 // A client that reads no streams gets the answer and nothing else.
                 Step::Says(_) | Step::Silent if !accepts.events => {}
                 step => break step,
             }
         };
-        let said = Said { running, id, next: Some(first), over: false, _token: self.tasks.token() };
+        let (endpoint, _token) = (Arc::clone(self), self.tasks.token());
+        let said =
+            Said { running, endpoint, caller, id, next: Some(first), over: false, charge: None, _token };
         events(Body::from_stream(unfold(said, |mut said| async move {
             let bytes = said.next().await?;
             Some((Ok::<_, Infallible>(bytes), said))
@@ -84,15 +97,19 @@ impl<S: Service> Endpoint<S> {
 }
 
 /// The rest of a running request as a stream; dropping it drops the request.
-struct Said {
+struct Said<S: Service> {
     running: Running,
+    endpoint: Arc<Endpoint<S>>,
+    caller: S::Caller,
     id: Id,
     next: Option<Step>,
     over: bool,
+    /// For the answer, until the client has taken it.
+    charge: Charge,
     _token: TaskTrackerToken,
 }
 
-impl Said {
+impl<S: Service> Said<S> {
     async fn next(&mut self) -> Option<Bytes> {
         if self.over {
             return None;
@@ -106,7 +123,9 @@ impl Said {
             Step::Says(Outgoing::Pause(_)) | Step::Silent => Bytes::from_static(COMMENT),
             Step::Answers(answer) => {
                 self.over = true;
-                event(&write_outcome(&self.id, &answer))
+                let HeldAnswer { text, charge } = self.endpoint.hold(&self.caller, &self.id, &answer);
+                self.charge = charge;
+                event(&text)
             }
         })
     }
@@ -114,11 +133,6 @@ impl Said {
 
 fn event(message: &str) -> Bytes {
     Bytes::from(format!("data: {message}\n\n"))
-}
-
-fn whole(id: &Id, answer: &Answer) -> HttpResponse<Body> {
-    let status = answer.as_ref().err().map_or(StatusCode::OK, status);
-    json(status, write_outcome(id, answer))
 }
 
 fn status(error: &RpcError) -> StatusCode {

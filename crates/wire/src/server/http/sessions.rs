@@ -8,20 +8,23 @@ use axum::body::Body;
 use http::{HeaderMap, HeaderValue, Response as HttpResponse, StatusCode};
 use tokio_util::sync::CancellationToken;
 
+use super::held::{HeldAnswer, hold_body};
 use super::running::{Running, Step};
 use super::stream::{KEEP_ALIVE, Stream};
-use super::{Accepts, Endpoint, bare, events, json, not_allowed, refuse};
+use super::{Accepts, Endpoint, bare, events, json, not_allowed, refuse, with};
 use crate::header as mirrored;
 use crate::message::{Id, Message, Packet, Refusal, Request, write_error, write_outcome};
 use crate::rpc_error::RpcError;
 use crate::server::legacy::{answer_here, cancelled_request, inbound, initialize_result, read_initialize};
 use crate::server::outlet::Outgoing;
 use crate::server::session::{InFlight, Session, Standing};
-use crate::server::{Handling, Service, Transport};
+use crate::server::{Answer, Handling, Service, Transport};
 use crate::version::{Era, Version};
 
 /// How soon a client that was cut off should come back.
 const RETRY: Duration = Duration::from_millis(1_000);
+/// The most messages in one batch.
+const MOST_IN_BATCH: usize = 1_000;
 
 impl<S: Service> Endpoint<S> {
     pub(super) async fn legacy(
@@ -43,6 +46,10 @@ impl<S: Service> Endpoint<S> {
         session.touch();
         let (messages, batch) = match packet {
             Packet::One(message) => (vec![Ok(message)], false),
+            Packet::Batch(messages) if messages.len() > MOST_IN_BATCH => {
+                let message = format!("a batch of {} messages; the limit is {MOST_IN_BATCH}", messages.len());
+                return refuse(StatusCode::BAD_REQUEST, None, &RpcError::invalid_request(message));
+            }
             Packet::Batch(messages) if session.version().has_batches() => (messages, true),
             Packet::Batch(_) => {
                 let message = format!("version {} of the protocol has no batches", session.version());
@@ -61,15 +68,15 @@ impl<S: Service> Endpoint<S> {
                 Ok(Message::Response(response)) => session.asks.answer(response),
                 Ok(Message::Request(request)) => match self.start(&session, &caller, &headers, request) {
                     Started::Running(call) => calls.push(call),
-                    Started::Answered(text) => done.push(text),
+                    Started::Answered(text) => done.push(text.into()),
                 },
-                Err(Refusal { id, error }) => done.push(write_error(id.as_ref(), &error)),
+                Err(Refusal { id, error }) => done.push(write_error(id.as_ref(), &error).into()),
             }
         }
         if calls.is_empty() && done.is_empty() {
             return bare(StatusCode::ACCEPTED);
         }
-        self.answer_all(&session, calls, done, batch, Accepts::read(&headers)).await
+        self.answer_all(&session, &caller, calls, done, batch, Accepts::read(&headers)).await
     }
 
     fn initialize(&self, caller: S::Caller, request: &Request) -> HttpResponse<Body> {
@@ -83,7 +90,16 @@ impl<S: Service> Endpoint<S> {
             // A session id that can be guessed would let others in.
             Err(error) => return refuse_session(&request.id, &error.to_string()),
         };
-        let session = Session::new(session_id, version, client, Standing::Stream(Stream::new(0)));
+        let charge = match self.service.charge_session(&caller) {
+            Err(_) if self.roster.close_idlest_of(&caller) => self.service.charge_session(&caller),
+            charged => charged,
+        };
+        let charge = match charge {
+            Ok(charge) => charge,
+            Err(error) => return refuse_session(&request.id, &error.message),
+        };
+        let session =
+            Session::new(session_id, version, client, Standing::Stream(Stream::new(0))).charged(charge);
         let id = HeaderValue::from_str(session.id());
         if !self.roster.add(caller, Arc::new(session)) {
             return refuse_session(&request.id, "too many sessions are in use");
@@ -142,8 +158,9 @@ impl<S: Service> Endpoint<S> {
     async fn answer_all(
         self: &Arc<Self>,
         session: &Arc<Session>,
+        caller: &S::Caller,
         mut calls: Vec<LegacyCall>,
-        mut done: Vec<String>,
+        mut done: Vec<HeldAnswer>,
         batch: bool,
         accepts: Accepts,
     ) -> HttpResponse<Body> {
@@ -153,7 +170,9 @@ impl<S: Service> Endpoint<S> {
         }
         if !accepts.events {
             for call in &mut calls {
-                done.extend(call.answer().await);
+                if let Some(answer) = call.answer().await {
+                    done.push(self.hold(caller, &call.id, &answer));
+                }
             }
             return as_json(done, batch);
         }
@@ -166,7 +185,9 @@ impl<S: Service> Endpoint<S> {
             && let [call] = calls.as_mut_slice()
         {
             match call.step(self.settings.patience).await {
-                Some(Step::Answers(answer)) => return as_json(vec![write_outcome(&call.id, &answer)], batch),
+                Some(Step::Answers(answer)) => {
+                    return as_json(vec![self.hold(caller, &call.id, &answer)], batch);
+                }
                 Some(Step::Says(first)) => said.push(first),
                 Some(Step::Silent) => {}
                 None => return bare(StatusCode::ACCEPTED),
@@ -175,7 +196,9 @@ impl<S: Service> Endpoint<S> {
         let stream = session.streams.open();
         let prime = session.version().primes_streams().then_some(RETRY);
         let body = stream.body(None, prime);
-        let pumps = Pumps { session: Arc::clone(session), stream, come_back: self.settings.come_back };
+        let (endpoint, caller) = (Arc::clone(self), caller.clone());
+        let come_back = self.settings.come_back;
+        let pumps = Pumps { endpoint, caller, session: Arc::clone(session), stream, come_back };
         self.tasks.spawn(pumps.run(calls, done, said));
         events(body)
     }
@@ -251,27 +274,29 @@ impl LegacyCall {
     }
 
     /// The answer alone, for a client that reads nothing else.
-    async fn answer(&mut self) -> Option<String> {
+    async fn answer(&mut self) -> Option<Answer> {
         loop {
             if let Step::Answers(answer) = self.step(KEEP_ALIVE).await? {
-                return Some(write_outcome(&self.id, &answer));
+                return Some(answer);
             }
         }
     }
 }
 
 /// Carries calls out into a stream, whether somebody is reading it or not.
-struct Pumps {
+struct Pumps<S: Service> {
+    endpoint: Arc<Endpoint<S>>,
+    caller: S::Caller,
     session: Arc<Session>,
     stream: Arc<Stream>,
     come_back: Duration,
 }
 
-impl Pumps {
-    async fn run(self, calls: Vec<LegacyCall>, done: Vec<String>, said: Vec<Outgoing>) {
+impl<S: Service> Pumps<S> {
+    async fn run(self, calls: Vec<LegacyCall>, done: Vec<HeldAnswer>, said: Vec<Outgoing>) {
         let all = async {
-            for text in done {
-                self.stream.push(text).await;
+            for HeldAnswer { text, charge } in done {
+                self.stream.push_charged(text, charge).await;
             }
             for said in said {
                 self.say(said).await;
@@ -293,7 +318,8 @@ impl Pumps {
                 Step::Says(said) => self.say(said).await,
                 Step::Silent => {}
                 Step::Answers(answer) => {
-                    self.stream.push(write_outcome(&call.id, &answer)).await;
+                    let HeldAnswer { text, charge } = self.endpoint.hold(&self.caller, &call.id, &answer);
+                    self.stream.push_charged(text, charge).await;
                     return;
                 }
             }
@@ -312,13 +338,25 @@ impl Pumps {
     }
 }
 
-fn as_json(mut texts: Vec<String>, batch: bool) -> HttpResponse<Body> {
-    match (batch, texts.pop()) {
-        (_, None) => bare(StatusCode::ACCEPTED),
-        (false, Some(text)) => json(StatusCode::OK, text),
-        (true, Some(last)) => {
-            texts.push(last);
-            json(StatusCode::OK, format!("[{}]", texts.join(",")))
+fn as_json(answers: Vec<HeldAnswer>, batch: bool) -> HttpResponse<Body> {
+    let mut charges = Vec::with_capacity(answers.len());
+    let mut text = String::new();
+    for answer in answers {
+        charges.push(answer.charge);
+        match (batch, text.is_empty()) {
+            (false, _) => text = answer.text,
+            (true, empty) => {
+                text.push(if empty { '[' } else { ',' });
+                // The parts go one by one, so that they are not all there twice.
+                text.push_str(&answer.text);
+            }
         }
     }
+    if text.is_empty() {
+        return bare(StatusCode::ACCEPTED);
+    }
+    if batch {
+        text.push(']');
+    }
+    with(StatusCode::OK, Some("application/json"), hold_body(text, charges))
 }

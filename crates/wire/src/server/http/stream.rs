@@ -13,6 +13,8 @@ use futures_util::stream::unfold;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::server::Charge;
+
 /// How many events may wait for a reader before whoever writes has to wait.
 const MOST_UNREAD: u64 = 256;
 /// How many events, and bytes of them, are kept for a reader that comes back.
@@ -36,6 +38,8 @@ pub(crate) struct Stream {
 #[derive(Debug, Default)]
 struct Inner {
     events: VecDeque<(u64, String)>,
+    /// What callers were charged for events that are not read yet, by number.
+    charges: VecDeque<(u64, Charge)>,
     bytes: usize,
     /// The number of the next event; the empty first one is 0.
     next: u64,
@@ -56,11 +60,20 @@ impl Stream {
 
     /// Adds a message; waits while the reader is too far behind.
     pub(crate) async fn push(&self, message: String) {
+        self.push_charged(message, None).await;
+    }
+
+    /// The same for a message that somebody is charged for until it is read.
+    pub(crate) async fn push_charged(&self, message: String, charge: Charge) {
         loop {
             let changed = self.changed.notified();
             {
                 let mut inner = self.lock();
                 if inner.ended || inner.next - inner.unread < MOST_UNREAD {
+                    if charge.is_some() {
+                        let number = inner.next;
+                        inner.charges.push_back((number, charge));
+                    }
                     inner.add(message);
                     break;
                 }
@@ -189,6 +202,9 @@ impl Reader {
         if let Some((number, message)) = inner.events.iter().find(|(number, _)| *number >= unread) {
             let event = format!("id: {}-{number}\ndata: {message}\n\n", self.stream.number);
             inner.unread = number + 1;
+            // What is kept for a reader that comes back has a bound of its own.
+            let read = inner.unread;
+            inner.charges.retain(|(number, _)| *number >= read);
             return Some(Some(event.into()));
         }
         if let Some(retry) = inner.hang_up.take() {

@@ -1,0 +1,302 @@
+//! What each principal holds of things that cost memory: bytes of answers in flight, sessions, streams, programs and
+//! parked calls. A charge is given back when it is dropped. One principal's charges never count against another; only
+//! when the whole process needs too much memory are the heaviest principals refused new work, before everybody else.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::error::{Error, Kind};
+use crate::principal::Principal;
+
+/// Above this many, the accounts that hold nothing are forgotten.
+const MANY_ACCOUNTS: usize = 1_000;
+/// When somebody who was refused may try again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What is counted for each principal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Quota {
+    /// Bytes of answers that are waiting to be sent.
+    Bytes,
+    /// Sessions of MCP.
+    Sessions,
+    /// Open streams of events, and control sockets.
+    Streams,
+    /// Programs that run or wait to run.
+    Programs,
+    /// Calls that wait for an answer of the client.
+    Parked,
+}
+
+impl Quota {
+    pub const ALL: [Self; 5] = [Self::Bytes, Self::Sessions, Self::Streams, Self::Programs, Self::Parked];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes_in_flight",
+            Self::Sessions => "sessions",
+            Self::Streams => "streams",
+            Self::Programs => "programs",
+            Self::Parked => "parked_calls",
+        }
+    }
+
+    /// About how many bytes of memory one of them takes.
+    fn weight(self) -> usize {
+        match self {
+            Self::Bytes => 1,
+            Self::Sessions => 16 * 1024,
+            Self::Streams => 32 * 1024,
+            Self::Parked => 64 * 1024,
+            Self::Programs => 1024 * 1024,
+        }
+    }
+}
+
+/// How much of each one principal may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuotaLimits {
+    pub bytes: usize,
+    pub sessions: usize,
+    pub streams: usize,
+    pub programs: usize,
+    pub parked: usize,
+}
+
+impl Default for QuotaLimits {
+    fn default() -> Self {
+        Self { bytes: 64 * 1024 * 1024, sessions: 256, streams: 256, programs: 16, parked: 64 }
+    }
+}
+
+impl QuotaLimits {
+    fn of(&self, quota: Quota) -> usize {
+        match quota {
+            Quota::Bytes => self.bytes,
+            Quota::Sessions => self.sessions,
+            Quota::Streams => self.streams,
+            Quota::Programs => self.programs,
+            Quota::Parked => self.parked,
+        }
+    }
+}
+
+/// The limits of one principal, where they are not those of everybody.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnQuotas {
+    pub bytes: Option<usize>,
+    pub sessions: Option<usize>,
+    pub streams: Option<usize>,
+    pub programs: Option<usize>,
+    pub parked: Option<usize>,
+}
+
+impl OwnQuotas {
+    fn of(&self, quota: Quota) -> Option<usize> {
+        match quota {
+            Quota::Bytes => self.bytes,
+            Quota::Sessions => self.sessions,
+            Quota::Streams => self.streams,
+            Quota::Programs => self.programs,
+            Quota::Parked => self.parked,
+        }
+    }
+}
+
+/// The accounts of all principals.
+#[derive(Debug)]
+pub struct Quotas {
+    accounts: Mutex<HashMap<Arc<str>, Arc<Account>>>,
+    refused: [AtomicU64; Quota::ALL.len()],
+    refused_for_memory: AtomicU64,
+    resident: AtomicU64,
+    mark: AtomicU64,
+    /// Principals of at least this weight are refused new work; `usize::MAX` while there is memory enough.
+    refuse_at: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    used: [AtomicUsize; Quota::ALL.len()],
+    /// The weight of the recent past, which fades: who asks for one large answer after the other weighs something even
+    /// at the moment when the last one has been sent.
+    recent: AtomicUsize,
+}
+
+impl Account {
+    fn weight(&self) -> usize {
+        let used = |quota: Quota| self.used[quota as usize].load(Ordering::Relaxed);
+        Quota::ALL
+            .into_iter()
+            .fold(0_usize, |sum, quota| sum.saturating_add(used(quota).saturating_mul(quota.weight())))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.weight() == 0 && self.recent.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// Part of a principal's quota, given back when this is dropped.
+#[derive(Debug)]
+#[must_use = "what is charged is given back when this is dropped"]
+pub struct QuotaCharge {
+    account: Arc<Account>,
+    quota: Quota,
+    amount: usize,
+}
+
+impl Drop for QuotaCharge {
+    fn drop(&mut self) {
+        self.account.used[self.quota as usize].fetch_sub(self.amount, Ordering::Relaxed);
+    }
+}
+
+/// What the accounts look like from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaReport {
+    /// How much all principals hold together, and how often one was refused more.
+    pub quotas: Vec<(Quota, usize, u64)>,
+    pub refused_for_memory: u64,
+    /// The memory of the process when it was last looked at, and the mark above which work is refused.
+    pub resident: u64,
+    pub mark: u64,
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self {
+            accounts: Mutex::default(),
+            refused: Default::default(),
+            refused_for_memory: AtomicU64::new(0),
+            resident: AtomicU64::new(0),
+            mark: AtomicU64::new(0),
+            refuse_at: AtomicUsize::new(usize::MAX),
+        }
+    }
+}
+
+impl Quotas {
+    /// Charges a principal, or says which limit is in the way.
+    pub(crate) fn charge(
+        &self,
+        limits: &QuotaLimits,
+        principal: &Principal,
+        quota: Quota,
+        amount: usize,
+    ) -> Result<QuotaCharge, Error> {
+        let most = principal.bounds().quotas.of(quota).unwrap_or_else(|| limits.of(quota));
+        let account = self.account(principal);
+        let used = &account.used[quota as usize];
+        let fits = |held: usize| held.checked_add(amount).filter(|sum| *sum <= most);
+        if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
+            self.refused[quota as usize].fetch_add(1, Ordering::Relaxed);
+            return Err(refusal(quota, most));
+        }
+        account.recent.fetch_max(account.weight(), Ordering::Relaxed);
+        Ok(QuotaCharge { account, quota, amount })
+    }
+
+    /// Whether this principal may begin something new, as far as memory goes.
+    pub(crate) fn admit(&self, principal: &Principal) -> Result<(), Error> {
+        let refuse_at = self.refuse_at.load(Ordering::Relaxed);
+        if refuse_at == usize::MAX {
+            return Ok(());
+        }
+        let known = self.lock().get(principal.shared_id()).cloned();
+        let weight = known.map_or(0, |account| account.weight().max(account.recent.load(Ordering::Relaxed)));
+        if weight < refuse_at {
+            return Ok(());
+        }
+        self.refused_for_memory.fetch_add(1, Ordering::Relaxed);
+        let (resident, mark) = (self.resident.load(Ordering::Relaxed), self.mark.load(Ordering::Relaxed));
+        let message = format!("the server uses {resident} bytes of memory, more than its mark of {mark}");
+        Err(Error::new(Kind::RateLimited, message)
+            .suggest("try again in a moment, with fewer or smaller requests at once")
+            .retry_after(RETRY))
+    }
+
+    /// Tells how much memory the process uses. Between the mark and a third above it (where the mark is 75 % of a limit,
+    /// that is the limit) more and more principals are refused, the heaviest first; beyond that, everybody.
+    pub fn observe_memory(&self, resident: u64, mark: u64) {
+        self.resident.store(resident, Ordering::Relaxed);
+        self.mark.store(mark, Ordering::Relaxed);
+        let mut heaviest = 0;
+        for account in self.lock().values() {
+            let weight = account.weight();
+            let recent = account.recent.load(Ordering::Relaxed);
+            heaviest = heaviest.max(weight).max(recent);
+            account.recent.store(weight.max(recent / 2), Ordering::Relaxed);
+        }
+        let refuse_at = match resident.checked_sub(mark) {
+            None | Some(0) => usize::MAX,
+            Some(over) if over >= mark / 3 => 0,
+            Some(over) => {
+                let left = u128::from((mark / 3).saturating_sub(over)) * (heaviest as u128);
+                let share = left / u128::from((mark / 3).max(1));
+                usize::try_from(share).unwrap_or(usize::MAX).max(1)
+            }
+        };
+        let before = self.refuse_at.swap(refuse_at, Ordering::Relaxed);
+        if (before == usize::MAX) != (refuse_at == usize::MAX) {
+            let refusing = refuse_at != usize::MAX;
+            tracing::warn!(resident, mark, refusing, "memory crossed its mark");
+        }
+    }
+
+    pub fn report(&self) -> QuotaReport {
+        let accounts = self.lock();
+        let used = |quota: Quota| {
+            accounts.values().map(|account| account.used[quota as usize].load(Ordering::Relaxed)).sum()
+        };
+        let refused = |quota: Quota| self.refused[quota as usize].load(Ordering::Relaxed);
+        QuotaReport {
+            quotas: Quota::ALL.map(|quota| (quota, used(quota), refused(quota))).to_vec(),
+            refused_for_memory: self.refused_for_memory.load(Ordering::Relaxed),
+            resident: self.resident.load(Ordering::Relaxed),
+            mark: self.mark.load(Ordering::Relaxed),
+        }
+    }
+
+    fn account(&self, principal: &Principal) -> Arc<Account> {
+        let mut accounts = self.lock();
+        if let Some(known) = accounts.get(principal.shared_id()) {
+            return Arc::clone(known);
+        }
+        if accounts.len() >= MANY_ACCOUNTS {
+            accounts.retain(|_, account| Arc::strong_count(account) > 1 || !account.is_empty());
+        }
+        Arc::clone(accounts.entry(Arc::clone(principal.shared_id())).or_default())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Account>>> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn refusal(quota: Quota, most: usize) -> Error {
+    let (message, suggestion) = match quota {
+        Quota::Bytes => (
+            format!("more than {most} bytes of answers are in flight for this principal"),
+            "read the answers before asking for more, or ask for less at once",
+        ),
+        Quota::Sessions => {
+            (format!("this principal has {most} sessions, all in use"), "end sessions that are not needed")
+        }
+        Quota::Streams => {
+            (format!("this principal has {most} open streams"), "close streams that are not read")
+        }
+        Quota::Programs => {
+            (format!("this principal has {most} programs running or waiting"), "wait for one of them to end")
+        }
+        Quota::Parked => (
+            format!("{most} calls of this principal wait for an answer"),
+            "answer one of them, or wait until it expires",
+        ),
+    };
+    Error::new(Kind::RateLimited, message).suggest(suggestion).retry_after(RETRY)
+}
+
+#[cfg(test)]
+mod tests;

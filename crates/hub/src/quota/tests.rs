@@ -1,0 +1,116 @@
+//! Whose quota is used up, and who is refused when memory runs out.
+
+use super::{OwnQuotas, Quota, QuotaLimits, Quotas};
+use crate::error::Kind;
+use crate::fake::{Fake, calling, tools, yard, yard_with};
+use crate::limits::{Bounds, Limits, Rate};
+use crate::principal::{Permissions, Principal};
+
+fn named(name: &str) -> Principal {
+    Principal::new(name, Permissions::All)
+}
+
+fn limits() -> QuotaLimits {
+    QuotaLimits { bytes: 1_000, sessions: 2, streams: 2, programs: 2, parked: 2 }
+}
+
+#[test]
+fn a_quota_is_one_principals_own_and_comes_back_when_its_charges_are_dropped() {
+    let quotas = Quotas::default();
+    let (ada, bob) = (named("ada"), named("bob"));
+    for quota in Quota::ALL {
+        let amount = if quota == Quota::Bytes { 500 } else { 1 };
+        let charge = |principal| quotas.charge(&limits(), principal, quota, amount);
+        let held = [charge(&ada).unwrap(), charge(&ada).unwrap()];
+        let refused = charge(&ada).unwrap_err();
+        assert_eq!(refused.kind(), Kind::RateLimited, "{quota:?}");
+        assert!(refused.wait().is_some() && refused.suggestion().is_some(), "{quota:?}");
+        // What one has used up is nobody else's trouble.
+        let others = [charge(&bob).unwrap(), charge(&bob).unwrap()];
+        drop(held);
+        let again = [charge(&ada).unwrap(), charge(&ada).unwrap()];
+        drop((others, again));
+    }
+    let report = quotas.report();
+    assert_eq!(report.quotas, Quota::ALL.map(|quota| (quota, 0, 1)).to_vec());
+}
+
+#[test]
+fn a_principal_may_have_limits_of_its_own() {
+    let quotas = Quotas::default();
+    let own = OwnQuotas { sessions: Some(1), streams: Some(usize::MAX), ..OwnQuotas::default() };
+    let ada = named("ada").bounded(Bounds { quotas: own, ..Bounds::default() });
+    let _one = quotas.charge(&limits(), &ada, Quota::Sessions, 1).unwrap();
+    assert!(quotas.charge(&limits(), &ada, Quota::Sessions, 1).is_err());
+    let many: Vec<_> = (0..10).map(|_| quotas.charge(&limits(), &ada, Quota::Streams, 1).unwrap()).collect();
+    assert_eq!(many.len(), 10);
+    // An amount that is out of all proportion does not wrap around.
+    assert!(quotas.charge(&limits(), &ada, Quota::Bytes, usize::MAX).is_err());
+}
+
+#[test]
+fn above_the_memory_mark_the_heaviest_are_refused_first() {
+    let quotas = Quotas::default();
+    let wide = QuotaLimits { bytes: usize::MAX, ..limits() };
+    let (heavy, middle, light, idle) = (named("heavy"), named("middle"), named("light"), named("idle"));
+    let _held = [(&heavy, 900), (&middle, 500), (&light, 100)]
+        .map(|(principal, bytes)| quotas.charge(&wide, principal, Quota::Bytes, bytes).unwrap());
+    let refused = || [&heavy, &middle, &light, &idle].map(|principal| quotas.admit(principal).is_err());
+    let mark = 900_000;
+    for (resident, expected) in [
+        (mark, [false, false, false, false]),
+        (mark + 1_000, [true, false, false, false]),
+        (mark + 150_000, [true, true, false, false]),
+        (mark + 290_000, [true, true, true, false]),
+        (mark + 300_000, [true, true, true, true]),
+        (mark - 1, [false, false, false, false]),
+    ] {
+        quotas.observe_memory(resident, mark);
+        assert_eq!(refused(), expected, "{resident}");
+    }
+    assert_eq!(quotas.report().refused_for_memory, 10);
+}
+
+#[test]
+fn what_was_heavy_a_moment_ago_still_weighs_and_then_fades() {
+    let quotas = Quotas::default();
+    drop(quotas.charge(&limits(), &named("ada"), Quota::Bytes, 1_000).unwrap());
+    let _bob = quotas.charge(&limits(), &named("bob"), Quota::Bytes, 10).unwrap();
+    quotas.observe_memory(110, 100);
+    assert!(quotas.admit(&named("ada")).is_err() && quotas.admit(&named("bob")).is_ok());
+    for _ in 0..12 {
+        quotas.observe_memory(110, 100);
+    }
+    assert!(quotas.admit(&named("ada")).is_ok() && quotas.admit(&named("bob")).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_count_in_the_rate_of_their_caller() {
+    let rate = Some(Rate { per_second: 1.0, burst: 3.0 });
+    let yard = yard_with(
+        Limits { rate, ..Limits::default() },
+        Vec::new(),
+        &[&Fake::offering("db", tools(&["query"]))],
+    );
+    let owner = Principal::owner();
+    yard.admit_list(&owner).unwrap();
+    yard.call(calling("query")).await.unwrap();
+    yard.admit_list(&owner).unwrap();
+    assert_eq!(yard.admit_list(&owner).unwrap_err().kind(), Kind::RateLimited);
+    assert_eq!(yard.call(calling("query")).await.unwrap_err().kind(), Kind::RateLimited);
+    yard.admit_list(&named("somebody else")).unwrap();
+}
+
+#[tokio::test]
+async fn calls_of_the_heaviest_are_refused_while_memory_is_short() {
+    let yard = yard(&[&Fake::offering("db", tools(&["query"]))]);
+    let held = yard.charge(&Principal::owner(), Quota::Bytes, 1_000_000).unwrap();
+    yard.quotas().observe_memory(110, 100);
+    let refused = yard.call(calling("query")).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::RateLimited);
+    assert!(yard.admit_list(&Principal::owner()).is_err());
+    assert!(yard.admit_list(&named("somebody else")).is_ok());
+    drop(held);
+    yard.quotas().observe_memory(90, 100);
+    yard.call(calling("query")).await.unwrap();
+}

@@ -1,0 +1,93 @@
+//! What a principal is charged for answers over HTTP: streams for as long as they are open, and bytes of the REST front
+//! until they are sent. The MCP front charges for its own answers, one by one.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, HttpBody};
+use axum::extract::State;
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::IntoResponse;
+use hyper::body::{Bytes, Frame, SizeHint};
+use serde_json::json;
+use toolyard_hub::{Error, Principal, Quota, QuotaCharge, Yard};
+
+use crate::door::Speaks;
+use crate::rest::Failure;
+
+/// Smaller answers are not worth counting.
+const SMALL: u64 = 1024;
+
+pub(crate) async fn charge(
+    State(yard): State<Arc<Yard>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response<Body> {
+    let Some(principal) = request.extensions().get::<Principal>().cloned() else {
+        return next.run(request).await;
+    };
+    let speaks = Speaks::at(request.uri().path());
+    let response = next.run(request).await;
+    let charged = if is_stream(&response) {
+        yard.charge(&principal, Quota::Streams, 1)
+    } else {
+        match (speaks, response.body().size_hint().exact()) {
+            (Speaks::Rest, Some(size)) if size >= SMALL => {
+                yard.charge(&principal, Quota::Bytes, usize::try_from(size).unwrap_or(usize::MAX))
+            }
+            _ => return response,
+        }
+    };
+    match charged {
+        Ok(charge) => response.map(|body| Body::new(ChargedBody { body, _charge: charge })),
+        Err(error) => refuse(&error, speaks),
+    }
+}
+
+/// A refusal for want of quota, in the words of the front.
+fn refuse(error: &Error, speaks: Speaks) -> Response<Body> {
+    match speaks {
+        Speaks::Rest => Failure::of(error, "").into_response(),
+        Speaks::Mcp => {
+            let body = json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": error.sentence()}});
+            let mut response = (StatusCode::TOO_MANY_REQUESTS, body.to_string()).into_response();
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            response
+        }
+    }
+}
+
+pub(crate) fn is_stream(response: &Response<Body>) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
+}
+
+/// A body that its reader is charged for until it has been sent.
+struct ChargedBody {
+    body: Body,
+    _charge: QuotaCharge,
+}
+
+impl HttpBody for ChargedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
