@@ -33,7 +33,7 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-use toolyard_hub::Yard;
+use toolyard_hub::{Principal, Yard};
 use toolyard_wire::EndpointSettings;
 
 use self::journal::Journal;

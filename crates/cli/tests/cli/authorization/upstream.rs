@@ -10,7 +10,7 @@ use toolyard_hub::json::from_text;
 use toolyard_hub::{Principal, Raw, Yard};
 use toolyard_sdk::{Context, Native, Prompt, Resource, ResourceTemplate, Tool};
 use toolyard_serve::{
-    Auth, ControlSettings, DoorSettings, EndpointSettings, McpSettings, ServeSettings, bind,
+    Auth, ConnectionLimits, ControlSettings, DoorSettings, EndpointSettings, McpSettings, ServeSettings, bind,
 };
 
 /// A server in this process, for as long as this lives.
@@ -29,6 +29,7 @@ impl Upstream {
             mcp: McpSettings::default(),
             endpoint: EndpointSettings::default(),
             control: ControlSettings::default(),
+            connections: ConnectionLimits::default(),
             annexes: Vec::new(),
             drain: Duration::ZERO,
         };
