@@ -1,3 +1,5 @@
+//! What is hidden, what is kept, and that nothing a yard shows or records goes around it.
+
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 

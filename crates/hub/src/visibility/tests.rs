@@ -1,3 +1,5 @@
+//! The rule of docs/access.md, clause by clause, as a table of principals and what each sees.
+
 use std::sync::Arc;
 
 use super::RecordedCall;
