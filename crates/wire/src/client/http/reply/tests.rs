@@ -134,7 +134,7 @@ async fn an_answer_in_many_pieces_is_put_together_and_one_that_is_too_long_is_re
     let (url, _seen) = server(vec![vec![chunked.to_owned(), long]]).await;
     let way = way(&url);
     assert_eq!(post(&way, "a").await.unwrap(), "abcdef");
-    assert!(matches!(post(&way, "b").await, Err(Failure::Protocol(_))));
+    assert!(matches!(post(&way, "b").await, Err(Failure::TooLarge(_))));
 }
 
 #[tokio::test]
