@@ -67,7 +67,8 @@ mod tests {
         for status in ["302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
             let location = format!("location: {}\r\n", elsewhere.url());
             let moved = Web::start(Web::answer(status, &location, "")).await;
-            let keeper = Keeper { program: "unused".into(), args: Vec::new(), environment: Default::default() };
+            let keeper =
+                Keeper { program: "unused".into(), args: Vec::new(), environment: Default::default() };
             let http = client(&Common::new(keeper, to_raw(&json!({}))).unwrap()).unwrap();
             assert_eq!(keys_at(&http, &moved.url())().await, Err(format!("it answered {status}")));
             // The address itself would have been fine.

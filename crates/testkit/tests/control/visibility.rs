@@ -15,8 +15,8 @@ use toolyard_hub::{
     SourceName, State, Status, Target, TemplateOffer, Thing, ToolOffer, What, Yard, YardSettings,
 };
 use toolyard_serve::{
-    Auth, ControlSettings, DoorSettings, EndpointSettings, Keyring, Keys, LogEntry, McpSettings,
-    ServeSettings, Token, bind,
+    Auth, ConnectionLimits, ControlSettings, DoorSettings, EndpointSettings, Keyring, Keys, LogEntry,
+    McpSettings, ServeSettings, Token, bind,
 };
 use toolyard_testkit::harness::{Socket, soon};
 
@@ -214,6 +214,7 @@ impl Fixture {
             mcp: McpSettings::default(),
             endpoint: EndpointSettings::default(),
             control: ControlSettings { log: Some(log.clone()) },
+            connections: ConnectionLimits::default(),
             annexes: Vec::new(),
             drain: Duration::from_secs(1),
         };
