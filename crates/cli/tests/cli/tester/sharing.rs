@@ -4,7 +4,7 @@ use serde_json::json;
 use toolyard_testkit::harness::{Client, Scratch, Server, Version, soon};
 
 use super::{QUICK, SERVE, TOOLYARD, Tester, demo};
-use crate::cli::processes;
+use crate::cli::{access, processes};
 
 async fn serve(scratch: &Scratch, config: &str) -> std::sync::Arc<Server> {
     let config = scratch.file("toolyard.toml", config);
@@ -58,6 +58,27 @@ async fn over_http_a_command_line_needs_the_permission_spawn_and_a_configured_se
     }
     tester.connect("open").await;
     tester.calls("add", json!({"a": 1, "b": 2})).await;
+}
+
+#[tokio::test]
+async fn connecting_to_the_yard_itself_gives_a_token_nothing_more() {
+    let scratch = Scratch::new();
+    let (low, lines) = access::make(&["--name", "low"]).await;
+    let (guest, more) =
+        access::make(&["--name", "guest", "--permission", "connect", "--permission", "connect-inside"]).await;
+    let server = access::serve(&scratch, &format!("demo = true\n{QUICK}{lines}\n{more}\n")).await;
+    let join = async |token: String| {
+        let client = Client::join_as(&server.at("/tester/mcp"), Version::V2025_11_25, Some(token)).await;
+        Tester::of(client)
+    };
+    let (mut low, mut guest) = (join(low).await, join(guest).await);
+    for path in ["mcp", "tester/mcp", "programs/mcp", "control", "health", ""] {
+        let url = format!("http://{}/{path}", server.address);
+        let error = guest.fails("connection_failed", "connect_to_server", json!({"url": url})).await;
+        assert_eq!(error["message"], format!("cannot connect to {url}"));
+        let error = low.fails("execution_error", "connect_to_server", json!({"url": url})).await;
+        assert_eq!(error["message"], "connecting to an address needs the permission connect");
+    }
 }
 
 #[tokio::test]
