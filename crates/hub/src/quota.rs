@@ -224,10 +224,9 @@ impl Quotas {
         self.mark.store(mark, Ordering::Relaxed);
         let mut heaviest = 0;
         for account in self.lock().values() {
-            let weight = account.weight();
-            let recent = account.recent.load(Ordering::Relaxed);
-            heaviest = heaviest.max(weight).max(recent);
-            account.recent.store(weight.max(recent / 2), Ordering::Relaxed);
+            let weight = account.weight().max(account.recent.load(Ordering::Relaxed) / 2);
+            account.recent.store(weight, Ordering::Relaxed);
+            heaviest = heaviest.max(weight);
         }
         let refuse_at = match resident.checked_sub(mark) {
             None | Some(0) => usize::MAX,

@@ -238,4 +238,37 @@ mod tests {
         assert_eq!(time(None, 10 * second), Duration::from_millis(9_500));
         assert_eq!(time(None, Duration::from_millis(100)), Duration::from_millis(50));
     }
+
+    #[tokio::test]
+    async fn programs_of_one_principal_never_keep_another_from_running_theirs() {
+        use std::sync::Arc;
+
+        use toolyard_hub::{
+            Kind, Limits, Permissions, Principal, Quota, QuotaLimits, Request, Source, What, Yard,
+            YardSettings,
+        };
+
+        use crate::engine::{Engine, EngineSettings};
+        use crate::settings::ProgramSettings;
+        use crate::source::Programs;
+
+        let quotas = QuotaLimits { programs: 1, ..QuotaLimits::default() };
+        let limits = Limits { quotas, ..Limits::default() };
+        let yard = Yard::new(YardSettings { limits, ..YardSettings::default() });
+        let launcher = vec!["/nonexistent/launcher".into()];
+        let engine = Engine::new(EngineSettings { launcher, python: None, without: Vec::new() });
+        yard.add(Programs::new(&yard, engine, ProgramSettings::default()) as Arc<dyn Source>);
+        let principal = |name: &str| Principal::new(name, Permissions::All);
+        let run = async |name: &str| {
+            let arguments = Some(super::to_raw(&super::json!({"code": "print(1)"})));
+            let what = What::Tool { name: "execute_program".to_owned(), arguments };
+            yard.call(Request::new(what, principal(name))).await.map_err(|error| error.kind())
+        };
+        let running = yard.charge(&principal("ada"), Quota::Programs, 1).unwrap();
+        assert_eq!(run("ada").await.err(), Some(Kind::RateLimited));
+        // Nothing can run here, but it is tried.
+        assert!(run("bob").await.is_ok_and(|outcome| outcome.failed));
+        drop(running);
+        assert!(run("ada").await.is_ok());
+    }
 }

@@ -85,8 +85,8 @@ async fn more_calls_than_are_allowed() {
     let answer = server.execute("say", json!({"text": "x"})).await;
     assert_eq!(answer.refusal(), (429, code("RATE_LIMIT_ERROR")));
     assert_eq!(answer.header("retry-after"), Some("10"));
-    // Looking costs nothing.
-    assert_eq!(server.get("/mcp/tools").await.status, 200);
+    // A list counts like a call.
+    assert_eq!(server.get("/mcp/tools").await.refusal(), (429, code("RATE_LIMIT_ERROR")));
 }
 
 #[tokio::test]

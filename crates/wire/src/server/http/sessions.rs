@@ -90,9 +90,12 @@ impl<S: Service> Endpoint<S> {
             // A session id that can be guessed would let others in.
             Err(error) => return refuse_session(&request.id, &error.to_string()),
         };
-        let charge = match self.service.charge_session(&caller) {
-            Err(_) if self.roster.close_idlest_of(&caller) => self.service.charge_session(&caller),
-            charged => charged,
+        // Another request of the same caller may take the place that was made for this one.
+        let charge = loop {
+            match self.service.charge_session(&caller) {
+                Err(_) if self.roster.close_idlest_of(&caller) => {}
+                charged => break charged,
+            }
         };
         let charge = match charge {
             Ok(charge) => charge,
