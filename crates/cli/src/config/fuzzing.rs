@@ -29,7 +29,7 @@ pub fn config(bytes: &[u8]) {
     let load = || load_from(Files::held(BTreeMap::from(files.clone())), &[PathBuf::from(name)], &around);
     let problems = match load() {
         Ok(config) => {
-            assert!(config.problems().iter().all(|problem| is_bearable(problem)), "an error is passed over");
+            assert!(config.problems().iter().all(is_bearable), "an error is passed over");
             // The debug form ends up in logs, and an equal text must not look like a change.
             assert!(!format!("{:?}", config.servers()).contains(SECRET), "a secret is shown");
             let again = load().map(|again| again.servers().to_vec()).unwrap_or_default();
