@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Every fuzz target with the function that it calls.
-const TARGETS: [(&str, fn(&[u8])); 10] = [
+/// A fuzz target: its name, and the function that it calls.
+type Target = (&'static str, fn(&[u8]));
+
+const TARGETS: [Target; 10] = [
     ("config", toolyard::fuzzing::config),
     ("frame", toolyard_program::fuzzing::frames),
     ("head", toolyard_serve::fuzzing::head),

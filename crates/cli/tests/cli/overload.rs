@@ -1,5 +1,7 @@
 //! Hostile clients and hostile upstreams, all at once and at fixed rates, beside one well-behaved client: it gets every
 //! answer, `/health` keeps answering, and the gateway stays small. `./check soak` runs this for a minute.
+#![allow(clippy::print_stdout, reason = "the figures are what a soak run is for")]
+#![allow(clippy::disallowed_methods, reason = "a soak run asks for more by its environment")]
 
 mod attackers;
 mod victim;
