@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a soak run asks for more by its environment")]
 
 mod attackers;
+mod raw;
 mod victim;
 
 use std::sync::Arc;
@@ -75,7 +76,7 @@ async fn a_well_behaved_client_gets_every_answer_beside_hostile_clients_and_upst
     println!("health: {} answers, {} at worst", health.count(), health.worst());
     print_latencies(&quiet, &busy);
     println!("peak memory of the gateway: {peak} MB; log: {log} bytes");
-    attackers.assert_all_took_part();
+    attackers.assert_all_took_part(Duration::from_secs(seconds()));
     assert!(peak < MOST_MEGABYTES, "the gateway grew to {peak} MB");
     assert!(log < MOST_LOG_BYTES, "{log} bytes of log: {}", &process.stderr()[..2000]);
 }

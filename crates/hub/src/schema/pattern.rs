@@ -125,7 +125,7 @@ fn weigh(pattern: &str) -> Result<Weight, String> {
     } else {
         let pattern = json::short(pattern);
         Err(format!(
-            "its pattern {pattern:?} is no regular expression, or larger than {LARGEST_PROGRAM} bytes when compiled"
+            "pattern {pattern:?} is not a valid regular expression, or exceeds {LARGEST_PROGRAM} bytes when compiled"
         ))
     }
 }
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(PatternWeights::of(&json!({"anyOf": many})).unwrap_err(), "it has more than 200 patterns");
         for bad in ["(", "(((((a{100}){100}){100}){100}){100}){100}"] {
             let error = PatternWeights::of(&json!({"pattern": bad})).unwrap_err();
-            assert!(error.contains("is no regular expression, or larger than 1048576 bytes"), "{error}");
+            assert!(error.contains("is not a valid regular expression, or exceeds 1048576 bytes"), "{error}");
         }
     }
 

@@ -1,5 +1,6 @@
-//! Those who attack: each at a fixed rate, with a fixed number at work at once, and giving up by itself.
+//! The attackers: each at a fixed rate, with a fixed number at work at once, and giving up by itself.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,9 +13,13 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use toolyard_testkit::harness::Server;
 
+use super::raw;
+
 /// How long an attacker waits for an answer that need not come.
 const PATIENCE: Duration = Duration::from_secs(10);
 const IDLE_CONNECTIONS: usize = 2_060;
+/// From how many addresses the idle connections come.
+const IDLE_ADDRESSES: u64 = 16;
 const WEBSOCKETS: usize = 64;
 const FRAME: u64 = 10_000_000;
 
@@ -26,7 +31,14 @@ pub(super) struct Tokens {
 }
 
 /// What each of them has done so far.
-pub(super) struct Attackers(Vec<(&'static str, Arc<AtomicU64>)>);
+pub(super) struct Attackers(Vec<(&'static str, Arc<Counts>)>);
+
+#[derive(Default)]
+struct Counts {
+    begun: AtomicU64,
+    /// How many the gateway has answered, refusals included.
+    answered: AtomicU64,
+}
 
 /// One kind of attack: how often a second, and how many at once.
 #[derive(Clone, Copy)]
@@ -42,6 +54,8 @@ const fn pace(name: &'static str, per_second: u64, at_once: usize) -> Pace {
 
 #[derive(Clone)]
 struct Target {
+    /// Each kind of attack has an address of its own, so that none shuts out another.
+    from: Ipv4Addr,
     address: String,
     hostile: String,
     tester: String,
@@ -50,22 +64,23 @@ struct Target {
 impl Attackers {
     /// Sets all of them to work until then.
     pub(super) fn start(server: &Server, tokens: &Tokens, until: Instant, tasks: &mut JoinSet<()>) -> Self {
-        let target = Arc::new(Target {
-            address: server.address.clone(),
-            hostile: tokens.hostile.clone(),
-            tester: tokens.tester.clone(),
-        });
         let mut all = Self(Vec::new());
         let mut attack = |pace: Pace, act: fn(Arc<Target>, u64) -> Act| {
-            let done = Arc::new(AtomicU64::new(0));
-            all.0.push((pace.name, Arc::clone(&done)));
-            tasks.spawn(repeat(pace, Arc::clone(&target), until, done, act));
+            let counts = Arc::new(Counts::default());
+            all.0.push((pace.name, Arc::clone(&counts)));
+            let target = Arc::new(Target {
+                from: Ipv4Addr::new(127, 0, 1, all.0.len() as u8),
+                address: server.address.clone(),
+                hostile: tokens.hostile.clone(),
+                tester: tokens.tester.clone(),
+            });
+            tasks.spawn(repeat(pace, target, until, counts, act));
         };
         attack(pace("results with patterns", 2, 8), |target, _| Box::pin(patterns(target)));
         attack(pace("endless lists", 1, 2), |target, _| Box::pin(endless_list(target)));
         attack(pace("subscriptions", 1, 1), |target, n| Box::pin(subscriptions(target, n)));
         attack(pace("WebSockets", 32, WEBSOCKETS), |target, _| Box::pin(web_socket(target)));
-        attack(pace("idle connections", 1_000, IDLE_CONNECTIONS), |target, _| Box::pin(idle(target)));
+        attack(pace("idle connections", 1_000, IDLE_CONNECTIONS), |target, n| Box::pin(idle(target, n)));
         attack(pace("batches of lists", 4, 16), |target, _| Box::pin(batch(target)));
         attack(pace("sessions", 20, 8), |target, _| Box::pin(session(target)));
         attack(pace("programs", 2, 8), |target, _| Box::pin(program(target)));
@@ -74,15 +89,26 @@ impl Attackers {
     }
 
     pub(super) fn summary(&self) -> String {
-        let done =
-            |(name, count): &(&str, Arc<AtomicU64>)| format!("{name} {}", count.load(Ordering::Relaxed));
-        self.0.iter().map(done).collect::<Vec<_>>().join(", ")
+        let counted = |(name, counts): &(&str, Arc<Counts>)| {
+            let (begun, answered) = counts.read();
+            format!("{name} {answered} of {begun}")
+        };
+        self.0.iter().map(counted).collect::<Vec<_>>().join(", ")
     }
 
-    pub(super) fn assert_all_took_part(&self) {
-        for (name, done) in &self.0 {
-            assert!(done.load(Ordering::Relaxed) > 0, "no attack by {name} got through to the gateway");
+    /// A short attack may be over before a slow one is answered.
+    pub(super) fn assert_all_took_part(&self, lasted: Duration) {
+        for (name, counts) in &self.0 {
+            let (begun, answered) = counts.read();
+            assert!(begun > 0, "no attack by {name} began");
+            assert!(answered > 0 || lasted < Duration::from_secs(30), "no attack by {name} was answered");
         }
+    }
+}
+
+impl Counts {
+    fn read(&self) -> (u64, u64) {
+        (self.begun.load(Ordering::Relaxed), self.answered.load(Ordering::Relaxed))
     }
 }
 
@@ -93,7 +119,7 @@ async fn repeat(
     pace: Pace,
     target: Arc<Target>,
     until: Instant,
-    done: Arc<AtomicU64>,
+    counts: Arc<Counts>,
     act: fn(Arc<Target>, u64) -> Act,
 ) {
     let places = Arc::new(Semaphore::new(pace.at_once));
@@ -106,49 +132,33 @@ async fn repeat(
         while acting.try_join_next().is_some() {}
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
         number += 1;
-        let (acted, done) = (act(Arc::clone(&target), number), Arc::clone(&done));
+        let (acted, counts) = (act(Arc::clone(&target), number), Arc::clone(&counts));
+        counts.begun.fetch_add(1, Ordering::Relaxed);
         acting.spawn(async move {
             let _place = place;
             if acted.await.is_some() {
-                done.fetch_add(1, Ordering::Relaxed);
+                counts.answered.fetch_add(1, Ordering::Relaxed);
             }
         });
     }
 }
 
-/// Sends these bytes on a connection of its own, and reads up to so many bytes of what comes back.
-async fn exchange(address: &str, request: &[u8], most: usize) -> Option<Vec<u8>> {
-    let mut stream = TcpStream::connect(address).await.ok()?;
-    stream.write_all(request).await.ok()?;
-    let mut answer = Vec::new();
-    let mut buffer = [0; 8192];
-    let reading = async {
-        while answer.len() < most {
-            match stream.read(&mut buffer).await {
-                Ok(read @ 1..) => answer.extend_from_slice(&buffer[..read]),
-                _ => break,
-            }
-        }
-    };
-    let _ = timeout(PATIENCE, reading).await;
-    (!answer.is_empty()).then_some(answer)
+async fn exchange(target: &Target, request: &[u8], most: usize) -> Option<Vec<u8>> {
+    raw::exchange(target.from, &target.address, request, most, PATIENCE).await
+}
+
+async fn connect(target: &Target) -> Option<TcpStream> {
+    timeout(PATIENCE, raw::connect(target.from, &target.address)).await.ok()?
 }
 
 fn post(target: &Target, token: &str, path: &str, headers: &str, body: &Value) -> Vec<u8> {
-    let body = body.to_string();
-    format!(
-        "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
-        target.address,
-        body.len()
-    )
-    .into_bytes()
+    raw::post(&target.address, token, path, headers, body)
 }
 
 async fn execute(target: &Target, token: &str, tool: &str, params: Value) -> Option<()> {
     let path = format!("/mcp/tools/{tool}/execute");
     let request = post(target, token, &path, "", &json!({"params": params}));
-    exchange(&target.address, &request, usize::MAX).await.map(|_| ())
+    exchange(target, &request, usize::MAX).await.map(|_| ())
 }
 
 async fn patterns(target: Arc<Target>) -> Option<()> {
@@ -166,7 +176,7 @@ async fn endless_list(target: Arc<Target>) -> Option<()> {
             "params": {"name": tool, "arguments": arguments}});
         let headers = format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n");
         let request = post(&target, &target.tester, "/tester/mcp", &headers, &call);
-        exchange(&target.address, &request, 1_000_000).await?;
+        exchange(&target, &request, 1_000_000).await?;
     }
     Some(())
 }
@@ -180,7 +190,7 @@ async fn subscriptions(target: Arc<Target>, number: u64) -> Option<()> {
             let params = json!({"uri": format!("hostile://{number}/{one}")});
             let message = json!({"jsonrpc": "2.0", "id": one, "method": method, "params": params});
             let request = post(&target, &target.hostile, "/mcp", &headers, &message);
-            exchange(&target.address, &request, 100_000).await?;
+            exchange(&target, &request, 100_000).await?;
         }
     }
     Some(())
@@ -188,7 +198,7 @@ async fn subscriptions(target: Arc<Target>, number: u64) -> Option<()> {
 
 /// Begins a large frame before it has said who it is, and sends as much of it as is taken.
 async fn web_socket(target: Arc<Target>) -> Option<()> {
-    let mut stream = TcpStream::connect(&target.address).await.ok()?;
+    let mut stream = connect(&target).await?;
     let upgrade = format!(
         "GET /control HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\
@@ -217,8 +227,9 @@ async fn web_socket(target: Arc<Target>) -> Option<()> {
 }
 
 /// Opens a connection and says nothing.
-async fn idle(target: Arc<Target>) -> Option<()> {
-    let mut stream = timeout(PATIENCE, TcpStream::connect(&target.address)).await.ok()?.ok()?;
+async fn idle(target: Arc<Target>, number: u64) -> Option<()> {
+    let from = Ipv4Addr::new(127, 0, 2, (1 + number % IDLE_ADDRESSES) as u8);
+    let mut stream = timeout(PATIENCE, raw::connect(from, &target.address)).await.ok()??;
     let _ = stream.read(&mut [0; 16]).await;
     Some(())
 }
@@ -230,7 +241,7 @@ async fn batch(target: Arc<Target>) -> Option<()> {
     let batch: Vec<Value> = (0..50).map(one).collect();
     let headers = format!("Mcp-Session-Id: {session}\r\n");
     let request = post(&target, &target.hostile, "/mcp", &headers, &json!(batch));
-    let mut stream = TcpStream::connect(&target.address).await.ok()?;
+    let mut stream = connect(&target).await?;
     stream.write_all(&request).await.ok()?;
     timeout(PATIENCE, stream.read(&mut [0; 64])).await.ok()?.ok()?;
     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -247,7 +258,7 @@ async fn open_session(target: &Target, token: &str, path: &str, version: &str) -
     let params = json!({"protocolVersion": version, "capabilities": {},
         "clientInfo": {"name": "hostile", "version": "1"}});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
-    let answer = exchange(&target.address, &post(target, token, path, "", &message), 100_000).await?;
+    let answer = exchange(target, &post(target, token, path, "", &message), 100_000).await?;
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let line = answer.lines().find(|line| line.to_ascii_lowercase().starts_with("mcp-session-id:"))?;
     line.split_once(':').map(|(_, id)| id.trim().to_owned())
@@ -266,5 +277,5 @@ async fn parked(target: Arc<Target>, number: u64) -> Option<()> {
     let message = json!({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params});
     let headers = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: ask_name\r\n";
     let request = post(&target, &target.hostile, "/mcp", headers, &message);
-    exchange(&target.address, &request, 100_000).await.map(|_| ())
+    exchange(&target, &request, 100_000).await.map(|_| ())
 }
