@@ -196,6 +196,16 @@ fn registry_hosts(files: &[File]) -> Vec<String> {
     broken
 }
 
+/// The threat model only counts as long as the tests that it names exist.
+fn named_tests(files: &[File]) -> Vec<String> {
+    let sources: Vec<&File> = files.iter().filter(|file| is_any(file, &["rs"])).collect();
+    let exists = |name: &str| sources.iter().any(|file| file.text.contains(&format!("fn {name}(")));
+    let is_test = |word: &&str| word.matches('_').count() > 2 && !word.contains(['/', '.', ' ']);
+    let page = files.iter().find(|file| file.path == "SECURITY.md");
+    let words = page.iter().flat_map(|file| file.text.split('`').skip(1).step_by(2));
+    words.filter(is_test).filter(|name| !exists(name)).map(|name| format!("SECURITY.md: {name}")).collect()
+}
+
 /// The crates' manifests, by folder under `crates`. One that cannot be read does not build, so cargo says why.
 fn manifests(files: &[File]) -> impl Iterator<Item = (String, Table)> {
     files.iter().filter_map(|file| {
@@ -408,6 +418,17 @@ fn a_crate_that_talks_to_the_outside_world_is_found() {
         check(outside_world, fine, text, &[]);
     }
     check(outside_world, "crates/hub/src/a.rs", "#[cfg(test)]\nmod tests {\n    println!(\"x\");\n}\n", &[]);
+}
+
+#[test]
+fn every_test_that_the_threat_model_names_exists() {
+    holds(named_tests);
+}
+
+#[test]
+fn a_test_that_does_not_exist_is_found_in_the_threat_model() {
+    let text = "`docs/a_b_c_d.md`, `no_such_test_is_there` and `auth = \"none\"`";
+    check(named_tests, "SECURITY.md", text, &["SECURITY.md: no_such_test_is_there"]);
 }
 
 #[test]
