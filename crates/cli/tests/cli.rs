@@ -11,6 +11,7 @@ mod cli {
     mod authorization;
     mod cases;
     mod corpus;
+    mod environment;
     mod gateway;
     mod hooks;
     mod hostile_servers;

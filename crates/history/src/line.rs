@@ -195,6 +195,9 @@ pub(crate) mod tests {
         };
         let text = line(&record, Arguments::Kept);
         assert_eq!(text.find(is_deceptive), Some(text.len() - 1), "{text:?}");
+        // Independent of the list of deceptive characters.
+        let is_expected = |letter: char| matches!(letter, ' '..='~' | 'é' | '👩');
+        assert!(text.trim_end_matches('\n').chars().all(is_expected), "{text:?}");
         let read: Value = serde_json::from_str(&text).unwrap();
         for said in ["principal", "sessionId", "userId", "name"] {
             assert_eq!(read[said], hostile);

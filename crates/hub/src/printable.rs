@@ -236,6 +236,7 @@ mod tests {
         {
             let escaped = escape_json(&text);
             assert_eq!(escaped.find(is_deceptive), None, "{escaped}");
+            assert_eq!(escaped.find(|letter| DECEPTIVE.contains(letter)), None, "{escaped}");
             assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
         }
         assert_eq!(escape_json(r#"{"a":"é"}"#), r#"{"a":"é"}"#);

@@ -9,6 +9,7 @@ mod servers {
     mod many;
     mod odd;
     mod patience;
+    mod raw_http;
     mod redirects;
     mod start;
     mod subscriptions;

@@ -200,6 +200,7 @@ mod tests {
             let text = serde_json::to_string_pretty(&event).unwrap();
             let line = as_json(&text);
             assert!(!line.contains(is_deceptive), "{line:?}");
+            assert!(!line.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\n']), "{line:?}");
             assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), event);
         }
     }

@@ -80,6 +80,21 @@ async fn one_client_may_have_so_many_subscriptions_and_no_more() {
 }
 
 #[tokio::test]
+async fn one_stream_may_listen_to_so_many_resources_and_no_more() {
+    let limits = Limits { subscriptions: 3, ..Limits::default() };
+    let yard = Fixture::new(YardSettings { limits, ..YardSettings::default() }).await;
+    let wanted = json!({"resourceSubscriptions": ["a://1", "a://2", "a://3", "a://4"]});
+    let mut refused = yard.request_to_listen(ONLY_A, wanted).await;
+    // A stream that is accepted does not end, so that only its beginning is read.
+    let told = soon("the answer", refused.chunk()).await.unwrap().unwrap();
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("more than 3 subscriptions to resources (limits.subscriptions)"), "{told}");
+    assert_eq!(yard.yard.subscribed_addresses(), 0);
+    let (_stream, _) = yard.listen(ONLY_A, &["a://1", "a://2", "a://3"]).await;
+    assert_eq!(yard.yard.subscribed_addresses(), 3);
+}
+
+#[tokio::test]
 async fn a_session_hears_of_what_it_is_subscribed_to_and_of_nothing_else() {
     let yard = Fixture::new(YardSettings::default()).await;
     let session = yard.session(ONLY_A).await;

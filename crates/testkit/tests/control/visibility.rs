@@ -277,6 +277,17 @@ impl Fixture {
     }
 
     pub(super) async fn listen_for(&self, token: &str, wanted: Value) -> (reqwest::Response, String) {
+        let mut reply = self.request_to_listen(token, wanted).await;
+        let mut text = String::new();
+        while !text.contains("acknowledged") {
+            let piece = soon("the acknowledgement", reply.chunk()).await.unwrap();
+            text.push_str(&String::from_utf8_lossy(&piece.unwrap_or_else(|| panic!("it ended: {text}"))));
+        }
+        (reply, text)
+    }
+
+    /// Asks for such a stream; the answer, whatever it is.
+    pub(super) async fn request_to_listen(&self, token: &str, wanted: Value) -> reqwest::Response {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -289,13 +300,7 @@ impl Fixture {
             .header("accept", "application/json, text/event-stream")
             .header("mcp-protocol-version", "2026-07-28")
             .header("mcp-method", "subscriptions/listen");
-        let mut reply = soon("a stream", request.json(&message).send()).await.unwrap();
-        let mut text = String::new();
-        while !text.contains("acknowledged") {
-            let piece = soon("the acknowledgement", reply.chunk()).await.unwrap();
-            text.push_str(&String::from_utf8_lossy(&piece.unwrap_or_else(|| panic!("it ended: {text}"))));
-        }
-        (reply, text)
+        soon("a stream", request.json(&message).send()).await.unwrap()
     }
 }
 

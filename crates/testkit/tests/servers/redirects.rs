@@ -8,11 +8,12 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Secret, Source, SourceName, State};
+use toolyard_hub::{CallContext, Principal, Request, Secret, Source, SourceName, State, What, Yard};
 use toolyard_testkit::harness::soon;
 use toolyard_testkit::web::Web;
 use toolyard_upstream::{Common, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings};
 
+use super::raw_http::redirecting_calls;
 use super::tree::keeper;
 
 /// Something that listens and keeps what is sent to it.
@@ -61,5 +62,53 @@ async fn a_redirect_to_another_origin_carries_nothing_there_and_the_error_names_
             assert!(!told.contains("s3cret"), "{told}");
             upstream.stop().await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_redirected_call_carries_neither_headers_of_the_caller_nor_the_session_to_another_origin() {
+    for status in ["307 Temporary Redirect", "308 Permanent Redirect"] {
+        let (elsewhere, heard) = listener().await;
+        let server = redirecting_calls(status, elsewhere.clone()).await;
+        let url = UrlSettings { url: server.url.clone(), headers: [].into(), kind: UrlKind::Any };
+        let settings = ServerSettings {
+            forward_headers: vec!["X-Tenant".to_owned(), "Authorization".to_owned(), "Cookie".to_owned()],
+            ..ServerSettings::new(SourceName::new("moved"), TransportSettings::Url(url))
+        };
+        let me = to_raw(&json!({"name": "test", "version": "1"}));
+        let upstream = Upstream::start(settings, Common::new(keeper(), me).unwrap());
+        let yard = Yard::of([Arc::clone(&upstream) as _]);
+        soon("the server", async {
+            while upstream.status().state != State::Ready {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        let given = [
+            ("x-tenant", "s3cret-tenant"),
+            ("authorization", "Bearer s3cret-token"),
+            ("cookie", "s3cret-cookie"),
+        ];
+        let headers = given.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let what = What::Tool {
+            name: "mcp__moved__small".to_owned(),
+            arguments: Some(to_raw(&json!({"key": "s3cret"}))),
+        };
+        let context = CallContext { headers, ..CallContext::default() };
+        let request = Request { context, ..Request::new(what, Principal::owner()) };
+        let error = soon("the call", yard.call(request)).await.unwrap_err();
+        let heard = heard.lock().unwrap().clone();
+        let secrets = ["x-tenant", "authorization", "cookie", "mcp-session-id", "s3cret"];
+        let arrived = |name: &&str| heard.iter().any(|request| request.to_ascii_lowercase().contains(name));
+        assert_eq!(secrets.into_iter().filter(arrived).collect::<Vec<_>>(), [""; 0], "{status}");
+        assert_eq!(heard, [""; 0], "{status}");
+        assert!(error.message().contains(&format!("redirects to {elsewhere}")), "{}", error.message());
+        // The server itself gets all of them.
+        let calls = server.calls.lock().unwrap().clone();
+        for line in given.map(|(name, value)| format!("{name}: {}", value.to_ascii_lowercase())) {
+            assert!(calls.iter().any(|head| head.contains(&line)), "{line}: {calls:?}");
+        }
+        assert!(calls.iter().all(|head| head.contains("mcp-session-id: s3ssion")), "{calls:?}");
+        upstream.stop().await;
     }
 }

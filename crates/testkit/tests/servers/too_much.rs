@@ -15,6 +15,7 @@ use toolyard_upstream::{
 };
 
 use super::ODD;
+use super::raw_http::over_old_sse;
 use super::tree::{command, keeper};
 
 const MEGABYTE: usize = 1_000_000;
@@ -46,6 +47,16 @@ impl House {
         let arguments = serde_json::value::RawValue::from_string(arguments.to_owned()).unwrap();
         let what = What::Tool { name: tool.to_owned(), arguments: Some(arguments) };
         Caller::new().abilities(Abilities::default()).request(&self.yard, what).await
+    }
+
+    /// Calls until there is a result: a broken connection is made again, which takes a moment.
+    async fn call_until_it_works(&self, tool: &str) {
+        let calling = async {
+            while self.call(tool, "{}").await.outcome.is_err() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        soon("a call that works", calling).await;
     }
 
     async fn stop(self) {
@@ -145,12 +156,30 @@ async fn a_message_above_the_limit_is_refused_and_the_next_call_works() {
         let report = house.call(&format!("mcp__{name}__huge"), r#"{"megabytes":2}"#).await;
         let error = report.outcome.unwrap_err().message().to_owned();
         assert!(error.contains("sent a message that exceeds the limit of 1000000 bytes"), "{name}: {error}");
-        let upstream = if name == "huge" { &over_stdio } else { &over_http };
-        until(upstream, "the server to be back", |upstream| upstream.status().state == State::Ready).await;
-        let report = house.call(&format!("mcp__{name}__echo"), "{}").await;
-        assert!(report.outcome.is_ok(), "{name}: {:?}", report.outcome);
     }
+    let report = house.call("mcp__web__echo", "{}").await;
+    assert!(report.outcome.is_ok(), "{:?}", report.outcome);
+    house.call_until_it_works("mcp__huge__echo").await;
     drop((over_stdio, over_http));
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_above_the_limit_over_the_old_transport_is_refused_and_the_next_call_works() {
+    let mut house = House::new(5 * MEGABYTE, 50 * MEGABYTE);
+    house.common.message_bytes.store(MEGABYTE, Ordering::Relaxed);
+    let server = over_old_sse(2 * MEGABYTE).await;
+    let url = UrlSettings { url: server.url.clone(), headers: [].into(), kind: UrlKind::OldSse };
+    let settings = ServerSettings::new(SourceName::new("old"), TransportSettings::Url(url));
+    let upstream = Upstream::start(settings, house.common.clone());
+    house.yard.add(Arc::clone(&upstream) as _);
+    house.running.push(Arc::clone(&upstream));
+    until(&upstream, "the server", |upstream| upstream.status().state == State::Ready).await;
+    let report = house.call("mcp__old__large", "{}").await;
+    let error = report.outcome.unwrap_err().message().to_owned();
+    assert!(error.contains("was lost: it sent a message that exceeds the limit of 1000000 bytes"), "{error}");
+    house.call_until_it_works("mcp__old__small").await;
+    drop(upstream);
     house.stop().await;
 }
 

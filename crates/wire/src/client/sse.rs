@@ -74,7 +74,8 @@ impl Pair {
                 match events.next().await {
                     Ok(Some(event)) => hear(&event.data, &reading, &listener),
                     Ok(None) => break "it closed its stream".to_owned(),
-                    Err(failure) => break failure.to_string(),
+                    Err(Failure::Lost(why)) => break why,
+                    Err(failure) => break format!("it {failure}"),
                 }
             };
             reading.break_off(&why);
