@@ -47,11 +47,13 @@ impl Programs {
         let _charge = broker.yard.charge(&broker.caller.principal, Quota::Programs, 1)?;
         let (deadline, most) = (broker.caller.deadline.clone(), self.settings.time);
         // Those that wait are let in one after the other.
-        let place = tokio::time::timeout(order.time(most, deadline.remaining()), self.places.acquire()).await;
-        let Ok(Ok(_place)) = place else {
+        let waiting = self.slots.acquire(&broker.caller.principal);
+        let slot = tokio::time::timeout(order.time(most, deadline.remaining()), waiting).await;
+        let Ok(Ok(_slot)) = slot else {
             let message = format!(
-                "all {} places for programs were taken until the time was up",
-                self.settings.programs
+                "the program did not start in its time: {} run at once, {} of one principal",
+                self.settings.programs,
+                self.slots.most_of_one()
             );
             return Err(Error::new(Kind::TimedOut, message).suggest("try again later"));
         };
@@ -237,6 +239,46 @@ mod tests {
         assert_eq!(time(Some(9_000_000), 1_000 * second), most);
         assert_eq!(time(None, 10 * second), Duration::from_millis(9_500));
         assert_eq!(time(None, Duration::from_millis(100)), Duration::from_millis(50));
+    }
+
+    #[tokio::test]
+    async fn a_program_of_another_principal_starts_at_once_beside_all_that_one_can_start() {
+        use std::sync::Arc;
+        use std::time::Duration;
+
+        use toolyard_hub::{Permissions, Principal, Request, Source, What, Yard};
+
+        use crate::engine::{Engine, EngineSettings};
+        use crate::settings::ProgramSettings;
+        use crate::source::Programs;
+
+        let yard = Yard::of([]);
+        let launcher = vec!["/nonexistent/launcher".into()];
+        let engine = Engine::new(EngineSettings { launcher, python: None, without: Vec::new() });
+        let programs = Programs::new(&yard, engine, ProgramSettings::default());
+        yard.add(Arc::clone(&programs) as Arc<dyn Source>);
+        let ada = Principal::new("ada", Permissions::All);
+        let (held, mut count) = (tokio::sync::Semaphore::new(0), 0);
+        // As many as its quota allows, each of which holds on to its slot as soon as it has one.
+        let holding = futures_util::future::join_all((0..16).map(|_| async {
+            let _slot = programs.slots.acquire(&ada).await;
+            held.add_permits(1);
+            std::future::pending::<()>().await;
+        }));
+        let arguments = Some(super::to_raw(&super::json!({"code": "print(1)"})));
+        let what = What::Tool { name: "execute_program".to_owned(), arguments };
+        let bob = Principal::new("bob", Permissions::All);
+        let running = async {
+            while let Ok(permit) = held.try_acquire() {
+                permit.forget();
+                count += 1;
+            }
+            // Nothing can run here, but it is tried.
+            tokio::time::timeout(Duration::from_secs(20), yard.call(Request::new(what, bob))).await
+        };
+        let outcome = tokio::select! { biased; _ = holding => unreachable!(), outcome = running => outcome };
+        assert_eq!(count, ProgramSettings::default().programs - 1);
+        assert!(outcome.expect("it waits for the other's").is_ok_and(|outcome| outcome.failed));
     }
 
     #[tokio::test]

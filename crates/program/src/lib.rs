@@ -19,6 +19,7 @@ mod search;
 mod settings;
 pub mod shapes;
 mod signature;
+mod slots;
 mod source;
 
 #[cfg(target_os = "linux")]

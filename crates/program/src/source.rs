@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
@@ -19,6 +19,7 @@ use crate::inspect;
 use crate::meter::Meter;
 use crate::search::{Indexes, Wanted, close};
 use crate::settings::ProgramSettings;
+use crate::slots::ProgramSlots;
 
 /// The three tools, and what they work with.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub struct Programs {
     yard: Weak<Yard>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) settings: ProgramSettings,
-    pub(crate) places: Semaphore,
+    pub(crate) slots: ProgramSlots,
     indexes: Arc<Indexes>,
     /// Where the next program prints to, if somebody wants to follow it.
     pub(crate) followed: Mutex<Option<watch::Sender<Vec<u8>>>>,
@@ -45,7 +46,7 @@ impl Programs {
             offer: offer(&settings),
             yard: Arc::downgrade(yard),
             engine,
-            places: Semaphore::new(settings.programs.max(1)),
+            slots: ProgramSlots::new(settings.programs),
             settings,
             indexes: Arc::default(),
             followed: Mutex::default(),
@@ -61,7 +62,7 @@ impl Programs {
 
     /// Ends every program that is running.
     pub async fn stop(&self) {
-        self.places.close();
+        self.slots.close();
         self.engine.stop().await;
     }
 

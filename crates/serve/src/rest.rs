@@ -105,6 +105,11 @@ impl Rest {
         })
     }
 
+    /// Whether this principal may be sent a list, which takes from its rate.
+    fn admit_list(&self, principal: &Principal) -> Result<(), Failure> {
+        self.yard.admit_list(principal).map_err(|error| Failure::of(&error, ""))
+    }
+
     /// No longer ready; what is under way goes on.
     pub(crate) fn close(&self) {
         self.stopping.cancel();

@@ -133,3 +133,23 @@ fn first(list: &str) -> Option<&str> {
     let fine = |kind: &&str| kind.bytes().all(|byte| (b' '..0x7f).contains(&byte));
     list.split(',').map(str::trim).filter(fine).find_map(concrete)
 }
+
+#[cfg(test)]
+mod tests {
+    use toolyard_random::SimulatedOutage;
+
+    use super::{Refusal, boundary};
+
+    #[test]
+    fn without_random_numbers_there_is_no_boundary() {
+        let outage = SimulatedOutage::begin();
+        let refused = boundary();
+        assert!(
+            matches!(&refused, Err(Refusal::Machine(why)) if why == "the system's source of random numbers failed"),
+            "{:?}",
+            refused.ok()
+        );
+        drop(outage);
+        assert_ne!(boundary().ok(), boundary().ok());
+    }
+}

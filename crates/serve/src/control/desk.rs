@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{ExecutionId, Kind, Order as Told, Permissions, Principal, Quota, QuotaCharge};
+use toolyard_hub::{Kind, Order as Told, Permissions, Principal, Quota, QuotaCharge};
 use toolyard_random::RandomError;
 
 use super::call::{CallTool, Complete, GetPrompt, Read, Wanted, call};
@@ -40,7 +40,7 @@ impl Desk {
         ended: CancellationToken,
     ) -> Result<Arc<Self>, RandomError> {
         // Calls of one session may share a connection to a server, so no two sockets may have the same.
-        let session = format!("control-{}", ExecutionId::fresh()?).into();
+        let session = format!("control-{}", toolyard_random::hex_id()?).into();
         Ok(Arc::new(Self {
             control,
             outbox: Outbox::default(),
@@ -167,10 +167,7 @@ async fn carry_out(desk: &Desk, order: &Order, cancel: CancellationToken) -> Res
     let Some(request) = order.request else {
         return Err(Trouble::invalid(format!("there is no request {}", order.subtype)));
     };
-    if matches!(
-        request,
-        ControlRequest::Servers | ControlRequest::Tools | ControlRequest::Prompts | ControlRequest::List
-    ) {
+    if request.is_list() {
         control.yard.admit_list(&principal).map_err(|error| Trouble::of(&error, ""))?;
     }
     let made = match request {

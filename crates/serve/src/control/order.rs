@@ -83,6 +83,20 @@ impl ControlRequest {
         (Self::LogIn, "mcp_login"),
     ];
 
+    /// Whether it is answered with a list, which takes from the rate of its caller as a call does.
+    pub(super) fn is_list(self) -> bool {
+        matches!(
+            self,
+            Self::Servers
+                | Self::Tools
+                | Self::Prompts
+                | Self::List
+                | Self::History
+                | Self::Transcript
+                | Self::Stderr
+        )
+    }
+
     fn parse(subtype: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(_, known)| *known == subtype).map(|(request, _)| request)
     }

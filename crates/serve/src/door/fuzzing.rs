@@ -21,6 +21,7 @@ use super::jwks::{Jwks, KeySource};
 use super::jwt::Jwt;
 use super::keyring::{Keyring, Keys, Token};
 use super::{Auth, Door, DoorSettings, Reason, pages};
+use crate::proxy::{ProxyNetwork, TrustedProxies};
 
 const ISSUER: &str = "https://id.example";
 const AUDIENCE: &str = "yard";
@@ -79,6 +80,7 @@ pub fn head(bytes: &[u8]) {
             headers.append(name, value);
         }
     }
+    check_proxies(&headers);
     for door in DOORS.iter() {
         let seen = door.look(&headers, path).err();
         if seen != Some(Reason::Host) {
@@ -107,6 +109,21 @@ pub fn head(bytes: &[u8]) {
             drop(pages::answer(&headers));
         }
     }
+}
+
+/// The client that a proxy names is an address that one of its headers has, and never a trusted proxy.
+fn check_proxies(headers: &HeaderMap) {
+    let proxies: TrustedProxies = ["127.0.0.0/8", "10.0.0.0/8", "2001:db8::/32"]
+        .into_iter()
+        .map(|network| network.parse::<ProxyNetwork>().expect("a network"))
+        .collect();
+    let Some(client) = proxies.client(headers) else { return };
+    assert!(!proxies.contains(client), "{client} is a trusted proxy");
+    assert_eq!(client, client.to_canonical());
+    let named = |name: &str| {
+        headers.get_all(name).iter().any(|value| value.to_str().is_ok_and(|text| !text.is_empty()))
+    };
+    assert!(named("x-forwarded-for") || named("forwarded"), "{client} is named by nobody");
 }
 
 fn check_host(headers: &HeaderMap) {

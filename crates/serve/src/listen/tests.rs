@@ -17,7 +17,9 @@ use crate::control::ControlSettings;
 use crate::door::{Auth, DoorSettings, Keyring, Keys, Token};
 use crate::mcp::McpSettings;
 
+mod control;
 mod quotas;
+mod waiting;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

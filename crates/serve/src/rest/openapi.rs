@@ -29,6 +29,7 @@ pub(super) async fn show(
     request: Request,
 ) -> Result<Response<Body>, Failure> {
     Query::read(request.uri().query()).finish()?;
+    rest.admit_list(&principal)?;
     rest.yard.settle(rest.settings.start_wait).await;
     let shelf = rest.shelf.of(&rest.yard);
     let tools: Vec<&Shown> = shelf.iter().filter(|shown| shown.tool.is_listed_for(&principal)).collect();

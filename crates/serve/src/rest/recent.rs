@@ -29,6 +29,7 @@ pub(super) async fn list(
     let mut query = Query::read(request.uri().query());
     let filter = Filter::read(&mut query);
     query.finish()?;
+    rest.admit_list(&principal)?;
     let all = rest.executions.all();
     let over = all.iter().filter(|execution| execution.ending().is_some());
     let over: Vec<_> = over.map(|execution| execution.about.call).collect();

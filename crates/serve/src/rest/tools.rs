@@ -54,7 +54,7 @@ pub(super) async fn list(
     let after =
         query.read_one("cursor", |text| read_cursor(text).ok_or_else(|| "is none of ours".to_owned()));
     query.finish()?;
-    rest.yard.admit_list(&principal).map_err(|error| Failure::of(&error, ""))?;
+    rest.admit_list(&principal)?;
 
     rest.yard.settle(rest.settings.start_wait).await;
     let shelf = rest.shelf.of(&rest.yard);

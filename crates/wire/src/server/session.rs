@@ -231,28 +231,20 @@ impl<C: Clone + PartialEq> Roster<C> {
     /// Adds a session. Where there are too many, the one of the same caller that has been idle longest goes, and never
     /// one of somebody else; false if there is none.
     pub(crate) fn add(&self, caller: C, session: Arc<Session>) -> bool {
-        let full = self.lock().len() >= self.most;
-        if full && !self.close_idlest_of(&caller) {
+        // Under one lock: of two that come at once, only one may take the last place.
+        let mut sessions = self.lock();
+        if sessions.len() >= self.most && !close_idlest_of(&mut sessions, &caller) {
+            drop(sessions);
             session.close();
             return false;
         }
-        self.lock().insert(session.id().to_owned(), (caller, session));
+        sessions.insert(session.id().to_owned(), (caller, session));
         true
     }
 
     /// Closes the session of this caller that has been idle longest; false if none is idle.
     pub(crate) fn close_idlest_of(&self, caller: &C) -> bool {
-        let mut sessions = self.lock();
-        let idlest = sessions
-            .iter()
-            .filter(|(_, (owner, _))| owner == caller)
-            .filter_map(|(id, (_, session))| Some((session.idle_since()?, id.clone())))
-            .min_by_key(|(since, _)| *since);
-        let Some((_, id)) = idlest else { return false };
-        if let Some((_, session)) = sessions.remove(&id) {
-            session.close();
-        }
-        true
+        close_idlest_of(&mut self.lock(), caller)
     }
 
     /// The caller's own session of this id; somebody else's does not exist for them. What the caller may see can have
@@ -291,5 +283,69 @@ impl<C: Clone + PartialEq> Roster<C> {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, (C, Arc<Session>)>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn close_idlest_of<C: PartialEq>(sessions: &mut HashMap<String, (C, Arc<Session>)>, caller: &C) -> bool {
+    let idlest = sessions
+        .iter()
+        .filter(|(_, (owner, _))| owner == caller)
+        .filter_map(|(id, (_, session))| Some((session.idle_since()?, id.clone())))
+        .min_by_key(|(since, _)| *since);
+    let Some((_, id)) = idlest else { return false };
+    if let Some((_, session)) = sessions.remove(&id) {
+        session.close();
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Barrier};
+
+    use tokio::sync::mpsc;
+
+    use super::{Roster, Session, Standing};
+    use crate::meta::ClientSide;
+    use crate::version::Version;
+
+    fn session(id: usize) -> Arc<Session> {
+        let standing = Standing::Line(mpsc::channel(1).0);
+        Arc::new(Session::new(id.to_string(), Version::V2025_06_18, ClientSide::default(), standing))
+    }
+
+    #[test]
+    fn callers_that_open_sessions_at_once_never_get_more_than_there_may_be() {
+        const CALLERS: usize = 8;
+        for round in 0..300 {
+            let roster = Roster::new(4);
+            assert!((0..3).all(|id| roster.add(100 + id, session(100 + id))));
+            let start = Barrier::new(CALLERS);
+            let added = std::thread::scope(|scope| {
+                let adding: Vec<_> = (0..CALLERS)
+                    .map(|caller| {
+                        let (roster, start) = (&roster, &start);
+                        scope.spawn(move || {
+                            let session = session(caller);
+                            start.wait();
+                            roster.add(caller, session)
+                        })
+                    })
+                    .collect();
+                adding.into_iter().map(|one| usize::from(one.join().unwrap())).sum::<usize>()
+            });
+            assert_eq!((added, roster.all().len()), (1, 4), "in round {round}");
+            assert!((100..103).all(|id| roster.get(&id.to_string(), &id).is_some()), "those of others stay");
+        }
+    }
+
+    #[test]
+    fn a_session_makes_room_only_for_another_of_its_own_caller() {
+        let roster = Roster::new(2);
+        assert!(roster.add("ada", session(1)) && roster.add("bob", session(2)));
+        assert!(!roster.add("eve", session(3)), "eve has none that could go");
+        assert!(roster.add("ada", session(4)));
+        let open = |caller: &'static str, id: &str| roster.get(id, &caller).is_some();
+        assert!(open("bob", "2") && open("ada", "4") && !open("ada", "1"));
     }
 }

@@ -13,7 +13,7 @@ use toolyard_hub::{
 
 use super::{BEARER, Listening, PATIENCE, listening_to, status};
 
-const OTHER: &str = "authorization: Bearer other\r\n";
+pub(super) const OTHER: &str = "authorization: Bearer other\r\n";
 const SIZE: usize = 50_000;
 
 /// A source whose list is 50 KB long.
@@ -36,7 +36,7 @@ impl Source for Wordy {
     }
 }
 
-fn wordy(limits: Limits) -> Arc<Yard> {
+pub(super) fn wordy(limits: Limits) -> Arc<Yard> {
     let definition =
         json!({"name": "talk", "description": "x".repeat(SIZE), "inputSchema": {"type": "object"}});
     let tool = ToolOffer {
@@ -52,12 +52,12 @@ fn wordy(limits: Limits) -> Arc<Yard> {
     yard
 }
 
-fn quotas(quotas: QuotaLimits) -> Limits {
+pub(super) fn quotas(quotas: QuotaLimits) -> Limits {
     Limits { quotas, ..Limits::default() }
 }
 
 /// Sends a message of MCP; gives back the head and the body of the answer.
-async fn post(server: &Listening, more: &str, message: &Value) -> (String, Value) {
+pub(super) async fn post(server: &Listening, more: &str, message: &Value) -> (String, Value) {
     let mut stream = server.connect().await;
     let body = message.to_string();
     let length = body.len();
@@ -73,7 +73,7 @@ async fn post(server: &Listening, more: &str, message: &Value) -> (String, Value
 }
 
 /// The header that names a new session.
-async fn session(server: &Listening, bearer: &str) -> Result<String, String> {
+pub(super) async fn session(server: &Listening, bearer: &str) -> Result<String, String> {
     let params = json!({"protocolVersion": "2025-03-26", "capabilities": {}});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     let (head, _) = post(server, bearer, &message).await;
@@ -173,4 +173,15 @@ async fn lists_take_from_the_rate_of_their_caller_on_every_front() {
     let (_, answer) = post(&server, &ada, &list()).await;
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
     assert_eq!(server.status("/mcp/tools", OTHER).await, 200);
+}
+
+#[tokio::test]
+async fn every_list_of_the_rest_front_takes_from_the_rate_of_its_caller() {
+    let rate = Some(Rate { per_second: 0.001, burst: 1.0 });
+    for path in ["/mcp/tools", "/openapi.json", "/mcp/servers", "/mcp/executions"] {
+        let server = listening_to(wordy(Limits { rate, ..Limits::default() })).await;
+        assert_eq!(server.status(path, BEARER).await, 200);
+        assert_eq!(server.status(path, BEARER).await, 429, "{path}");
+        assert_eq!(server.status(path, OTHER).await, 200);
+    }
 }

@@ -68,7 +68,7 @@ pub(super) fn fixed_paths() -> Map<String, Value> {
         "Tools that you may use",
         filters,
         answered("The tools.", "ToolList"),
-        &[400, 401, 403, 409],
+        &[400, 401, 403, 409, 429],
     );
     list_tools["responses"]["200"]["headers"]["ETag"] = json!({"schema": {"type": "string"}});
     list_tools["responses"]["304"] = json!({"description": "The list is the one that you have."});
@@ -153,7 +153,7 @@ pub(super) fn fixed_paths() -> Map<String, Value> {
             "/mcp/executions",
             json!({"get": read(
                 "listExecutions", "Recent executions, the latest first", executions,
-                answered("The executions.", "ExecutionList"), &[400, 401, 403],
+                answered("The executions.", "ExecutionList"), &[400, 401, 403, 429],
             )}),
         ),
         (
@@ -170,7 +170,7 @@ pub(super) fn fixed_paths() -> Map<String, Value> {
             "/mcp/servers",
             json!({"get": read(
                 "listServers", "How the sources of this yard are doing", Vec::new(),
-                answered("The sources.", "ServerList"), &[400, 401, 403],
+                answered("The sources.", "ServerList"), &[400, 401, 403, 429],
             )}),
         ),
         ("/health", json!({"get": health})),
@@ -178,7 +178,7 @@ pub(super) fn fixed_paths() -> Map<String, Value> {
         ("/metrics", json!({"get": read("metrics", "Counters", Vec::new(), metrics, &[400, 401, 403])})),
         (
             "/openapi.json",
-            json!({"get": read("openapi", "This document", Vec::new(), described, &[400, 401, 403])}),
+            json!({"get": read("openapi", "This document", Vec::new(), described, &[400, 401, 403, 429])}),
         ),
     ];
     paths.into_iter().map(|(path, item)| (path.to_owned(), item)).collect()
