@@ -17,6 +17,7 @@ mod cli {
     mod hostile_servers;
     mod interrupting;
     mod keeping;
+    mod limits;
     mod load;
     mod login;
     mod openapi;
