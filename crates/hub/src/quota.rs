@@ -109,6 +109,8 @@ impl OwnQuotas {
 #[derive(Debug)]
 pub struct Quotas {
     accounts: Mutex<HashMap<Arc<str>, Arc<Account>>>,
+    /// Bytes in flight of all principals together.
+    bytes: Arc<AtomicUsize>,
     refused: [AtomicU64; Quota::ALL.len()],
     refused_for_memory: AtomicU64,
     resident: AtomicU64,
@@ -143,6 +145,8 @@ impl Account {
 #[must_use = "what is charged is given back when this is dropped"]
 pub struct QuotaCharge {
     account: Arc<Account>,
+    /// The bytes of all, where these are bytes.
+    bytes: Option<Arc<AtomicUsize>>,
     quota: Quota,
     amount: usize,
 }
@@ -150,6 +154,9 @@ pub struct QuotaCharge {
 impl Drop for QuotaCharge {
     fn drop(&mut self) {
         self.account.used[self.quota as usize].fetch_sub(self.amount, Ordering::Relaxed);
+        if let Some(bytes) = &self.bytes {
+            bytes.fetch_sub(self.amount, Ordering::Relaxed);
+        }
     }
 }
 
@@ -168,6 +175,7 @@ impl Default for Quotas {
     fn default() -> Self {
         Self {
             accounts: Mutex::default(),
+            bytes: Arc::default(),
             refused: Default::default(),
             refused_for_memory: AtomicU64::new(0),
             resident: AtomicU64::new(0),
@@ -186,7 +194,7 @@ impl Quotas {
         quota: Quota,
         amount: usize,
     ) -> Result<QuotaCharge, Error> {
-        let most = principal.bounds().quotas.of(quota).unwrap_or_else(|| limits.of(quota));
+        let most = most(limits, principal, quota);
         let account = self.account(principal);
         let used = &account.used[quota as usize];
         let fits = |held: usize| held.checked_add(amount).filter(|sum| *sum <= most);
@@ -195,18 +203,31 @@ impl Quotas {
             return Err(refusal(quota, most));
         }
         account.recent.fetch_max(account.weight(), Ordering::Relaxed);
-        Ok(QuotaCharge { account, quota, amount })
+        let bytes = (quota == Quota::Bytes).then(|| Arc::clone(&self.bytes));
+        if let Some(bytes) = &bytes {
+            bytes.fetch_add(amount, Ordering::Relaxed);
+        }
+        Ok(QuotaCharge { account, bytes, quota, amount })
     }
 
-    /// Whether this principal may begin something new, as far as memory goes.
-    pub(crate) fn admit(&self, principal: &Principal) -> Result<(), Error> {
+    /// Whether this principal may begin something new. Who does not read its answers is refused here, before anything is
+    /// done, rather than when the next answer does not fit.
+    pub(crate) fn admit(&self, limits: &QuotaLimits, principal: &Principal) -> Result<(), Error> {
         let refuse_at = self.refuse_at.load(Ordering::Relaxed);
-        if refuse_at == usize::MAX {
+        let most = most(limits, principal, Quota::Bytes);
+        // Calls pass here: as long as all principals together hold less, no account is looked up.
+        if refuse_at == usize::MAX && self.bytes.load(Ordering::Relaxed) < most {
             return Ok(());
         }
-        let known = self.lock().get(principal.shared_id()).cloned();
-        let weight = known.map_or(0, |account| account.weight().max(account.recent.load(Ordering::Relaxed)));
-        if weight < refuse_at {
+        let account = self.lock().get(principal.shared_id()).cloned().unwrap_or_default();
+        if account.used[Quota::Bytes as usize].load(Ordering::Relaxed) >= most {
+            self.refused[Quota::Bytes as usize].fetch_add(1, Ordering::Relaxed);
+            let message = format!("{most} bytes of answers are in flight for this principal");
+            return Err(Error::new(Kind::RateLimited, message)
+                .suggest("read the answers before asking for more")
+                .retry_after(RETRY));
+        }
+        if account.weight().max(account.recent.load(Ordering::Relaxed)) < refuse_at {
             return Ok(());
         }
         self.refused_for_memory.fetch_add(1, Ordering::Relaxed);
@@ -274,12 +295,20 @@ impl Quotas {
     }
 }
 
+fn most(limits: &QuotaLimits, principal: &Principal, quota: Quota) -> usize {
+    principal.bounds().quotas.of(quota).unwrap_or_else(|| limits.of(quota))
+}
+
 fn refusal(quota: Quota, most: usize) -> Error {
     let (message, suggestion) = match quota {
-        Quota::Bytes => (
-            format!("more than {most} bytes of answers are in flight for this principal"),
-            "read the answers before asking for more, or ask for less at once",
-        ),
+        // As if the connection had been lost: what was asked for has been done, and must not be tried again unawares.
+        Quota::Bytes => {
+            let message = format!(
+                "more than {most} bytes of answers are in flight for this principal, so this one is withheld"
+            );
+            return Error::new(Kind::ConnectionLost, message)
+                .suggest("a call may have been carried out; read answers before asking for more");
+        }
         Quota::Sessions => {
             (format!("this principal has {most} sessions, all in use"), "end sessions that are not needed")
         }

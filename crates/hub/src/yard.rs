@@ -290,11 +290,12 @@ impl Yard {
 
     /// Whether this principal may be sent a list: lists count like calls in the rates of their caller.
     pub fn admit_list(&self, principal: &Principal) -> Result<(), Error> {
-        let rates = caller_rates(&self.limits.load(), principal);
+        let limits = self.limits.load();
+        let rates = caller_rates(&limits, principal);
         if !rates.is_empty() {
             self.rates.take(rates).1?;
         }
-        self.quotas.admit(principal)
+        self.quotas.admit(&limits.quotas, principal)
     }
 
     /// How many calls there were, and how they ended.

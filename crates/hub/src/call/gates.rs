@@ -59,7 +59,7 @@ impl<'a> Gates<'a> {
             }
             taken?;
         }
-        self.yard.quotas().admit(self.principal)?;
+        self.yard.quotas().admit(&self.limits.quotas, self.principal)?;
         self.check(target, subject).await
     }
 

@@ -120,6 +120,19 @@ mod tests {
     }
 
     #[test]
+    fn without_random_numbers_nothing_is_asserted() {
+        let der =
+            EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
+        let body = STANDARD.encode(der.as_ref());
+        let pem = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n");
+        let outage = toolyard_random::SimulatedOutage::begin();
+        let refused = assertion(&pem, "me", "https://auth.example").unwrap_err().to_string();
+        assert!(refused.contains("the system's source of random numbers failed"), "{refused}");
+        drop(outage);
+        assertion(&pem, "me", "https://auth.example").unwrap();
+    }
+
+    #[test]
     fn what_is_no_key_is_refused_without_being_shown() {
         let error = assertion("-----BEGIN PRIVATE KEY-----\ns3cret\n", "me", "x").unwrap_err();
         assert!(!format!("{error} {error:?}").contains("s3cret"));

@@ -105,7 +105,7 @@ async fn answers_of_the_control_socket_count_among_the_bytes_of_their_principal(
     let tools = json!({"id": 1, "subtype": "mcp_tools"});
     let unread = yard.charge(&super::ada(), Quota::Bytes, 100_000).unwrap();
     let refused = ask(&mut ada, &tools).await;
-    assert_eq!(refused["error"]["code"], "RATE_LIMIT_ERROR");
+    assert_eq!(refused["error"]["code"], "EXECUTION_ERROR");
     let why = refused["error"]["message"].as_str().unwrap();
     assert!(why.starts_with("more than 150000 bytes of answers are in flight"), "{why}");
     assert_eq!(ask(&mut bob, &tools).await["response"]["count"], 1);
