@@ -14,8 +14,8 @@ const VARIABLE = [
   [/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, "WHEN"],
   [/127\.0\.0\.1:\d+/g, "HOST"],
   [/\/[\w/.-]*toolyard-browser-\w+/g, "HOME"],
-  // A server that fails is in one of several states, depending on when one looks.
-  [/option "broken .*"/g, 'option "broken STATE"'],
+  // A server that fails is in one of several states, depending on when one looks; some reasons make the line a quoted one.
+  [/'?option "broken .*"'?/g, 'option "broken STATE"'],
   [/- link "(Servers|Calls)( \d+)?"/g, '- link "$1 N"'],
 ];
 
