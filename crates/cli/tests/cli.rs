@@ -21,7 +21,6 @@ mod cli {
     mod load;
     mod login;
     mod openapi;
-    mod overload;
     mod programs;
     mod recipe;
     mod rest;

@@ -6,6 +6,7 @@
 
 mod call;
 mod client;
+mod configured;
 mod control;
 mod http;
 mod message;
@@ -18,6 +19,7 @@ mod version;
 
 pub use call::{Call, Exchange};
 pub use client::{Client, Over};
+pub use configured::new_token;
 pub use control::{Proof, Socket, every_server_message};
 pub use http::{Event, Events, Reply, Server};
 pub use message::Message;

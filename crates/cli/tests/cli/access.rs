@@ -8,27 +8,17 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
-use toolyard_testkit::harness::{Client, Process, Scratch, Server, Version};
+use toolyard_testkit::harness::{Client, Scratch, Server, Version, new_token};
 
 use super::TOOLYARD;
 
 /// Makes a token with the real command; the secret, and the lines for the configuration.
 pub(super) async fn make(arguments: &[&str]) -> (String, String) {
-    let all: Vec<&str> = ["token", "new", "--json"].iter().chain(arguments).copied().collect();
-    let (mut process, _stdin, mut stdout) = Process::start(TOOLYARD, &all);
-    let mut said = String::new();
-    tokio::io::AsyncReadExt::read_to_string(&mut stdout, &mut said).await.unwrap();
-    assert_eq!(process.exit().await, Some(0), "{}", process.stderr());
-    let said: Value = serde_json::from_str(&said).unwrap();
-    (said["token"].as_str().unwrap().to_owned(), said["config"].as_str().unwrap().to_owned())
+    new_token(TOOLYARD, arguments).await
 }
 
 pub(super) async fn serve(scratch: &Scratch, config: &str) -> Arc<Server> {
-    let file = scratch.path("toolyard.toml");
-    std::fs::write(&file, config).unwrap();
-    let listen = ["serve", "--json", "--listen", "127.0.0.1:0", "--config"];
-    let arguments: Vec<&str> = listen.into_iter().chain([file.to_str().unwrap()]).collect();
-    Server::start(TOOLYARD, &arguments).await
+    Server::configured(TOOLYARD, scratch, config).await
 }
 
 /// The names of the tools that the holder of this token is shown, or the status and reason of the refusal.

@@ -9,7 +9,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 /// A POST with a JSON body. `headers` are whole lines.
-pub(super) fn post(address: &str, token: &str, path: &str, headers: &str, body: &Value) -> Vec<u8> {
+pub(crate) fn post(address: &str, token: &str, path: &str, headers: &str, body: &Value) -> Vec<u8> {
     let body = body.to_string();
     format!(
         "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
@@ -21,7 +21,7 @@ pub(super) fn post(address: &str, token: &str, path: &str, headers: &str, body: 
 }
 
 /// Sends a request and reads up to `most` bytes of what comes back; nothing if nothing does.
-pub(super) async fn exchange(
+pub(crate) async fn exchange(
     from: Ipv4Addr,
     address: &str,
     request: &[u8],
@@ -45,7 +45,7 @@ pub(super) async fn exchange(
     (!answer.is_empty()).then_some(answer)
 }
 
-pub(super) async fn connect(from: Ipv4Addr, address: &str) -> Option<TcpStream> {
+pub(crate) async fn connect(from: Ipv4Addr, address: &str) -> Option<TcpStream> {
     let socket = TcpSocket::new_v4().ok()?;
     socket.bind(SocketAddr::new(from.into(), 0)).ok()?;
     socket.connect(address.parse().ok()?).await.ok()

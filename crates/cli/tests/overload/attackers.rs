@@ -23,15 +23,15 @@ const IDLE_ADDRESSES: u64 = 16;
 const WEBSOCKETS: usize = 64;
 const FRAME: u64 = 10_000_000;
 
-pub(super) struct Tokens {
-    pub(super) good: String,
-    pub(super) hostile: String,
+pub(crate) struct Tokens {
+    pub(crate) good: String,
+    pub(crate) hostile: String,
     /// May start programs, so that it can point the tester at anything.
-    pub(super) tester: String,
+    pub(crate) tester: String,
 }
 
 /// What each of them has done so far.
-pub(super) struct Attackers(Vec<(&'static str, Arc<Counts>)>);
+pub(crate) struct Attackers(Vec<(&'static str, Arc<Counts>)>);
 
 #[derive(Default)]
 struct Counts {
@@ -63,7 +63,7 @@ struct Target {
 
 impl Attackers {
     /// Sets all of them to work until then.
-    pub(super) fn start(server: &Server, tokens: &Tokens, until: Instant, tasks: &mut JoinSet<()>) -> Self {
+    pub(crate) fn start(server: &Server, tokens: &Tokens, until: Instant, tasks: &mut JoinSet<()>) -> Self {
         let mut all = Self(Vec::new());
         let mut attack = |pace: Pace, act: fn(Arc<Target>, u64) -> Act| {
             let counts = Arc::new(Counts::default());
@@ -88,7 +88,7 @@ impl Attackers {
         all
     }
 
-    pub(super) fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let counted = |(name, counts): &(&str, Arc<Counts>)| {
             let (begun, answered) = counts.read();
             format!("{name} {answered} of {begun}")
@@ -97,7 +97,7 @@ impl Attackers {
     }
 
     /// A short attack may be over before a slow one is answered.
-    pub(super) fn assert_all_took_part(&self, lasted: Duration) {
+    pub(crate) fn assert_all_took_part(&self, lasted: Duration) {
         for (name, counts) in &self.0 {
             let (begun, answered) = counts.read();
             assert!(begun > 0, "no attack by {name} began");
@@ -168,7 +168,7 @@ async fn patterns(target: Arc<Target>) -> Option<()> {
 /// Points the tester at a server whose list never ends.
 async fn endless_list(target: Arc<Target>) -> Option<()> {
     let session = open_session(&target, &target.tester, "/tester/mcp", "2025-11-25").await?;
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/overload/hostile.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/overload/hostile.py");
     for (tool, arguments) in
         [("connect_to_server", json!({"url": format!("python3 {script} pages")})), ("list_tools", json!({}))]
     {

@@ -1,23 +1,27 @@
 //! Hostile clients and hostile upstreams, all at once and at fixed rates, beside one well-behaved client: it gets every
-//! answer, `/health` keeps answering, and the gateway stays small. `./check soak` runs this for a minute.
+//! answer, `/health` keeps answering, and the gateway stays small. `./check soak` runs this for a minute. It is a test binary
+//! of its own because it keeps the whole machine busy, which the times of other tests would feel.
 #![allow(clippy::print_stdout, reason = "the figures are what a soak run is for")]
 #![allow(clippy::disallowed_methods, reason = "a soak run asks for more by its environment")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may")]
 
-mod attackers;
-mod raw;
-mod victim;
+mod overload {
+    pub(crate) mod attackers;
+    pub(crate) mod raw;
+    pub(crate) mod victim;
+}
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use toolyard_testkit::harness::{Scratch, Server};
+use toolyard_testkit::harness::{Scratch, Server, new_token};
 
-use self::attackers::{Attackers, Tokens};
-use self::victim::{Latencies, watch_health, well_behaved};
-use super::access::{make, serve};
-use super::{SERVE, TOOLYARD};
+use overload::attackers::{Attackers, Tokens};
+use overload::victim::{Latencies, watch_health, well_behaved};
+
+const TOOLYARD: &str = env!("CARGO_BIN_EXE_toolyard");
 
 /// How long the attack lasts when nothing else is asked for.
 const SECONDS: u64 = 5;
@@ -33,7 +37,7 @@ fn seconds() -> u64 {
 }
 
 fn hostile(kind: &str) -> String {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/overload/hostile.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/overload/hostile.py");
     format!("command = \"python3\"\nargs = [{script:?}, {kind:?}]\n")
 }
 
@@ -42,7 +46,7 @@ async fn yard(scratch: &Scratch, good: &Server) -> (Arc<Server>, Tokens) {
     let mut config = "demo = true\ncheck_results = \"warn\"\n".to_owned();
     let mut tokens = Vec::new();
     for (name, permission) in [("good", "none"), ("hostile", "none"), ("tester", "spawn")] {
-        let (token, lines) = make(&["--name", name, "--permission", permission]).await;
+        let (token, lines) = new_token(TOOLYARD, &["--name", name, "--permission", permission]).await;
         config = format!("{config}\n{lines}\n");
         tokens.push(token);
     }
@@ -50,14 +54,15 @@ async fn yard(scratch: &Scratch, good: &Server) -> (Arc<Server>, Tokens) {
         config = format!("{config}\n[servers.{kind}]\n{}", hostile(kind));
     }
     config = format!("{config}\n[servers.good]\nurl = \"http://{}/mcp\"\n", good.address);
-    let server = serve(scratch, &config).await;
+    let server = Server::configured(TOOLYARD, scratch, &config).await;
     let [good, hostile, tester] = <[String; 3]>::try_from(tokens).unwrap();
     (server, Tokens { good, hostile, tester })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_well_behaved_client_gets_every_answer_beside_hostile_clients_and_upstreams() {
-    let good = Server::start(TOOLYARD, &[&SERVE[..], &["--auth", "none"]].concat()).await;
+    let good =
+        Server::start(TOOLYARD, &["serve", "--listen", "127.0.0.1:0", "--json", "--auth", "none"]).await;
     let scratch = Scratch::new();
     let (server, tokens) = yard(&scratch, &good).await;
 

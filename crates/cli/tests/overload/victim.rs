@@ -22,7 +22,7 @@ const HEALTH_CHECKS_PER_SECOND: u64 = 5;
 const HEALTH_TIME: Duration = Duration::from_secs(15);
 
 /// How long each of many answers took.
-pub(super) struct Latencies(Vec<Duration>);
+pub(crate) struct Latencies(Vec<Duration>);
 
 impl Latencies {
     fn new(mut all: Vec<Duration>) -> Self {
@@ -30,22 +30,22 @@ impl Latencies {
         Self(all)
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    pub(super) fn percentile(&self, percent: usize) -> String {
+    pub(crate) fn percentile(&self, percent: usize) -> String {
         let at = (self.0.len() * percent).div_ceil(100).saturating_sub(1);
         format!("{:.1} ms", self.0[at].as_secs_f64() * 1000.0)
     }
 
-    pub(super) fn worst(&self) -> String {
+    pub(crate) fn worst(&self) -> String {
         self.percentile(100)
     }
 }
 
 /// Calls a tool at a fixed rate until then. Every answer must be right.
-pub(super) async fn well_behaved(server: &Arc<Server>, token: &str, until: Instant) -> Latencies {
+pub(crate) async fn well_behaved(server: &Arc<Server>, token: &str, until: Instant) -> Latencies {
     let mut calls = JoinSet::new();
     let mut tick = interval(Duration::from_millis(1000 / CALLS_PER_SECOND));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -92,7 +92,7 @@ async fn execute(server: &Server, token: &str, tool: &str, params: Value) -> (Du
 
 /// Asks for the yard's health at a fixed rate until then, from the address of the attackers. Every answer must come in
 /// time.
-pub(super) async fn watch_health(server: &Arc<Server>, until: Instant) -> Latencies {
+pub(crate) async fn watch_health(server: &Arc<Server>, until: Instant) -> Latencies {
     let mut all = Vec::new();
     let mut tick = interval(Duration::from_millis(1000 / HEALTH_CHECKS_PER_SECOND));
     while Instant::now() < until {
