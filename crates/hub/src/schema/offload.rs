@@ -36,6 +36,12 @@ async fn run_in<T: Send + 'static>(
     told.await.ok()
 }
 
+/// Takes every turn, so that a check that leaves its thread waits for as long as this is held.
+#[cfg(test)]
+pub(super) async fn hold_every_turn() -> tokio::sync::SemaphorePermit<'static> {
+    TURNS.acquire_many(MOST as u32).await.unwrap()
+}
+
 /// The same for a caller that may wait.
 pub(super) fn run_here<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
