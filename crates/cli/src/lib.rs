@@ -46,7 +46,7 @@ use toolyard_hub::printable as clean;
 
 use args::{TokenVerb, Verb};
 
-/// What the process says to whoever started it.
+/// How the process ended, as its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exit {
     Fine,

@@ -117,7 +117,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
     (score > 0.8).then(|| format!("did you mean `{close}`?"))
 }
 
-/// A terminal must not obey what somebody wrote into a file. One character stays one, so that carets point at the right
+/// Text of a file must not control the terminal. One character stays one, so that carets point at the right
 /// place.
 pub(crate) fn tame(text: &str) -> String {
     text.chars().map(|letter| if is_deceptive(letter) { '\u{fffd}' } else { letter }).collect()

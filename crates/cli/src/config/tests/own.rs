@@ -248,7 +248,7 @@ fn a_server_with_a_mistake_keeps_the_permissions_that_its_offers_would_need() {
     assert_eq!(needed("plain"), [""; 0]);
     assert_eq!(needed("guarded"), ["read"]);
     assert_eq!(needed("by_tool"), [""; 0]);
-    // Nobody knows what was meant, so it is shown to nobody who does not manage servers.
+    // What was meant is unknown, so only principals that manage servers see it.
     assert_eq!(needed("unreadable"), ["manage"]);
 }
 
