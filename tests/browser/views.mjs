@@ -35,6 +35,22 @@ export async function lookAround(tally, yard, context) {
     await page.locator("a.row").nth(5).waitFor();
   });
 
+  await tally.check("showing all tools right after typing forgets what was typed", async () => {
+    await open("/tools");
+    await page.locator("a.row").nth(5).waitFor();
+    // Typed and clicked within one turn of the page, long before the search would be written into its address.
+    await page.evaluate(async () => {
+      const search = document.querySelector("[data-search]");
+      search.value = "nothing has this word";
+      search.dispatchEvent(new Event("input", { bubbles: true }));
+      await new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)));
+      [...document.querySelectorAll("button")].find((one) => one.textContent === "Show all").click();
+    });
+    await page.waitForTimeout(600);
+    await page.locator("a.row").nth(5).waitFor();
+    holds(!page.url().includes("q="), `the address is ${page.url()}`);
+  });
+
   await tally.check("a server that fails says why, and what it wrote", async () => {
     await open("/servers/broken");
     await page.locator(".detail .problem").first().waitFor();
