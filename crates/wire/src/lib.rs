@@ -23,6 +23,7 @@ pub use header::{check_annotations, check_params, mirror_method, mirror_name, mi
 pub use message::{Id, Message, Notification, Packet, Refusal, Request, Response, parse};
 pub use meta::{ClientSide, Meta};
 pub use rpc_error::{RpcError, code};
+pub use server::http::stream::Retention;
 pub use server::http::{Endpoint, EndpointSettings};
 pub use server::legacy::LEGACY_METHODS;
 pub use server::outlet::{Gone, Outlet};

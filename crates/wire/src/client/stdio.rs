@@ -17,6 +17,8 @@ use crate::message::{Id, Message, Refusal, parse_all, write_notification, write_
 const QUEUE: usize = 64;
 /// How much of a line that is no message is told.
 const NOISE: usize = 1_000;
+/// After a longer line the buffer is replaced.
+const LARGE_LINE: usize = 64 * 1024;
 
 /// A server that is spoken to in lines.
 #[derive(Debug)]
@@ -107,6 +109,10 @@ async fn read(
             buffer.advance(1);
             scanned = 0;
             hear(line.trim_ascii(), pending, listener);
+            if line.len() > LARGE_LINE {
+                // The buffer has grown with the line, and would keep that size for as long as the connection lives.
+                buffer = BytesMut::from(&buffer[..]);
+            }
             continue;
         }
         scanned = buffer.len();

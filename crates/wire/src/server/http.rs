@@ -23,6 +23,7 @@ use crate::message::{Id, Message, Packet, parse, write_error};
 use crate::meta::Meta;
 use crate::rpc_error::RpcError;
 use crate::version::{Era, Version};
+use stream::Retention;
 
 /// What an endpoint obeys.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub struct EndpointSettings {
     /// How long a call may be silent before its answer becomes a stream, so that nothing between the client
     /// and us takes it for dead.
     pub patience: Duration,
+    /// What is kept of streams for clients that come back. Endpoints with clones of the same settings share it.
+    pub retention: Retention,
 }
 
 impl Default for EndpointSettings {
@@ -51,6 +54,7 @@ impl Default for EndpointSettings {
             session_idle: Duration::from_secs(30 * 60),
             come_back: Duration::from_secs(30),
             patience: Duration::from_secs(5),
+            retention: Retention::default(),
         }
     }
 }

@@ -51,7 +51,13 @@ struct State {
 }
 
 impl Session {
-    pub(crate) fn new(id: String, version: Version, client: ClientSide, standing: Standing) -> Self {
+    pub(crate) fn new(
+        id: String,
+        version: Version,
+        client: ClientSide,
+        standing: Standing,
+        streams: Streams,
+    ) -> Self {
         let state = State {
             log_level: None,
             subscriptions: HashMap::new(),
@@ -63,7 +69,7 @@ impl Session {
             version,
             client,
             asks: Arc::default(),
-            streams: Streams::default(),
+            streams,
             standing,
             state: Mutex::new(state),
             closed: CancellationToken::new(),
@@ -305,13 +311,14 @@ mod tests {
 
     use tokio::sync::mpsc;
 
-    use super::{Roster, Session, Standing};
+    use super::{Roster, Session, Standing, Streams};
     use crate::meta::ClientSide;
     use crate::version::Version;
 
     fn session(id: usize) -> Arc<Session> {
         let standing = Standing::Line(mpsc::channel(1).0);
-        Arc::new(Session::new(id.to_string(), Version::V2025_06_18, ClientSide::default(), standing))
+        let (client, streams) = (ClientSide::default(), Streams::default());
+        Arc::new(Session::new(id.to_string(), Version::V2025_06_18, client, standing, streams))
     }
 
     #[test]

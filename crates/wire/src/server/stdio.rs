@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::http::stream::Streams;
 use super::legacy::{answer_here, cancelled_request, empty, inbound, initialize_result, read_initialize};
 use super::outlet::{Outgoing, Outlet};
 use super::session::{Roster, Session, Standing};
@@ -254,7 +255,8 @@ impl<S: Service> Connection<S> {
         let (version, client) = read_initialize(request.params.as_deref())?;
         let about = self.service.about(&self.caller, version);
         let standing = Standing::Line(self.out.clone());
-        let session = Arc::new(Session::new("stdio".to_owned(), version, client, standing));
+        let session =
+            Arc::new(Session::new("stdio".to_owned(), version, client, standing, Streams::default()));
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
         self.roster.add(self.caller.clone(), session);
         Ok(initialize_result(version, &about))

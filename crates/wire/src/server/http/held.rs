@@ -1,10 +1,6 @@
 //! Answers whose bytes their caller is charged for until they are sent.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use axum::body::{Body, Bytes, HttpBody};
-use http_body::{Frame, SizeHint};
+use axum::body::{Body, Bytes};
 
 use super::Endpoint;
 use crate::message::{Id, write_error, write_outcome};
@@ -14,7 +10,7 @@ use crate::server::{Answer, Charge, Service};
 const SMALL: usize = 1024;
 
 /// An answer as text, with what its caller was charged for it.
-pub(super) struct HeldAnswer {
+pub(crate) struct HeldAnswer {
     pub(super) text: String,
     pub(super) charge: Charge,
 }
@@ -22,6 +18,30 @@ pub(super) struct HeldAnswer {
 impl From<String> for HeldAnswer {
     fn from(text: String) -> Self {
         Self { text, charge: None }
+    }
+}
+
+impl From<HeldAnswer> for HeldBytes {
+    fn from(HeldAnswer { text, charge }: HeldAnswer) -> Self {
+        Self { text: text.into(), charge }
+    }
+}
+
+/// The same as bytes. The charge lives exactly as long as anything still has to send them.
+pub(crate) struct HeldBytes {
+    pub(super) text: Bytes,
+    pub(super) charge: Charge,
+}
+
+impl From<HeldBytes> for Bytes {
+    fn from(held: HeldBytes) -> Self {
+        if held.charge.is_some() { Self::from_owner(held) } else { held.text }
+    }
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
     }
 }
 
@@ -39,36 +59,7 @@ impl<S: Service> Endpoint<S> {
     }
 }
 
-/// A body that holds charges until it has been sent.
-pub(super) fn hold_body(text: String, charges: Vec<Charge>) -> Body {
-    let charges: Vec<_> = charges.into_iter().flatten().collect();
-    if charges.is_empty() {
-        return Body::from(text);
-    }
-    Body::new(HeldBody { body: Body::from(text), _charges: charges })
-}
-
-struct HeldBody {
-    body: Body,
-    _charges: Vec<Box<dyn std::any::Any + Send + Sync>>,
-}
-
-impl HttpBody for HeldBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+/// The body of one answer.
+pub(super) fn hold_body(answer: HeldAnswer) -> Body {
+    Body::from(Bytes::from(HeldBytes::from(answer)))
 }

@@ -1,6 +1,7 @@
 //! Modern requests: each stands alone, is answered as JSON or as a stream of its own, and is cancelled by
 //! hanging up.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -10,16 +11,16 @@ use futures_util::stream::unfold;
 use http::{HeaderMap, Response as HttpResponse, StatusCode};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::held::{HeldAnswer, hold_body};
+use super::held::hold_body;
 use super::running::{Running, Step};
-use super::stream::{COMMENT, KEEP_ALIVE};
+use super::stream::{COMMENT, KEEP_ALIVE, pieces};
 use super::{Accepts, Endpoint, bare, events, refuse, with};
 use crate::header as mirrored;
 use crate::message::{Id, Message, Request};
 use crate::meta::{Heading, modern_version};
 use crate::rpc_error::RpcError;
 use crate::server::outlet::Outgoing;
-use crate::server::{Charge, Service, Transport, modern};
+use crate::server::{Service, Transport, modern};
 
 impl<S: Service> Endpoint<S> {
     pub(super) async fn modern(
@@ -78,8 +79,8 @@ impl<S: Service> Endpoint<S> {
             match running.step(patience).await {
                 Step::Answers(answer) if accepts.json => {
                     let status = answer.as_ref().err().map_or(StatusCode::OK, status);
-                    let HeldAnswer { text, charge } = self.hold(&caller, &id, &answer);
-                    return with(status, Some("application/json"), hold_body(text, vec![charge]));
+                    let body = hold_body(self.hold(&caller, &id, &answer));
+                    return with(status, Some("application/json"), body);
                 }
                 // A client that reads no streams gets the answer and nothing else.
                 Step::Says(_) | Step::Silent if !accepts.events => {}
@@ -87,8 +88,8 @@ impl<S: Service> Endpoint<S> {
             }
         };
         let (endpoint, _token) = (Arc::clone(self), self.tasks.token());
-        let said =
-            Said { running, endpoint, caller, id, next: Some(first), over: false, charge: None, _token };
+        let (next, pieces) = (Some(first), VecDeque::new());
+        let said = Said { running, endpoint, caller, id, next, over: false, pieces, _token };
         events(Body::from_stream(unfold(said, |mut said| async move {
             let bytes = said.next().await?;
             Some((Ok::<_, Infallible>(bytes), said))
@@ -104,15 +105,15 @@ struct Said<S: Service> {
     id: Id,
     next: Option<Step>,
     over: bool,
-    /// For the answer, until the client has taken it.
-    charge: Charge,
+    /// The rest of the answer, which is sent in pieces.
+    pieces: VecDeque<Bytes>,
     _token: TaskTrackerToken,
 }
 
 impl<S: Service> Said<S> {
     async fn next(&mut self) -> Option<Bytes> {
         if self.over {
-            return None;
+            return self.pieces.pop_front();
         }
         let step = match self.next.take() {
             Some(step) => step,
@@ -123,9 +124,9 @@ impl<S: Service> Said<S> {
             Step::Says(Outgoing::Pause(_)) | Step::Silent => Bytes::from_static(COMMENT),
             Step::Answers(answer) => {
                 self.over = true;
-                let HeldAnswer { text, charge } = self.endpoint.hold(&self.caller, &self.id, &answer);
-                self.charge = charge;
-                event(&text)
+                let held = self.endpoint.hold(&self.caller, &self.id, &answer);
+                self.pieces.extend(pieces("data: ", held.into()));
+                return self.pieces.pop_front();
             }
         })
     }

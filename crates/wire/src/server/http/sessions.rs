@@ -1,16 +1,17 @@
 //! Legacy requests: sessions, answers as JSON or as a stream that can be resumed, the standing GET stream,
 //! and DELETE.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use http::{HeaderMap, HeaderValue, Response as HttpResponse, StatusCode};
+use axum::body::{Body, Bytes};
+use http::{HeaderMap, HeaderValue, Response as HttpResponse, StatusCode, header};
 use tokio_util::sync::CancellationToken;
 
-use super::held::{HeldAnswer, hold_body};
+use super::held::{HeldAnswer, HeldBytes, hold_body};
 use super::running::{Running, Step};
-use super::stream::{KEEP_ALIVE, Stream};
+use super::stream::{KEEP_ALIVE, Stream, Streams};
 use super::{Accepts, Endpoint, bare, events, json, not_allowed, refuse, with};
 use crate::header as mirrored;
 use crate::message::{Id, Message, Packet, Refusal, Request, write_error, write_outcome};
@@ -101,8 +102,9 @@ impl<S: Service> Endpoint<S> {
             Ok(charge) => charge,
             Err(error) => return refuse_session(&request.id, &error.message),
         };
-        let session =
-            Session::new(session_id, version, client, Standing::Stream(Stream::new(0))).charged(charge);
+        let standing = Standing::Stream(Stream::new(0, self.settings.retention.clone()));
+        let streams = Streams::new(self.settings.retention.clone());
+        let session = Session::new(session_id, version, client, standing, streams).charged(charge);
         let id = HeaderValue::from_str(session.id());
         if !self.roster.add(caller, Arc::new(session)) {
             return refuse_session(&request.id, "too many sessions are in use");
@@ -298,8 +300,8 @@ struct Pumps<S: Service> {
 impl<S: Service> Pumps<S> {
     async fn run(self, calls: Vec<LegacyCall>, done: Vec<HeldAnswer>, said: Vec<Outgoing>) {
         let all = async {
-            for HeldAnswer { text, charge } in done {
-                self.stream.push_charged(text, charge).await;
+            for answer in done {
+                self.stream.push(answer).await;
             }
             for said in said {
                 self.say(said).await;
@@ -321,8 +323,7 @@ impl<S: Service> Pumps<S> {
                 Step::Says(said) => self.say(said).await,
                 Step::Silent => {}
                 Step::Answers(answer) => {
-                    let HeldAnswer { text, charge } = self.endpoint.hold(&self.caller, &call.id, &answer);
-                    self.stream.push_charged(text, charge).await;
+                    self.stream.push(self.endpoint.hold(&self.caller, &call.id, &answer)).await;
                     return;
                 }
             }
@@ -341,25 +342,27 @@ impl<S: Service> Pumps<S> {
     }
 }
 
-fn as_json(answers: Vec<HeldAnswer>, batch: bool) -> HttpResponse<Body> {
-    let mut charges = Vec::with_capacity(answers.len());
-    let mut text = String::new();
-    for answer in answers {
-        charges.push(answer.charge);
-        match (batch, text.is_empty()) {
-            (false, _) => text = answer.text,
-            (true, empty) => {
-                text.push(if empty { '[' } else { ',' });
-                // The parts go one by one, so that they are not all there twice.
-                text.push_str(&answer.text);
-            }
-        }
+fn as_json(mut answers: Vec<HeldAnswer>, batch: bool) -> HttpResponse<Body> {
+    let ok = |body| with(StatusCode::OK, Some("application/json"), body);
+    if batch && !answers.is_empty() {
+        // A bracket or comma before each answer, and a bracket at the end.
+        let size = answers.iter().map(|answer| answer.text.len() + 1).sum::<usize>() + 1;
+        let mut response = ok(batch_body(answers));
+        response.headers_mut().insert(header::CONTENT_LENGTH, size.into());
+        return response;
     }
-    if text.is_empty() {
-        return bare(StatusCode::ACCEPTED);
+    match answers.pop() {
+        Some(answer) => ok(hold_body(answer)),
+        None => bare(StatusCode::ACCEPTED),
     }
-    if batch {
-        text.push(']');
-    }
-    with(StatusCode::OK, Some("application/json"), hold_body(text, charges))
+}
+
+/// The answers of a batch as one list, sent one by one from where they are stored.
+fn batch_body(answers: Vec<HeldAnswer>) -> Body {
+    let between = std::iter::once("[").chain(std::iter::repeat(","));
+    let pieces = between.zip(answers).flat_map(|(between, answer)| {
+        [Bytes::from_static(between.as_bytes()), HeldBytes::from(answer).into()]
+    });
+    let pieces = pieces.chain(std::iter::once(Bytes::from_static(b"]")));
+    Body::from_stream(futures_util::stream::iter(pieces.map(Ok::<_, Infallible>)))
 }

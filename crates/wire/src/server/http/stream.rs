@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use futures_util::stream::unfold;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::held::{HeldAnswer, HeldBytes};
 use crate::server::Charge;
 
 /// How many events may wait for a reader before whoever writes has to wait.
@@ -26,20 +27,47 @@ pub(crate) const COMMENT: &[u8] = b":\n\n";
 /// How many streams of one session, and bytes in them, are kept for readers that come back.
 const MOST_STREAMS: usize = 64;
 const MOST_STREAM_BYTES: usize = 8 * 1024 * 1024;
+/// How many bytes of events that were read are kept for all sessions together.
+const MOST_RETAINED_BYTES: usize = 8 * 1024 * 1024;
+/// Larger events are sent from where they are stored instead of being copied into one piece.
+const LARGE_EVENT: usize = 16 * 1024;
+
+/// The bytes that all sessions of an endpoint keep for readers that come back. Clones share one account.
+#[derive(Debug, Clone, Default)]
+pub struct Retention(Arc<AtomicUsize>);
+
+impl Retention {
+    fn reserve(&self, bytes: usize) -> Option<Retained> {
+        let fits = |used: usize| used.checked_add(bytes).filter(|used| *used <= MOST_RETAINED_BYTES);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        Some(Retained { account: Arc::clone(&self.0), bytes })
+    }
+}
+
+#[derive(Debug)]
+struct Retained {
+    account: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Drop for Retained {
+    fn drop(&mut self) {
+        self.account.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
 
 /// One stream of events.
 #[derive(Debug)]
 pub(crate) struct Stream {
     number: u64,
+    retention: Retention,
     inner: Mutex<Inner>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    events: VecDeque<(u64, String)>,
-    /// What callers were charged for events that are not read yet, by number.
-    charges: VecDeque<(u64, Charge)>,
+    events: VecDeque<Event>,
     bytes: usize,
     /// The number of the next event; the empty first one is 0.
     next: u64,
@@ -52,28 +80,30 @@ struct Inner {
     hang_up: Option<Duration>,
 }
 
+#[derive(Debug)]
+struct Event {
+    number: u64,
+    text: Bytes,
+    /// What its caller was charged for it, until it is sent.
+    charge: Charge,
+    /// Once it was read.
+    retained: Option<Retained>,
+}
+
 impl Stream {
-    pub(crate) fn new(number: u64) -> Arc<Self> {
+    pub(crate) fn new(number: u64, retention: Retention) -> Arc<Self> {
         let inner = Inner { next: 1, unread: 1, unread_since: Some(Instant::now()), ..Inner::default() };
-        Arc::new(Self { number, inner: Mutex::new(inner), changed: Notify::new() })
+        Arc::new(Self { number, retention, inner: Mutex::new(inner), changed: Notify::new() })
     }
 
     /// Adds a message; waits while the reader is too far behind.
-    pub(crate) async fn push(&self, message: String) {
-        self.push_charged(message, None).await;
-    }
-
-    /// The same for a message that somebody is charged for until it is read.
-    pub(crate) async fn push_charged(&self, message: String, charge: Charge) {
+    pub(crate) async fn push(&self, message: impl Into<HeldAnswer>) {
+        let message = message.into();
         loop {
             let changed = self.changed.notified();
             {
                 let mut inner = self.lock();
                 if inner.ended || inner.next - inner.unread < MOST_UNREAD {
-                    if charge.is_some() {
-                        let number = inner.next;
-                        inner.charges.push_back((number, charge));
-                    }
                     inner.add(message);
                     break;
                 }
@@ -90,7 +120,7 @@ impl Stream {
             if inner.next - inner.unread >= MOST_UNREAD {
                 inner.unread += 1;
             }
-            inner.add(message);
+            inner.add(message.into());
         }
         self.changed.notify_waiters();
     }
@@ -134,14 +164,14 @@ impl Stream {
             if let Some(last) = last {
                 inner.unread = last + 1;
             }
-            Reader { stream: Arc::clone(self), generation: inner.reader }
+            Reader { stream: Arc::clone(self), generation: inner.reader, pieces: VecDeque::new() }
         };
         self.changed.notify_waiters();
         let first = prime.map(|retry| {
             let at = last.unwrap_or(0);
             format!("id: {}-{at}\nretry: {}\ndata: \n\n", self.number, retry.as_millis())
         });
-        Body::from_stream(unfold((reader, first), |(reader, first)| async move {
+        Body::from_stream(unfold((reader, first), |(mut reader, first)| async move {
             let bytes = match first {
                 Some(first) => Bytes::from(first),
                 None => reader.next().await?,
@@ -156,18 +186,23 @@ impl Stream {
 }
 
 impl Inner {
-    fn add(&mut self, message: String) {
-        self.bytes += message.len();
-        self.events.push_back((self.next, message));
+    fn add(&mut self, HeldAnswer { text, charge }: HeldAnswer) {
+        self.bytes += text.len();
+        let text = Bytes::from(text);
+        self.events.push_back(Event { number: self.next, text, charge, retained: None });
         self.next += 1;
         while self.events.len() > MOST_KEPT || self.bytes > MOST_KEPT_BYTES {
             // Only what was given to a reader may be forgotten.
-            if self.events.front().is_none_or(|(number, _)| *number >= self.unread) {
+            if self.events.front().is_none_or(|event| event.number >= self.unread) {
                 break;
             }
-            if let Some((_, message)) = self.events.pop_front() {
-                self.bytes -= message.len();
-            }
+            self.remove(0);
+        }
+    }
+
+    fn remove(&mut self, at: usize) {
+        if let Some(event) = self.events.remove(at) {
+            self.bytes -= event.text.len();
         }
     }
 }
@@ -175,14 +210,20 @@ impl Inner {
 struct Reader {
     stream: Arc<Stream>,
     generation: u64,
+    /// The rest of an event that is sent in pieces.
+    pieces: VecDeque<Bytes>,
 }
 
 impl Reader {
-    async fn next(&self) -> Option<Bytes> {
+    async fn next(&mut self) -> Option<Bytes> {
+        let stream = Arc::clone(&self.stream);
         loop {
-            let changed = self.stream.changed.notified();
+            if let Some(piece) = self.pieces.pop_front() {
+                return Some(piece);
+            }
+            let changed = stream.changed.notified();
             if let Some(given) = self.take() {
-                self.stream.changed.notify_waiters();
+                stream.changed.notify_waiters();
                 return given;
             }
             tokio::select! {
@@ -192,20 +233,27 @@ impl Reader {
         }
     }
 
-    /// The next event, or the end; nothing while there is nothing to say.
-    fn take(&self) -> Option<Option<Bytes>> {
+    /// The next event or its first piece, or the end; nothing while there is nothing to say.
+    fn take(&mut self) -> Option<Option<Bytes>> {
         let mut inner = self.stream.lock();
         if inner.reader != self.generation {
             return Some(None);
         }
         let unread = inner.unread;
-        if let Some((number, message)) = inner.events.iter().find(|(number, _)| *number >= unread) {
-            let event = format!("id: {}-{number}\ndata: {message}\n\n", self.stream.number);
+        if let Some(at) = inner.events.iter().position(|event| event.number >= unread) {
+            let event = &mut inner.events[at];
+            let (number, text) = (event.number, event.text.clone());
+            let held = HeldBytes { text, charge: event.charge.take() };
+            if event.retained.is_none() {
+                event.retained = self.stream.retention.reserve(event.text.len());
+            }
+            if event.retained.is_none() {
+                inner.remove(at);
+            }
             inner.unread = number + 1;
-            // What is kept for a reader that comes back has a bound of its own.
-            let read = inner.unread;
-            inner.charges.retain(|(number, _)| *number >= read);
-            return Some(Some(event.into()));
+            drop(inner);
+            self.pieces.extend(pieces(&format!("id: {}-{number}\ndata: ", self.stream.number), held));
+            return Some(self.pieces.pop_front());
         }
         if let Some(retry) = inner.hang_up.take() {
             inner.reader += 1;
@@ -214,6 +262,15 @@ impl Reader {
         }
         inner.ended.then_some(None)
     }
+}
+
+/// An event after its first line, whole if it is small.
+pub(crate) fn pieces(head: &str, held: HeldBytes) -> Vec<Bytes> {
+    const END: &[u8] = b"\n\n";
+    if held.text.len() < LARGE_EVENT {
+        return vec![[head.as_bytes(), &held.text, END].concat().into()];
+    }
+    vec![Bytes::copy_from_slice(head.as_bytes()), held.into(), Bytes::from_static(END)]
 }
 
 impl Drop for Reader {
@@ -233,12 +290,17 @@ impl Drop for Reader {
 pub(crate) struct Streams {
     next: AtomicU64,
     kept: Mutex<VecDeque<Arc<Stream>>>,
+    retention: Retention,
 }
 
 impl Streams {
+    pub(crate) fn new(retention: Retention) -> Self {
+        Self { retention, ..Self::default() }
+    }
+
     pub(crate) fn open(&self) -> Arc<Stream> {
         // Number 0 is the session's standing stream.
-        let stream = Stream::new(self.next.fetch_add(1, Ordering::Relaxed) + 1);
+        let stream = Stream::new(self.next.fetch_add(1, Ordering::Relaxed) + 1, self.retention.clone());
         self.lock().push_back(Arc::clone(&stream));
         self.settle();
         stream
@@ -291,7 +353,7 @@ mod tests {
     use axum::body::Body;
     use http_body_util::BodyExt;
 
-    use super::{Stream, Streams};
+    use super::{LARGE_EVENT, MOST_RETAINED_BYTES, Retention, Stream, Streams};
 
     async fn read(body: &mut Body) -> String {
         let frame = body.frame().await.unwrap().unwrap();
@@ -321,7 +383,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_never_reads_stops_the_writer_and_not_the_memory() {
-        let stream = Stream::new(1);
+        let stream = Stream::new(1, Retention::default());
         let _body = stream.body(None, None);
         let mut written = 0;
         while tokio::time::timeout(Duration::from_secs(1), stream.push("x".repeat(1000))).await.is_ok() {
@@ -332,14 +394,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_says_that_it_is_alive() {
-        let stream = Stream::new(1);
+        let stream = Stream::new(1, Retention::default());
         let mut body = stream.body(None, None);
         assert_eq!(read(&mut body).await, ":\n\n");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_is_abandoned_once_nobody_reads_it_for_long_enough() {
-        let stream = Stream::new(1);
+        let stream = Stream::new(1, Retention::default());
         let body = stream.body(None, None);
         let patience = Duration::from_secs(30);
         assert!(tokio::time::timeout(Duration::from_secs(100), stream.abandoned(patience)).await.is_err());
@@ -350,12 +412,62 @@ mod tests {
 
     #[tokio::test]
     async fn announcements_nobody_reads_do_not_pile_up() {
-        let stream = Stream::new(0);
+        let stream = Stream::new(0, Retention::default());
         for n in 0..10_000 {
             stream.push_or_forget(n.to_string());
         }
         assert!(stream.lock().events.len() <= 257, "{} kept", stream.lock().events.len());
         let mut body = stream.body(None, None);
         assert_eq!(read(&mut body).await, "id: 0-9745\ndata: 9744\n\n");
+    }
+
+    #[tokio::test]
+    async fn a_large_event_is_sent_from_where_it_is_stored() {
+        let stream = Stream::new(1, Retention::default());
+        let text = "x".repeat(LARGE_EVENT);
+        stream.push(text.clone()).await;
+        let stored = stream.lock().events[0].text.as_ptr();
+        let mut body = stream.body(None, None);
+        assert_eq!(read(&mut body).await, "id: 1-1\ndata: ");
+        let sent = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!((sent.as_ptr(), sent.len()), (stored, text.len()));
+        assert_eq!(read(&mut body).await, "\n\n");
+    }
+
+    #[tokio::test]
+    async fn a_charge_is_held_until_the_bytes_of_its_event_are_sent() {
+        let charge = std::sync::Arc::new(());
+        let held = || std::sync::Arc::strong_count(&charge) - 1;
+        let stream = Stream::new(1, Retention::default());
+        let text = "x".repeat(LARGE_EVENT);
+        let charged: super::Charge = Some(Box::new(std::sync::Arc::clone(&charge)));
+        stream.push(super::HeldAnswer { text, charge: charged }).await;
+        let mut body = stream.body(None, None);
+        read(&mut body).await;
+        let sending = body.frame().await.unwrap().unwrap();
+        assert_eq!((held(), stream.lock().events.len()), (1, 1));
+        drop(sending);
+        assert_eq!((held(), stream.lock().events.len()), (0, 1), "it is kept, and costs nobody anything");
+    }
+
+    #[tokio::test]
+    async fn all_sessions_together_keep_a_bounded_number_of_read_bytes() {
+        let retention = Retention::default();
+        let mut sessions = Vec::new();
+        for _ in 0..20 {
+            let streams = Streams::new(retention.clone());
+            let stream = streams.open();
+            stream.push("x".repeat(4 * 1024 * 1024)).await;
+            let mut body = stream.body(None, None);
+            for _ in 0..3 {
+                read(&mut body).await;
+            }
+            stream.end();
+            sessions.push(streams);
+        }
+        let kept = |streams: &Streams| streams.lock().iter().map(|stream| stream.lock().bytes).sum::<usize>();
+        assert_eq!(sessions.iter().map(kept).sum::<usize>(), MOST_RETAINED_BYTES);
+        sessions.clear();
+        assert!(retention.reserve(MOST_RETAINED_BYTES).is_some(), "all of it is free again");
     }
 }
