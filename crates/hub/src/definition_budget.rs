@@ -4,6 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// A list that is still being read and has more bytes than this waits for its turn: large lists are read one after the
+/// other, so that many that turn out to be endless never are in memory together.
+const LARGE_LIST: usize = 4 << 20;
+
 /// The limits, in bytes of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefinitionLimits {
@@ -28,6 +34,8 @@ struct Account {
     per_source: AtomicUsize,
     total: AtomicUsize,
     used: AtomicUsize,
+    /// For reading a large list.
+    turn: Semaphore,
 }
 
 impl Default for Account {
@@ -37,6 +45,7 @@ impl Default for Account {
             per_source: AtomicUsize::new(per_source),
             total: AtomicUsize::new(total),
             used: AtomicUsize::new(0),
+            turn: Semaphore::new(1),
         }
     }
 }
@@ -100,6 +109,46 @@ impl DefinitionReservation {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
+
+    /// Gives back what was reserved beyond so many bytes.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let back = self.bytes.saturating_sub(bytes);
+        self.account.used.fetch_sub(back, Ordering::Relaxed);
+        self.bytes -= back;
+    }
+
+    /// Whether more may only be read when it is this list's turn.
+    pub fn is_large(&self) -> bool {
+        self.bytes > LARGE_LIST
+    }
+
+    /// The budget to take turns with. The reservation itself stays free to grow.
+    pub fn turns(&self) -> LargeListTurns {
+        LargeListTurns(Arc::clone(&self.account))
+    }
+}
+
+/// Large lists take turns here.
+#[derive(Debug)]
+pub struct LargeListTurns(Arc<Account>);
+
+impl LargeListTurns {
+    /// A turn, if no other large list is being read.
+    pub fn now(&self) -> Option<LargeListTurn<'_>> {
+        self.0.turn.try_acquire().ok().map(|permit| LargeListTurn { _permit: Some(permit) })
+    }
+
+    /// Waits until no other large list is being read. The turn ends when this is dropped.
+    pub async fn wait(&self) -> LargeListTurn<'_> {
+        LargeListTurn { _permit: self.0.turn.acquire().await.ok() }
+    }
+}
+
+/// Permission to read a large list.
+#[derive(Debug)]
+#[must_use = "the turn ends when this is dropped"]
+pub struct LargeListTurn<'a> {
+    _permit: Option<SemaphorePermit<'a>>,
 }
 
 impl Drop for DefinitionReservation {
@@ -146,6 +195,27 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert_eq!((granted, budget.used()), (999, 999));
+    }
+
+    #[tokio::test]
+    async fn large_lists_are_read_one_after_the_other() {
+        let budget = DefinitionBudget::default();
+        let (mut first, mut second) = (budget.reserve(), budget.reserve());
+        first.grow(super::LARGE_LIST).unwrap();
+        assert!(!first.is_large());
+        for list in [&mut first, &mut second] {
+            list.grow(super::LARGE_LIST + 1).unwrap();
+            assert!(list.is_large());
+        }
+        let (turns, others) = (first.turns(), second.turns());
+        let turn = turns.now().unwrap();
+        assert!(others.now().is_none());
+        let mut waiting = std::pin::pin!(others.wait());
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        drop(turn);
+        let _turn = waiting.await;
+        second.shrink_to(5);
+        assert_eq!((second.bytes(), second.is_large(), budget.used()), (5, false, first.bytes() + 5));
     }
 
     #[test]

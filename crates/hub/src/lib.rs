@@ -55,7 +55,9 @@ mod yard;
 pub use catalog::{Bare, Catalog, Lookup, Prompt, Resource, Template, Tool};
 pub use client::{Abilities, Answers, Ask, Client, Level, LogLine, Progress, Question, QuestionKind, Update};
 pub use deadline::Deadline;
-pub use definition_budget::{DefinitionBudget, DefinitionLimits, DefinitionReservation, OverBudget};
+pub use definition_budget::{
+    DefinitionBudget, DefinitionLimits, DefinitionReservation, LargeListTurn, LargeListTurns, OverBudget,
+};
 pub use error::{Error, Kind, Origin};
 pub use events::{Change, Ended, Event, Events, StderrLine};
 pub use execution::{ExecutionId, NoExecutionId};

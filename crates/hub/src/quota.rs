@@ -67,7 +67,7 @@ pub struct QuotaLimits {
 
 impl Default for QuotaLimits {
     fn default() -> Self {
-        Self { bytes: 64 * 1024 * 1024, sessions: 256, streams: 256, programs: 16, parked: 64 }
+        Self { bytes: 32 * 1024 * 1024, sessions: 256, streams: 256, programs: 16, parked: 64 }
     }
 }
 

@@ -15,7 +15,7 @@ use hyper::server::conn::http1::UpgradeableConnection;
 use hyper::service::{HttpService, Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -104,6 +104,7 @@ impl Bound {
         let limits = settings.connections.within(open_files());
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(limits.head_time).max_buf_size(HEAD_BYTES);
+        let head_time = limits.head_time;
         let table = ConnectionTable::new(limits);
         let mut sweep = tokio::time::interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -126,14 +127,18 @@ impl Bound {
             };
             let Some(state) = table.admit(peer.ip(), &stop) else { continue };
             let _ = stream.set_nodelay(true);
-            let io = TokioIo::new(Connection::new(stream, Arc::clone(&state)));
-            let (service, requests) = (service.clone(), Arc::clone(&state));
-            let service = service_fn(move |request| respond(service.clone(), Arc::clone(&requests), request));
-            let connection = http.serve_connection(io, service).with_upgrades();
+            let (http, service) = (http.clone(), service.clone());
             let (cut, stop, table) = (cut.clone(), stop.clone(), Arc::clone(&table));
             connections.spawn(async move {
-                if let Err(error) = until_idle(connection, &state, &stop, &cut).await {
-                    tracing::debug!(%error, "a connection ended badly");
+                if says_something(&stream, &state, head_time).await {
+                    let io = TokioIo::new(Connection::new(stream, Arc::clone(&state)));
+                    let requests = Arc::clone(&state);
+                    let service =
+                        service_fn(move |request| respond(service.clone(), Arc::clone(&requests), request));
+                    let connection = http.serve_connection(io, service).with_upgrades();
+                    if let Err(error) = Box::pin(until_idle(connection, &state, &stop, &cut)).await {
+                        tracing::debug!(%error, "a connection ended badly");
+                    }
                 }
                 table.remove(&state);
             });
@@ -152,6 +157,16 @@ impl Bound {
             fronts.cut_off();
         }
         fronts.settled().await;
+    }
+}
+
+/// Waits for the first byte, so that thousands of connections that say nothing cost little more than their sockets.
+async fn says_something(stream: &TcpStream, state: &ConnectionState, patience: Duration) -> bool {
+    tokio::select! {
+        biased;
+        readable = stream.readable() => readable.is_ok(),
+        () = state.ended().cancelled() => false,
+        () = tokio::time::sleep(patience) => false,
     }
 }
 

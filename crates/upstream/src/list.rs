@@ -5,9 +5,11 @@ mod page;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 use toolyard_hub::glob;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
@@ -23,6 +25,8 @@ use page::Page;
 const MOST: usize = 100_000;
 /// More requests than this are not sent for one list: pages may be empty.
 const MOST_PAGES: usize = 10_000;
+/// How long the rest of a large list may take while other large lists wait.
+const TURN: Duration = Duration::from_secs(30);
 
 /// Reads every wanted list that the server says it has.
 pub(crate) async fn offer(
@@ -152,7 +156,26 @@ pub(crate) async fn pages(
     // Cursors may be long, so only their hashes are kept.
     let (mut seen, hashing) = (HashSet::new(), RandomState::new());
     let mut cursor: Option<String> = None;
+    let (turns, mut turn, other_lists) = (reserved.turns(), None, reserved.bytes());
     loop {
+        if turn.is_none() && reserved.is_large() {
+            let now = match turns.now() {
+                Some(now) => now,
+                // What waits holds nothing: the list is read again from its beginning when its turn comes.
+                None => {
+                    (all, seen, cursor) = (Pages::default(), HashSet::new(), None);
+                    reserved.shrink_to(other_lists);
+                    turns.wait().await
+                }
+            };
+            turn = Some((now, Instant::now()));
+        }
+        if turn.as_ref().is_some_and(|(_, since)| since.elapsed() > TURN) {
+            let limit = TURN.as_secs();
+            return Err(Failure::TooLarge(format!(
+                "takes more than {limit} s to send the rest of a large list"
+            )));
+        }
         let mut params = Object::default();
         if let Some(cursor) = &cursor {
             params.set("cursor", to_raw(cursor));

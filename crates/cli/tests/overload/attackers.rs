@@ -265,7 +265,7 @@ async fn open_session(target: &Target, token: &str, path: &str, version: &str) -
 }
 
 async fn program(target: Arc<Target>) -> Option<()> {
-    execute(&target, &target.hostile, "execute_program", json!({"code": "import time\ntime.sleep(20)"})).await
+    execute(&target, &target.hostile, "execute_program", json!({"code": "import time\ntime.sleep(5)"})).await
 }
 
 /// Calls a tool that asks back, and never answers.

@@ -104,6 +104,20 @@ async fn a_list_without_an_end_fails_at_the_limit_of_one_source_and_hurts_no_oth
     house.stop().await;
 }
 
+/// Together they would have had no room: each would have had a quarter of it when it was full.
+#[tokio::test]
+async fn several_lists_without_an_end_take_up_the_room_of_one() {
+    let mut house = House::new(12 * MEGABYTE, 30 * MEGABYTE);
+    let all = ["one", "two", "three", "four"].map(|name| house.start(name, "endless-pages"));
+    for endless in &all {
+        until(endless, "the list to be given up", |endless| endless.status().reason.is_some()).await;
+        let reason = endless.status().reason.unwrap_or_default();
+        assert!(reason.contains("limits.definition_bytes_per_source"), "{reason}");
+    }
+    drop(all);
+    house.stop().await;
+}
+
 #[tokio::test]
 async fn above_the_total_the_newcomer_fails_and_has_room_once_another_is_gone() {
     // Each lists two tools in less than 200 bytes.
