@@ -5,10 +5,13 @@
 
 mod programs {
     mod attacked;
+    mod desk;
     mod fixture;
     mod living;
     mod refused;
     mod running;
     mod scripts;
     mod shop;
+    mod unfinished;
+    mod words;
 }
