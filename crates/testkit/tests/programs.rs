@@ -7,6 +7,7 @@ mod programs {
     mod attacked;
     mod desk;
     mod fixture;
+    mod hints;
     mod living;
     mod refused;
     mod running;

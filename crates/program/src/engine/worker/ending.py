@@ -8,13 +8,13 @@ import traceback
 import types
 import warnings
 
-NAME = "<program>"
+from . import hints
+
+NAME = hints.NAME
 LONGEST = 100_000
 MOST_UNAWAITED = 20
 MOST_UNFINISHED = 20
-HINT = (
-    "Hint: a tool call gives a coroutine until it is awaited; write `await` before it, as in `data = await tool(...)`.\n"
-)
+HINT = hints.AWAIT
 
 
 def remember(code):
@@ -148,6 +148,7 @@ def _suggestion(error):
 
 def words(error):
     every = _every(error)
+    hint = hints.of(error)
     for one in every:
         one.__traceback__ = _own(one.__traceback__)
     if isinstance(error, SyntaxError) and len(every) == 1 and error.__traceback__ is None:
@@ -159,13 +160,11 @@ def words(error):
     told = traceback.TracebackException(type(error), error, error.__traceback__)
     _suggest(told, error)
     text = "".join(told.format())
-    if isinstance(error, (TypeError, AttributeError)) and "'coroutine' object" in str(error):
-        text += HINT
     if len(text) > LONGEST:
         left_out = len(text) - LONGEST
         half = LONGEST // 2
         text = "%s\n[... %d characters left out ...]\n%s" % (text[:half], left_out, text[-half:])
-    return text
+    return text + hint
 
 
 def _suggest(told, error):

@@ -90,6 +90,11 @@ def no_input(prompt="", /):
     raise EOFError("input() has nobody to ask: a program has no standard input")
 
 
+def no_system(command):
+    """Python's own gives back a number that few look at."""
+    raise PermissionError("programs cannot start processes")
+
+
 _output = None
 
 
@@ -103,6 +108,7 @@ def prepare():
     sys.stdout = sys.__stdout__ = io.TextIOWrapper(_output, "utf-8", "strict", "\n", write_through=True)
     sys.stderr = sys.__stderr__ = io.TextIOWrapper(_output, "utf-8", "backslashreplace", "\n", write_through=True)
     builtins.input = no_input
+    os.system = no_system
     builtins.exit = _sitebuiltins.Quitter("exit", "")
     builtins.quit = _sitebuiltins.Quitter("quit", "")
     builtins.help = _sitebuiltins._Helper()
