@@ -6,6 +6,7 @@
 mod programs {
     mod attacked;
     mod desk;
+    mod details;
     mod fixture;
     mod hints;
     mod living;
