@@ -62,7 +62,7 @@ impl Use<'_> {
             () = self.call.deadline.passed() => Err(Error::new(Kind::CannotConnect, "it took longer than a call may take")),
         };
         let link = opened.map_err(|error| {
-            let error = addressed(error, &url);
+            let error = addressed(&error, &url);
             let meant = perhaps_meant(&url, &servers, principal).filter(|_| is_command);
             match meant {
                 _ if granted.terms.hides_failures => cannot_connect(&url),
@@ -125,7 +125,7 @@ impl Use<'_> {
 }
 
 /// The same error, which says what could not be connected to.
-fn addressed(error: Error, url: &str) -> Error {
+fn addressed(error: &Error, url: &str) -> Error {
     let mut details = error.details().cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
     details["server_url"] = url.into();
     let message = match error.message().contains(url) {
