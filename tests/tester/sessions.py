@@ -149,7 +149,8 @@ class Sessions:
             self.tally.report(good, f"{label}: {tool} {when} is not_connected", f"{answer.problems} {answer.text}")
         answer = Answer("get_connection_status", client.ask("get_connection_status", {}))
         body = {key: value for key, value in answer.body.items() if key != "metadata"}
-        nothing = {"connected": False, "statistics": {"tools_called": 0, "resources_read": 0, "prompts_retrieved": 0}}
+        counts = {"tools_called": 0, "resources_read": 0, "prompts_retrieved": 0, "protocol_violations": 0}
+        nothing = {"connected": False, "statistics": counts}
         good = not answer.problems and body == nothing
         self.tally.report(good, f"{label}: get_connection_status {when}", f"{answer.problems} {answer.text}")
 

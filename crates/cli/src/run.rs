@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{CallContext, Error, FrontName, Outcome, Request, Source, State, What, Yard};
-use toolyard_program::META;
+use toolyard_program::{META, NOTHING_PRINTED};
 use toolyard_tester::Servers;
 
 use crate::args::RunArgs;
@@ -155,6 +155,8 @@ fn tell_absent(yard: &Yard) {
 struct Ended {
     how: String,
     printed: String,
+    /// The value of the last expression, where nothing was printed.
+    value: Option<String>,
     trouble: String,
     exit: Exit,
 }
@@ -165,6 +167,8 @@ struct Said {
     ended: String,
     /// How many bytes of the answer were printed by the script.
     printed: usize,
+    /// How many bytes of it are the value of the last expression, where nothing was printed.
+    value: Option<usize>,
 }
 
 impl Ended {
@@ -174,7 +178,7 @@ impl Ended {
         let text = read("content").and_then(|blocks| Some(blocks[0]["text"].as_str()?.to_owned()));
         let text = text.unwrap_or_default();
         let said = read("_meta").and_then(|meta| serde_json::from_value::<Said>(meta[META].clone()).ok());
-        let said = said.unwrap_or(Said { ended: "unavailable".to_owned(), printed: 0 });
+        let said = said.unwrap_or(Said { ended: "unavailable".to_owned(), printed: 0, value: None });
         let exit = match said.ended.as_str() {
             "finished" => Exit::Fine,
             "timed_out" => Exit::TimedOut,
@@ -182,17 +186,18 @@ impl Ended {
             _ => Exit::ToolFailed,
         };
         if said.ended == "unavailable" {
-            return Self { how: said.ended, printed: String::new(), trouble: text, exit };
+            return Self { how: said.ended, printed: String::new(), value: None, trouble: text, exit };
         }
         let after = text.split_once('\n').map_or("", |(_, after)| after);
+        let (value, after) = silent(after, said.value);
         let (printed, trouble) = parted(after, said.printed);
-        Self { how: said.ended, printed, trouble, exit }
+        Self { how: said.ended, printed, value, trouble, exit }
     }
 
     fn refused(error: &Error) -> Self {
         let how = error.kind().as_str().replace(' ', "_");
         let trouble = format!("toolyard: {}", error.sentence());
-        Self { how, printed: String::new(), trouble, exit: error.kind().into() }
+        Self { how, printed: String::new(), value: None, trouble, exit: error.kind().into() }
     }
 
     fn json(&self) -> Value {
@@ -200,10 +205,25 @@ impl Ended {
         let said = Some(&self.trouble).filter(|text| !text.is_empty());
         let error = said.filter(|_| !success);
         let mut told = json!({"success": success, "ended": self.how, "output": self.printed, "error": error});
+        if let Some(value) = &self.value {
+            told["value"] = json!(value);
+        }
         if let Some(note) = said.filter(|_| success) {
             told["note"] = json!(note);
         }
         told
+    }
+}
+
+/// The value of the last expression, and what is said after it. That nothing was printed is for models; people see it.
+fn silent(text: &str, value: Option<usize>) -> (Option<String>, &str) {
+    if !text.starts_with(NOTHING_PRINTED) {
+        return (None, text);
+    }
+    let after = text.split_once('\n').map_or("", |(_, after)| after);
+    match value.and_then(|length| after.split_at_checked(length)) {
+        Some((value, after)) => (Some(value.to_owned()), after.strip_prefix('\n').unwrap_or(after)),
+        None => (None, after),
     }
 }
 
@@ -220,7 +240,16 @@ fn parted(text: &str, printed: usize) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::parted;
+    use super::{parted, silent};
+
+    #[test]
+    fn that_nothing_was_printed_is_not_told_to_people() {
+        assert_eq!(silent("[Nothing was printed] Use print", None), (None, ""));
+        assert_eq!(silent("[Nothing was printed]\nTraceback", None), (None, "Traceback"));
+        let said = "[Nothing was printed] The value:\n[1]\n[Not awaited] x";
+        assert_eq!(silent(said, Some(3)), (Some("[1]".to_owned()), "[Not awaited] x"));
+        assert_eq!(silent("printed", None), (None, "printed"));
+    }
 
     #[test]
     fn what_was_printed_is_told_from_what_went_wrong() {

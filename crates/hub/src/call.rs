@@ -24,7 +24,7 @@ use crate::principal::Principal;
 use crate::request::{CallContext, MadeBy, Priority, Request};
 use crate::results::ResultCheck;
 use crate::slot::Slot;
-use crate::source::{Call, Target};
+use crate::source::{Call, RefusedCaller, Target};
 use crate::yard::Yard;
 
 mod around;
@@ -43,7 +43,7 @@ impl Yard {
         watch.start(resolved.as_ref().ok());
         let admitted = self.recorder.as_ref().map_or(Ok(()), |recorder| recorder.admit());
         let made = admitted.is_ok();
-        let mut own = None;
+        let (mut own, caller) = (None, (principal.clone(), context.session_id.clone()));
         let outcome = match admitted.and(resolved) {
             Ok(resolved) => {
                 own = resolved.tool.clone().map(|tool| (Arc::clone(&resolved.source), tool));
@@ -58,7 +58,11 @@ impl Yard {
         // That a call was not made may be said without a record of it.
         let outcome = if made { recorded.and(outcome) } else { outcome };
         match (outcome, own) {
-            (Err(error), Some((source, tool))) => source.in_own_words(&tool.raw_name, &error).ok_or(error),
+            (Err(error), Some((source, tool))) => {
+                let (principal, session_id) = (&caller.0, caller.1.as_ref());
+                let refused = RefusedCaller { principal, session_id };
+                source.in_own_words(&tool.raw_name, &error, &refused).ok_or(error)
+            }
             (outcome, _) => outcome,
         }
     }

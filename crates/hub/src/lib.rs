@@ -83,7 +83,8 @@ pub use results::{ResultCheck, ResultChecks};
 pub use schema::{Schema, SchemaCheck, Violation};
 pub use secret::Secret;
 pub use source::{
-    Call, Feed, Listing, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,
+    Call, Feed, Listing, Offer, PromptOffer, RefusedCaller, ResourceOffer, Source, Target, TemplateOffer,
+    ToolOffer,
 };
 pub use status::{AuthStatus, State, Status};
 pub use subscriptions::ResourceSubscription;

@@ -80,12 +80,19 @@ pub trait Source: Send + Sync {
 
     /// The yard has refused, stopped or lost a call of this tool. A source whose users expect every answer in a form
     /// of its own gives that answer here; everybody else leaves it to the fronts.
-    fn in_own_words(&self, _tool: &str, _error: &Error) -> Option<Outcome> {
+    fn in_own_words(&self, _tool: &str, _error: &Error, _caller: &RefusedCaller<'_>) -> Option<Outcome> {
         None
     }
 
     /// Carries the call out. Dropping the future cancels it.
     fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>>;
+}
+
+/// Whose call it was that came to nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct RefusedCaller<'a> {
+    pub principal: &'a Principal,
+    pub session_id: Option<&'a Arc<str>>,
 }
 
 /// A call on its way to the source, in the source's own names.

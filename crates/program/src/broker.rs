@@ -5,6 +5,7 @@ mod call;
 
 use std::sync::Arc;
 
+use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -181,7 +182,9 @@ impl Broker {
         let error = Error::new(Kind::UnknownTool, format!("there is no tool {}", short(name)));
         match close.as_slice() {
             [] => error.suggest("search_tools finds tools by what they do"),
-            some => error.suggest(format!("did you mean {}?", some.join(", "))),
+            some => error
+                .suggest(format!("did you mean {}?", some.join(", ")))
+                .with_details(json!({"close": some})),
         }
     }
 

@@ -4,8 +4,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use toolyard_hub::json::{Object, from_text, read_text};
 use toolyard_hub::{Outcome, Raw};
 
@@ -23,7 +23,16 @@ pub(crate) fn read(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<D
         let texts: Vec<String> = content.iter().filter_map(|block| text(block)).collect();
         let message =
             if texts.is_empty() { "the tool says that it failed".to_owned() } else { texts.join("\n") };
-        let details = structured.and_then(|value| serde_json::from_str(value.get()).ok());
+        let structured = structured.and_then(|value| serde_json::from_str(value.get()).ok());
+        let http = members.remove("_meta").and_then(|meta| http_failure(&meta, &texts));
+        let details = match (structured, http) {
+            // Both: what the tool says itself, and beside it what HTTP said.
+            (Some(Value::Object(own)), Some(http)) => {
+                Some(Value::Object(http.into_iter().chain(own).collect()))
+            }
+            (Some(own), _) => Some(own),
+            (None, http) => http.map(Value::Object),
+        };
         return Err(failure(tool, "tool_failed", &message, details));
     }
     let ahead = ahead.into_iter().map(|piece| match piece {
@@ -45,6 +54,35 @@ pub(crate) fn read(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<D
             Data::Blocks(blocks)
         }
     })
+}
+
+/// Status, headers and body of an HTTP call that failed: tools of OpenAPI documents say the first two beside their result,
+/// and the body in its text, after a head that ends with an empty line.
+fn http_failure(meta: &RawValue, texts: &[String]) -> Option<Map<String, Value>> {
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "dev.toolyard/http")]
+        http: Http,
+    }
+    #[derive(Deserialize)]
+    struct Http {
+        status: u16,
+        #[serde(default)]
+        headers: Map<String, Value>,
+    }
+    let Http { status, headers } = serde_json::from_str::<Meta>(meta.get()).ok()?.http;
+    let first = texts.first().map(String::as_str).unwrap_or_default();
+    let body = match first.starts_with("HTTP ") {
+        true => first.split_once("\n\n").map(|(_, body)| body),
+        // What is wrong with an answer is said before it.
+        false => texts.get(1).map(String::as_str),
+    };
+    let body = body.map_or(Value::Null, |body| {
+        let json = read_text(body).and_then(|json| serde_json::from_str(json.get()).ok());
+        json.unwrap_or_else(|| Value::String(body.to_owned()))
+    });
+    let facts = [("status", status.into()), ("headers", Value::Object(headers)), ("body", body)];
+    Some(facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
 #[derive(Deserialize)]
@@ -171,6 +209,24 @@ mod tests {
         assert_eq!(failure.details, Some(json!({"code": 7})));
         let silent = read("t", &Outcome::failure(to_raw(&json!({}))), Vec::new()).unwrap_err();
         assert_eq!(silent.message, "the tool says that it failed");
+    }
+
+    #[test]
+    fn status_body_and_headers_of_a_failed_http_call_are_in_the_details() {
+        let details = |text: &str, meta: Value| {
+            let content = json!([{"type": "text", "text": text}]);
+            let body = json!({"content": content, "isError": true, "_meta": {"dev.toolyard/http": meta}});
+            read("t", &Outcome::failure(to_raw(&body)), Vec::new()).unwrap_err().details
+        };
+        let meta = json!({"status": 404, "headers": {"retry-after": "7"}});
+        assert_eq!(
+            details("HTTP 404 Not Found\nretry-after: 7\n\n{\"reason\": \"gone\"}", meta.clone()),
+            Some(json!({"status": 404, "headers": {"retry-after": "7"}, "body": {"reason": "gone"}}))
+        );
+        let of_text = details("HTTP 404 Not Found\n\n<p>\n\ngone", meta.clone()).unwrap();
+        assert_eq!(of_text["body"], json!("<p>\n\ngone"));
+        assert_eq!(details("HTTP 404 Not Found", meta).unwrap()["body"], json!(null));
+        assert_eq!(details("no status", json!({"headers": {}})), None);
     }
 
     #[test]

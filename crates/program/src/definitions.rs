@@ -127,7 +127,7 @@ fn about_programs(settings: &ProgramSettings) -> String {
          most {parallel} at once and {calls} in all.\n\
          - `await search_tools(\"words\")` and `await inspect_tool(\"name\")` find tools from within; \
          `progress(done, total, \"message\")` reports progress.\n\
-         - Only `print` shows anything: the value of the last expression is not shown.\n\
+         - Show what you need with `print`. If nothing is printed, the value of the last expression is shown.\n\
          \n\
          {python} with its standard library (json, re, csv, datetime, statistics, collections, itertools, decimal, ...). No \
          other packages, no network, no files, no processes; each script starts afresh. Limits: {seconds} s, {megabytes} MB of \

@@ -10,7 +10,9 @@ use toolyard_hub::json::to_raw;
 use toolyard_hub::{Error, Kind, Outcome, Quota};
 
 use crate::broker::Broker;
-use crate::program::{Ending, How, Limits, Printed, Program, Unavailable, Unawaited};
+use crate::program::{
+    Ending, How, LastValue, Limits, Printed, Program, Unavailable, Unawaited, Unfinished, WhyUnfinished,
+};
 use crate::source::Programs;
 
 /// Longer scripts are refused: nobody writes them.
@@ -22,6 +24,8 @@ const MARGIN: Duration = Duration::from_millis(500);
 
 /// Under this key the result's `_meta` says how the program ended.
 pub const META: &str = "dev.toolyard/program";
+/// How the line begins that says that a program printed nothing.
+pub const NOTHING_PRINTED: &str = "[Nothing was printed]";
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Order {
@@ -87,9 +91,9 @@ impl Programs {
 
 /// What is said of a program that has ended.
 fn answer(ending: &Ending, limits: &Limits) -> Outcome {
-    let printed = said(&ending.printed, limits);
     let (word, trouble) = match &ending.how {
         How::Finished => ("finished", None),
+        How::Unfinished => ("unfinished", None),
         How::Raised { traceback } => ("raised", Some(traceback.trim_end().to_owned())),
         How::TimedOut => {
             let time = limits.time.as_secs_f64();
@@ -112,21 +116,59 @@ fn answer(ending: &Ending, limits: &Limits) -> Outcome {
             ("broke", Some(format!("The program was stopped, because it broke the rules: {why}")))
         }
     };
-    let header = if trouble.is_none() { "[Script executed successfully]" } else { "[Script failed]" };
-    // An empty line is something, too.
-    let printed = Some(printed).filter(|_| ending.printed != Printed::default());
-    let unawaited = ending.unawaited.iter().map(|forgotten| Some(never_made(forgotten)));
-    let pieces = [Some(header.to_owned()), printed, trouble].into_iter().chain(unawaited);
-    let text = pieces.flatten().collect::<Vec<_>>().join("\n");
     let failed = ending.how != How::Finished;
+    let header = if failed { "[Script failed]" } else { "[Script executed successfully]" };
+    // An empty line is something, too.
+    let silent = ending.printed == Printed::default();
+    let value = ending.value.as_ref().filter(|_| silent && !failed);
+    let printed = match (silent, value, failed) {
+        (false, ..) => said(&ending.printed, limits),
+        (true, Some(value), _) => last_value(value, limits),
+        (true, None, false) => format!("{NOTHING_PRINTED} Use print(...) to show what you need"),
+        (true, None, true) => NOTHING_PRINTED.to_owned(),
+    };
+    let unfinished = ending.unfinished.iter().map(not_finished);
+    let unawaited = ending.unawaited.iter().map(never_made);
+    let pieces = [Some(header.to_owned()), Some(printed), trouble].into_iter().flatten();
+    let text = pieces.chain(unfinished).chain(unawaited).collect::<Vec<_>>().join("\n");
     let mut body = json!({"content": [{"type": "text", "text": text}]});
     if failed {
         body["isError"] = json!(true);
     }
     // What was printed is in the text already; whoever wants it alone needs only know how long it is.
     let Printed { text, left_out } = &ending.printed;
-    body["_meta"] = json!({META: {"ended": word, "printed": text.len(), "leftOut": left_out}});
+    let mut meta = json!({"ended": word, "printed": text.len(), "leftOut": left_out});
+    if let Some(value) = value {
+        meta["value"] = json!(value.text.len());
+    }
+    body["_meta"] = json!({META: meta});
     if failed { Outcome::failure(to_raw(&body)) } else { Outcome::success(to_raw(&body)) }
+}
+
+/// What the last line came to, on lines of its own.
+fn last_value(value: &LastValue, limits: &Limits) -> String {
+    let shown = format!("{NOTHING_PRINTED} The value of the last expression:\n{}", value.text);
+    if value.left_out == 0 {
+        return shown;
+    }
+    format!("{shown}\n[Output cut: {} more bytes; a program may print {}]", value.left_out, limits.output)
+}
+
+fn not_finished(Unfinished { call, line, at, why }: &Unfinished) -> String {
+    let made = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+    let at = at.filter(|at| Some(*at) != *line);
+    let waits = |before: &str| at.map(|at| format!("{before}in line {at}")).unwrap_or_default();
+    let why = match why {
+        WhyUnfinished::Running => {
+            format!("was still running when the time was up{}", waits("; it waits "))
+        }
+        WhyUnfinished::Stuck => format!(
+            "waits for something that never happens{}; await it, or cancel it before the program ends",
+            waits(", ")
+        ),
+        WhyUnfinished::Cancelled => "was cancelled, because the program failed before it finished".to_owned(),
+    };
+    format!("[Not finished] {made}{call}(...) {why}")
 }
 
 fn never_made(Unawaited { call, line }: &Unawaited) -> String {
@@ -170,7 +212,7 @@ mod tests {
     fn told(how: How, text: &str, left_out: u64) -> String {
         let limits = Limits { time: Duration::from_millis(2_500), memory: 512 << 20, output: 10 };
         let printed = Printed { text: text.to_owned(), left_out };
-        told_of(&Ending { printed, unawaited: Vec::new(), how }, &limits)
+        told_of(&Ending::new(how, printed), &limits)
     }
 
     fn told_of(ending: &Ending, limits: &Limits) -> String {
@@ -208,7 +250,7 @@ mod tests {
         let ending = |how: How, text: &str| Ending {
             printed: Printed { text: text.to_owned(), left_out: 0 },
             unawaited: vec![forgotten("mcp__shop__buy", 3), forgotten("echo", 7)],
-            how,
+            ..Ending::new(how, Printed::default())
         };
         let all = [
             told_of(&ending(How::Finished, "done\n"), &limits),

@@ -33,13 +33,17 @@ pub(crate) fn word(kind: Kind) -> &'static str {
     }
 }
 
-/// A call without an outcome.
+/// A call without an outcome. What the server itself answered is in `code` and `data`.
 pub(crate) fn of_error(tool: &str, error: &Error) -> Failure {
     let mut details = match error.details() {
         None => Map::new(),
         Some(Value::Object(members)) => members.clone(),
         Some(other) => Map::from_iter([("value".to_owned(), other.clone())]),
     };
+    if let Some(origin) = error.origin() {
+        details.insert("code".to_owned(), json!(origin.code));
+        details.insert("data".to_owned(), json!(origin.data));
+    }
     if let Some(wait) = error.wait() {
         details
             .insert("retry_after_ms".to_owned(), json!(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)));
@@ -63,7 +67,7 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::json;
-    use toolyard_hub::{Error, Kind};
+    use toolyard_hub::{Error, Kind, Origin};
 
     use super::{of_error, word};
 
@@ -72,6 +76,17 @@ mod tests {
         let words: BTreeSet<&str> = Kind::ALL.into_iter().map(word).collect();
         assert_eq!(words.len(), Kind::ALL.len());
         assert!(words.iter().all(|word| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')));
+    }
+
+    #[test]
+    fn code_and_data_of_a_protocol_error_are_in_the_details() {
+        let data = Some(json!({"field": "x"}));
+        let origin = Origin { code: -32099, message: "refused".to_owned(), data };
+        let failure = of_error("t", &Error::new(Kind::ToolFailed, "refused").from_source(origin));
+        assert_eq!(failure.details, Some(json!({"code": -32099, "data": {"field": "x"}})));
+        let origin = Origin { code: -32603, message: "no".to_owned(), data: None };
+        let error = Error::new(Kind::ToolFailed, "no").with_details(json!({"more": 1})).from_source(origin);
+        assert_eq!(of_error("t", &error).details, Some(json!({"more": 1, "code": -32603, "data": null})));
     }
 
     #[test]

@@ -28,10 +28,10 @@ pub use engine::fuzzing;
 pub use engine::{
     About, AttackOutcome, Attacked, Engine, EngineSettings, Launch, Layer, launch, launch_without,
 };
-pub use execute::META;
+pub use execute::{META, NOTHING_PRINTED};
 pub use program::{
-    Asked, Block, Data, Ending, Face, Failure, How, Limits, Printed, Program, Question, Reply, Unavailable,
-    Unawaited,
+    Asked, Block, Data, Ending, Face, Failure, How, LastValue, Limits, Printed, Program, Question, Reply,
+    Unavailable, Unawaited, Unfinished, WhyUnfinished,
 };
 pub use search::ranked;
 pub use settings::ProgramSettings;

@@ -15,7 +15,8 @@ pub(crate) struct Meter {
 
 #[derive(Debug, Default)]
 struct At {
-    value: f64,
+    /// Nothing was said yet where there is none: the first value may be zero.
+    value: Option<f64>,
     total: Option<f64>,
 }
 
@@ -23,8 +24,8 @@ impl Meter {
     /// The program says how far it is: that is what the caller sees.
     pub(crate) fn own(&self, client: &Client, said: Progress) {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.progress.is_finite() && said.progress > at.value {
-            at.value = said.progress;
+        if said.progress.is_finite() && at.value.is_none_or(|value| said.progress > value) {
+            at.value = Some(said.progress);
             at.total = said.total;
             client.progress(said);
         }
@@ -33,12 +34,14 @@ impl Meter {
     /// A call says how far it is. That is another scale, so it is told in words, and the needle moves a little.
     pub(crate) fn of_call(&self, client: &Client, tool: &str, said: &Progress) {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        at.value = if at.total.is_some() { at.value.next_up() } else { at.value + TICK };
+        let value = at.value.unwrap_or_default();
+        let value = if at.total.is_some() { value.next_up() } else { value + TICK };
+        at.value = Some(value);
         let (message, progress) = (said.message.as_deref().unwrap_or_default(), said.progress);
         let far = said.total.map_or_else(|| format!("{progress}"), |total| format!("{progress} of {total}"));
         let colon = if message.is_empty() { "" } else { ": " };
         let message = Some(format!("{tool} ({far}){colon}{message}"));
-        client.progress(Progress { progress: at.value, total: at.total, message });
+        client.progress(Progress { progress: value, total: at.total, message });
     }
 }
 
@@ -47,6 +50,21 @@ mod tests {
     use toolyard_hub::{Abilities, Client, Progress, Update};
 
     use super::Meter;
+
+    #[test]
+    fn the_first_progress_may_be_zero() {
+        let (client, mut updates) = Client::new(Abilities::default());
+        let meter = Meter::default();
+        let said = |progress| Progress { progress, total: Some(2.0), message: None };
+        for progress in [0.0, 0.0, 1.0] {
+            meter.own(&client, said(progress));
+        }
+        let mut seen = Vec::new();
+        while let Ok(Update::Progress(progress)) = updates.try_recv() {
+            seen.push(progress.progress);
+        }
+        assert_eq!(seen, [0.0, 1.0]);
+    }
 
     #[test]
     fn what_the_caller_sees_always_grows() {

@@ -123,7 +123,18 @@ pub struct Ending {
     pub printed: Printed,
     /// Calls that came to nothing, because nobody awaited them.
     pub unawaited: Vec<Unawaited>,
+    /// Tasks that were not done when it ended.
+    pub unfinished: Vec<Unfinished>,
+    /// The value of its last line, where that is an expression and nothing was printed.
+    pub value: Option<LastValue>,
     pub how: How,
+}
+
+impl Ending {
+    /// One that has printed this and left nothing behind.
+    pub fn new(how: How, printed: Printed) -> Self {
+        Self { printed, unawaited: Vec::new(), unfinished: Vec::new(), value: None, how }
+    }
 }
 
 /// A call that was written down and never made.
@@ -136,6 +147,39 @@ pub struct Unawaited {
     pub line: u64,
 }
 
+/// A task that the program started and that was not done when it ended.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unfinished {
+    /// The name of the function, as the program has it.
+    pub call: String,
+    /// The line that made it, where it was made in the program.
+    pub line: Option<u64>,
+    /// The line of the program in which it waits, if it has come that far.
+    pub at: Option<u64>,
+    pub why: WhyUnfinished,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WhyUnfinished {
+    /// It was still being waited for.
+    Running,
+    /// It waits for something that can never happen.
+    Stuck,
+    /// What it belongs to has failed.
+    Cancelled,
+}
+
+/// A value in Python's words.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LastValue {
+    pub text: String,
+    /// How many bytes were left out at the end.
+    pub left_out: u64,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Printed {
     pub text: String,
@@ -146,6 +190,8 @@ pub struct Printed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum How {
     Finished,
+    /// Its last line was done, but some of its tasks can never be.
+    Unfinished,
     /// An exception that the program did not catch, in Python's words, with the program's own lines only.
     Raised {
         traceback: String,

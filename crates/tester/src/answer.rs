@@ -81,6 +81,12 @@ impl Answer {
         self
     }
 
+    /// The same with more notes.
+    pub(crate) fn noting(mut self, notes: Vec<String>) -> Self {
+        self.metadata.get_or_insert_default().notes.extend(notes);
+        self
+    }
+
     /// The result of the tool that was called.
     pub(crate) fn done(mut self, watch: Stopwatch) -> Outcome {
         if let Some(metadata) = self.metadata {
@@ -91,7 +97,7 @@ impl Answer {
 }
 
 /// The answer that says what went wrong.
-pub(crate) fn failure(fault: &Fault, watch: Stopwatch) -> Outcome {
+pub(crate) fn failure(fault: &Fault, mut notes: Vec<String>, watch: Stopwatch) -> Outcome {
     let mut body = Object::default();
     body.set("success", to_raw(&false));
     body.set("error", described(&fault.error));
@@ -101,7 +107,10 @@ pub(crate) fn failure(fault: &Fault, watch: Stopwatch) -> Outcome {
     for (key, value) in &fault.beside {
         body.set(key, value.clone());
     }
-    body.set("metadata", Metadata::default().done(watch));
+    // What the message says already is not said again.
+    notes.retain(|note| !fault.error.message().contains(note.as_str()));
+    let metadata = Metadata { notes, ..Metadata::default() };
+    body.set("metadata", metadata.done(watch));
     let mut result = result(&body.to_raw());
     result.set("isError", to_raw(&true));
     Outcome::failure(result.to_raw())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolyard_hub::Call;
+use toolyard_hub::{Call, Principal};
 
 /// Who shares a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +22,15 @@ pub(crate) enum Caller {
 
 impl Caller {
     pub(crate) fn of(call: &Call, sharing: Sharing) -> Self {
+        Self::new(&call.principal, call.context.session_id.as_ref(), sharing)
+    }
+
+    pub(crate) fn new(principal: &Principal, session: Option<&Arc<str>>, sharing: Sharing) -> Self {
         match sharing {
             Sharing::Process => Self::Process,
-            Sharing::Session => Self::Session {
-                principal: call.principal.id().to_owned(),
-                session: call.context.session_id.clone(),
-            },
+            Sharing::Session => {
+                Self::Session { principal: principal.id().to_owned(), session: session.cloned() }
+            }
         }
     }
 }

@@ -50,11 +50,13 @@ impl Counts {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn told(&self) -> Raw {
+    /// With how often the server has broken rules of the protocol.
+    pub(crate) fn told(&self, violations: u64) -> Raw {
         to_raw(&json!({
             "tools_called": self.tools_called.load(Ordering::Relaxed),
             "resources_read": self.resources_read.load(Ordering::Relaxed),
             "prompts_retrieved": self.prompts_retrieved.load(Ordering::Relaxed),
+            "protocol_violations": violations,
         }))
     }
 }
@@ -126,6 +128,28 @@ impl Connection {
         brief.set("transport", to_raw(self.transport()));
         brief.set("connected_at", to_raw(&self.connected_at()));
         brief
+    }
+
+    /// Puts down rules that a result or a list breaks.
+    pub(crate) fn broke(&self, rules: &[String]) {
+        for rule in rules {
+            self.link.violations().add(rule);
+        }
+    }
+
+    /// Rules that the server has broken since this was last asked, in words.
+    pub(crate) fn news(&self) -> Vec<String> {
+        let (mut told, more) = self.link.violations().take();
+        if self.terms.hides_failures && !told.is_empty() {
+            // They repeat what a stranger said.
+            let many = told.len() as u64 + more;
+            let who = "which is only shown to callers with the permission spawn";
+            return vec![format!("the server broke rules of the protocol {many} times, {who}")];
+        }
+        if more > 0 {
+            told.push(format!("the server broke rules of the protocol {more} more times"));
+        }
+        told
     }
 
     /// Why the server is known to be gone, if it is, as far as the caller may know.

@@ -9,6 +9,7 @@ mod connection;
 mod definitions;
 mod fault;
 mod offered;
+mod rules;
 mod seats;
 mod source;
 mod target;

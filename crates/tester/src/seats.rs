@@ -62,6 +62,14 @@ impl Seats {
         Ok((Reserved { seats: Arc::clone(self), caller: Some(caller) }, ended))
     }
 
+    /// The caller's connection, if there is one. To look at it is not to use it.
+    pub(crate) fn look(&self, caller: &Caller) -> Option<Arc<Connection>> {
+        match self.lock().get(caller) {
+            Some(Seat::Taken(connection)) => Some(Arc::clone(connection)),
+            Some(Seat::Reserved(_)) | None => None,
+        }
+    }
+
     /// The caller's connection.
     pub(crate) fn connection(&self, caller: &Caller) -> Result<Arc<Connection>, Error> {
         match self.lock().get(caller) {

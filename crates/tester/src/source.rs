@@ -6,13 +6,14 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolyard_hub::{BoxFuture, Call, Error, Kind, Offer, Outcome, Prefix, Source, SourceName};
+use toolyard_hub::{BoxFuture, Call, Error, Kind, Offer, Outcome, Prefix, RefusedCaller, Source, SourceName};
 use toolyard_upstream::Common;
 
 use crate::answer::{Stopwatch, failure};
 use crate::caller::{Caller, Sharing};
 use crate::connection::Connection;
 use crate::definitions::offer;
+use crate::fault::Fault;
 use crate::seats::Seats;
 use crate::target::Servers;
 use crate::verbs;
@@ -133,12 +134,15 @@ impl Source for Tester {
         Arc::clone(&self.offer)
     }
 
-    fn in_own_words(&self, tool: &str, error: &Error) -> Option<Outcome> {
+    fn in_own_words(&self, tool: &str, error: &Error, caller: &RefusedCaller<'_>) -> Option<Outcome> {
         // Whoever cancelled does not want an answer in any words.
         if error.kind() == Kind::Cancelled {
             return None;
         }
-        Some(failure(&verbs::refused(tool, error).into(), Stopwatch::start()))
+        let caller = Caller::new(caller.principal, caller.session_id, self.settings.sharing);
+        let connection = self.seats.look(&caller);
+        let fault = Fault { connection, ..Fault::from(verbs::refused(tool, error)) };
+        Some(failure(&fault, Vec::new(), Stopwatch::start()))
     }
 
     fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {

@@ -55,9 +55,16 @@ pub(crate) async fn perform(tester: &Tester, mut call: Call) -> Result<Outcome, 
         Verb::ListPrompts => this.list_prompts().await,
         Verb::GetPrompt => this.get_prompt().await,
     };
+    let connection = tester.seats.look(&this.caller);
+    // The status tells all of them.
+    let heard = connection.as_ref().filter(|_| verb != Verb::GetConnectionStatus);
+    let notes = heard.map(|connection| connection.news()).unwrap_or_default();
     Ok(match answer {
-        Ok(answer) => answer.done(watch),
-        Err(fault) => failure(&fault, watch),
+        Ok(answer) => answer.noting(notes).done(watch),
+        Err(fault) => {
+            let connection = fault.connection.clone().or(connection);
+            failure(&Fault { connection, ..fault }, notes, watch)
+        }
     })
 }
 
@@ -169,9 +176,20 @@ fn helped(error: Error) -> Error {
 }
 
 /// The members of a result of the server, or why it is none.
-fn members(method: &str, body: &Raw) -> Result<Object, Error> {
+fn members(connection: &Arc<Connection>, method: &str, body: &Raw) -> Result<Object, Fault> {
     Object::parse(body).map_err(|error| {
-        Error::new(Kind::ConnectionLost, format!("its answer to {method} makes no sense: {error}"))
+        let kind = match body.get().as_bytes().first() {
+            Some(b'[') => "a list",
+            Some(b'"') => "a string",
+            Some(b'n') => "null",
+            Some(b't' | b'f') => "true or false",
+            Some(b'{') => "an object that cannot be read",
+            _ => "a number",
+        };
+        let rule = format!("the result of {method} must be an object, and is {kind}");
+        connection.broke(std::slice::from_ref(&rule));
+        let error = Error::new(Kind::ConnectionLost, rule).with_details(json!({"reason": error.to_string()}));
+        Fault::on(connection, error.suggest("the server breaks the protocol: fix what it answers"))
     })
 }
 

@@ -5,10 +5,15 @@
 
 mod programs {
     mod attacked;
+    mod desk;
+    mod details;
     mod fixture;
+    mod hints;
     mod living;
     mod refused;
     mod running;
     mod scripts;
     mod shop;
+    mod unfinished;
+    mod words;
 }

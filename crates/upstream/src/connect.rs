@@ -192,7 +192,7 @@ pub(crate) async fn connect(
 ) -> Result<(Live, Heard), Refused> {
     let calls = Arc::new(Calls::default());
     let longest = common.message_bytes.load(Ordering::Relaxed);
-    let (listener, heard) = listener(Arc::clone(&calls), settings.name.to_string());
+    let (listener, heard) = listener(Arc::clone(&calls), settings.name.to_string(), Arc::clone(tape));
     let mut tasks = JoinSet::new();
     let mut me = Introduction {
         info: common.me.clone(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use toolyard_hub::{Level, LogLine, Progress};
-use toolyard_wire::{Listener, Notification, Request, Said};
+use toolyard_wire::{Listener, Notification, Request, Said, Tape, Violations};
 
 use crate::calls::{Calls, Flight};
 
@@ -38,8 +38,8 @@ pub(crate) struct Heard {
     pub(crate) questions: mpsc::Receiver<ServerQuestion>,
 }
 
-/// A listener for one connection, and the end at which its owner reads.
-pub(crate) fn listener(calls: Arc<Calls>, name: String) -> (Listener, Heard) {
+/// A listener for one connection, and the end at which its owner reads. What breaks the rules is put down on the tape.
+pub(crate) fn listener(calls: Arc<Calls>, name: String, tape: Arc<Tape>) -> (Listener, Heard) {
     let (update, updated) = mpsc::channel(QUEUE);
     let (question, questions) = mpsc::channel(QUEUE);
     let room = Arc::new(Semaphore::new(QUESTION_UNITS));
@@ -47,18 +47,16 @@ pub(crate) fn listener(calls: Arc<Calls>, name: String) -> (Listener, Heard) {
     let changed = Arc::clone(&lists);
     let listener: Listener = Arc::new(move |said| match said {
         Said::Notification(notification, tag) => match notification.method.as_str() {
-            "notifications/progress" => progress(&calls, &notification),
-            "notifications/message" => log(&calls, &notification, tag),
+            "notifications/progress" => progress(&calls, &notification, tape.violations()),
+            "notifications/message" => log(&calls, &notification, tag, tape.violations()),
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/prompts/list_changed" => changed.notify_one(),
-            "notifications/resources/updated" => {
-                if let Some(Updated { uri }) = read(notification.params.as_deref())
-                    && uri.len() <= LONGEST_URI
-                {
-                    let _ = update.try_send(uri);
-                }
-            }
+            "notifications/resources/updated" => match read(notification.params.as_deref()) {
+                Some(Updated { uri }) if uri.len() <= LONGEST_URI => drop(update.try_send(uri)),
+                Some(_) => {}
+                None => tape.violations().add("notifications/resources/updated must have a `uri`"),
+            },
             _ => {}
         },
         Said::Request(request, tag) => {
@@ -89,7 +87,7 @@ fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(params?.get()).ok()
 }
 
-fn progress(calls: &Calls, notification: &Notification) {
+fn progress(calls: &Calls, notification: &Notification, violations: &Violations) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Said {
@@ -98,7 +96,12 @@ fn progress(calls: &Calls, notification: &Notification) {
         total: Option<f64>,
         message: Option<String>,
     }
-    let Some(said) = read::<Said>(notification.params.as_deref()) else { return };
+    let Some(said) = read::<Said>(notification.params.as_deref()) else {
+        violations.add(
+            "notifications/progress must have the `progressToken` of the request and a number as `progress`",
+        );
+        return;
+    };
     // A token that is none of ours, or whose call is over, is nobody's.
     if let Some(flight) = calls.get(said.progress_token) {
         flight.heard.notify_one();
@@ -110,7 +113,7 @@ fn progress(calls: &Calls, notification: &Notification) {
     }
 }
 
-fn log(calls: &Calls, notification: &Notification, tag: Option<u64>) {
+fn log(calls: &Calls, notification: &Notification, tag: Option<u64>, violations: &Violations) {
     #[derive(Deserialize)]
     struct Said {
         level: Level,
@@ -119,7 +122,11 @@ fn log(calls: &Calls, notification: &Notification, tag: Option<u64>) {
     }
     // A line that could be about several clients' calls is shown to none of them.
     let flight: Option<Arc<Flight>> = tag.and_then(|tag| calls.get(tag)).or_else(|| calls.only());
-    if let (Some(flight), Some(said)) = (flight, read::<Said>(notification.params.as_deref())) {
+    let Some(said) = read::<Said>(notification.params.as_deref()) else {
+        violations.add("notifications/message must have a `level` of the protocol and `data`");
+        return;
+    };
+    if let Some(flight) = flight {
         let data = said.data.unwrap_or_default();
         flight.client.log(LogLine { level: said.level, logger: said.logger, data });
     }

@@ -29,7 +29,7 @@ pub use child::{Child, Fate, Input, Keeper, SpawnError, check_command};
 pub use connect::{Common, Credentials, MESSAGE_BYTES};
 pub use environment::ProcessEnvironment;
 pub use keeper::{KeepError, Kept, keep};
-pub use link::Link;
+pub use link::{Exchange, Link};
 pub use list::{Lists, Pages};
 pub use settings::{
     AuthSettings, CommandSettings, EnvInheritance, OAuthSettings, ServerSettings, TransportSettings, UrlKind,

@@ -1,7 +1,7 @@
 //! One connection to one server for somebody who wants to see what it is like: nothing is retried, nothing is hidden,
 //! and when it breaks it stays broken. Servers of the yard are supervised instead.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolyard_hub::{Abilities, Call, Error, Kind, Origin, Outcome};
-use toolyard_wire::{Client, Failure, Tape, Version, code};
+use toolyard_wire::{Client, Failure, Tape, Version, Violations, code};
 
 use crate::auth::Authoriser;
 use crate::call::{Sending, Stopped};
@@ -33,8 +33,21 @@ pub struct Link {
     mirrored: ArcSwap<Mirrored>,
     /// How often the server has said that its lists are not what they were.
     changes: Arc<AtomicU64>,
+    tape: Arc<Tape>,
+    /// How many requests are waited for.
+    waiting: AtomicUsize,
     /// Why the server is known to be gone, over transports where only a request finds that out.
     gone: Mutex<Option<String>>,
+}
+
+/// How a call went.
+#[derive(Debug)]
+pub struct Exchange {
+    pub ended: Result<Outcome, Error>,
+    /// The time of the conversation alone.
+    pub took: Duration,
+    /// Whether the server has got the call, as far as can be known.
+    pub reached: bool,
 }
 
 impl Link {
@@ -57,7 +70,8 @@ impl Link {
             tape: &tape,
             credentials,
         };
-        let (mut live, lists) = connect_alone(alone).await.map_err(cannot_connect)?;
+        let (mut live, lists) =
+            connect_alone(alone).await.map_err(|refused| cannot_connect(refused, tape.violations()))?;
         let changes = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&changes);
         live.tasks.spawn(async move {
@@ -66,7 +80,15 @@ impl Link {
                 counted.fetch_add(1, Ordering::Relaxed);
             }
         });
-        Ok(Self { live, settings, mirrored: ArcSwap::default(), changes, gone: Mutex::default() })
+        Ok(Self {
+            live,
+            settings,
+            mirrored: ArcSwap::default(),
+            changes,
+            tape,
+            waiting: AtomicUsize::new(0),
+            gone: Mutex::default(),
+        })
     }
 
     /// `stdio`, `streamable-http`, or `sse` for the transport of before.
@@ -97,6 +119,11 @@ impl Link {
         noticed.or_else(|| self.live.client.broken().now_or_never())
     }
 
+    /// What the server has done against the rules of the protocol.
+    pub fn violations(&self) -> &Violations {
+        self.tape.violations()
+    }
+
     /// How often the server has said that its lists are not what they were.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
@@ -106,8 +133,9 @@ impl Link {
     pub async fn list(&self, list: Lists) -> Result<Pages, Error> {
         let limit = self.settings.start_time;
         let mut reserved = self.live.definitions.reserve();
-        let read = match tokio::time::timeout(limit, pages(&self.live, list, &mut reserved)).await {
-            Ok(read) => read,
+        let read = self.unless_stray(pages(&self.live, list, &mut reserved));
+        let read = match tokio::time::timeout(limit, read).await {
+            Ok(read) => read.unwrap_or_else(Err),
             Err(_) => return Err(self.silent(limit)),
         };
         match read {
@@ -126,14 +154,20 @@ impl Link {
         }
     }
 
-    /// Carries one call out, once. The time is that of the conversation alone.
-    pub async fn call(&self, call: &Call) -> (Result<Outcome, Error>, Duration) {
+    /// Carries one call out, once.
+    pub async fn call(&self, call: &Call) -> Exchange {
         Box::pin(self.live.authoriser.fresh()).await;
         let mirrored = self.mirrored.load();
         let sending = Sending { live: &self.live, settings: &self.settings, mirrored: &mirrored };
+        let was_there = self.gone().is_none();
         let began = Instant::now();
-        let ended = Box::pin(sending.exchange(call)).await;
+        let ended = self.unless_stray(Box::pin(sending.exchange(call))).await;
+        let ended = ended.unwrap_or_else(|failure| Err(Stopped::Failure(failure)));
         let took = began.elapsed();
+        let reached = match &ended {
+            Ok(_) | Err(Stopped::Silent | Stopped::Error(_)) => true,
+            Err(Stopped::Failure(failure)) => was_there && was_sent(failure),
+        };
         let ended = match ended {
             Ok(outcome) => {
                 self.noticed(None);
@@ -143,7 +177,23 @@ impl Link {
             Err(Stopped::Silent) => Err(self.silent(self.settings.call_time)),
             Err(Stopped::Error(error)) => Err(error),
         };
-        (ended, took)
+        Exchange { ended, took, reached }
+    }
+
+    /// Stays with a request until it is answered, or until the server answers something that no request has asked while
+    /// this is the only one: then that was its answer.
+    async fn unless_stray<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        let stray = self.violations().stray();
+        let _waiting = Waiting::of(&self.waiting);
+        tokio::pin!(work);
+        tokio::select! {
+            biased;
+            done = &mut work => return Ok(done),
+            why = stray => if self.waiting.load(Ordering::Relaxed) == 1 {
+                return Err(Failure::Protocol(why));
+            },
+        }
+        Ok(work.await)
     }
 
     /// Ends it politely; calls that are under way fail. Says how its process ended, if it has one.
@@ -176,6 +226,11 @@ impl Link {
         if matches!(failure, Failure::Unreachable(_) | Failure::SessionGone) {
             self.noticed(Some(words.clone()));
         }
+        if let Failure::Protocol(rule) = &failure
+            && !self.violations().last().contains(rule)
+        {
+            self.violations().add(rule);
+        }
         let (kind, mut facts) = match &failure {
             Failure::Rpc(error) => {
                 let kind = match error.code {
@@ -205,6 +260,34 @@ impl Link {
             add_stderr(&mut facts, &child.stderr_tail());
         }
         Error::new(kind, message).with_details(Value::Object(facts))
+    }
+}
+
+/// One more request is waited for, as long as this is there.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn of(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether the server has got a request that ended like this. What was refused before it was looked at has not arrived.
+fn was_sent(failure: &Failure) -> bool {
+    match failure {
+        Failure::Rpc(_) | Failure::Lost(_) | Failure::Protocol(_) | Failure::TooLarge(_) => true,
+        Failure::Status { status, .. } => *status == 500,
+        Failure::Unreachable(_)
+        | Failure::Unauthorized { .. }
+        | Failure::SessionGone
+        | Failure::Redirected { .. } => false,
     }
 }
 
@@ -246,7 +329,7 @@ fn add_stderr(facts: &mut Map<String, Value>, stderr: &[String]) {
     }
 }
 
-fn cannot_connect(refused: Refused) -> Error {
+fn cannot_connect(refused: Refused, violations: &Violations) -> Error {
     let mut reason = refused.reason;
     let (mut facts, suggestion) = match *refused.cause {
         Cause::Failure(failure) => (facts(&failure), None),
@@ -258,6 +341,9 @@ fn cannot_connect(refused: Refused) -> Error {
         Cause::Other | Cause::Slow | Cause::Unauthorised(_) => (Map::new(), None),
     };
     add_stderr(&mut facts, &refused.stderr);
+    if violations.total() > 0 {
+        facts.insert("protocol_violations".to_owned(), json!(violations.last()));
+    }
     let error = Error::new(Kind::CannotConnect, reason).with_details(Value::Object(facts));
     suggestion.into_iter().fold(error, Error::suggest)
 }

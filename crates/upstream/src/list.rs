@@ -137,6 +137,8 @@ pub struct Pages {
     pub pages: usize,
     /// Why not everything was read, if it was not.
     pub cut: Option<String>,
+    /// How many pages had no list at all.
+    pub without: usize,
     /// The bytes that the items take up, where they are not part of what a source offers. Whoever keeps the items, or
     /// parts of them, keeps this too.
     pub reserved: Option<Arc<DefinitionReservation>>,
@@ -182,8 +184,9 @@ pub(crate) async fn pages(
         }
         let page = live.ask(method, params).await?;
         reserved.grow(page.get().len()).map_err(|over| Failure::TooLarge(over.to_string()))?;
-        let Page { next, full } = page::read(&page, key, MOST, &mut all.items).map_err(wrong)?;
+        let Page { next, full, has } = page::read(&page, key, MOST, &mut all.items).map_err(wrong)?;
         all.pages += 1;
+        all.without += usize::from(!has);
         all.cut = match next {
             _ if full => Some(format!("not more than {MOST} are read")),
             None => return Ok(all),

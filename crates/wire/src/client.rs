@@ -10,6 +10,7 @@ pub(crate) mod same_origin;
 pub(crate) mod sse;
 pub(crate) mod stdio;
 pub(crate) mod tape;
+pub(crate) mod violations;
 
 use std::sync::Arc;
 

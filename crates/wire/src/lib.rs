@@ -18,6 +18,7 @@ pub use client::same_origin::{AddressFilter, SameOriginHttp};
 pub use client::sse::Pair;
 pub use client::stdio::{Lines, lines};
 pub use client::tape::{Direction, Tape, Taped};
+pub use client::violations::Violations;
 pub use client::{Client, Failure, Listener, Outbound, Said, ServerSide};
 pub use header::{check_annotations, check_params, mirror_method, mirror_name, mirror_params};
 pub use message::{Id, Message, Notification, Packet, Refusal, Request, Response, parse};

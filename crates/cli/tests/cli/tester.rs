@@ -8,6 +8,7 @@ mod contract;
 mod rounds;
 mod sharing;
 mod verbatim;
+mod violations;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use bytes::{Buf, BytesMut};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::program::{Block, Data, Face, Failure, Question, Reply, Unawaited};
+use crate::program::{Block, Data, Face, Failure, LastValue, Question, Reply, Unawaited, Unfinished};
 
 /// The longest question, arguments included.
 pub(super) const LONGEST_QUESTION: usize = 16 << 20;
@@ -17,8 +17,19 @@ const LONGEST_WORD: usize = 4096;
 #[derive(Debug)]
 pub(super) enum Said {
     Output(BytesMut),
-    Question { id: u64, question: Question },
-    Cancel { id: u64 },
+    Question {
+        id: u64,
+        question: Question,
+    },
+    Cancel {
+        id: u64,
+    },
+    /// How many bytes of output were left out so far.
+    LeftOut {
+        bytes: u64,
+    },
+    /// The tasks that it waits for after its last line.
+    Unfinished(Vec<Unfinished>),
     Ending(Ended),
 }
 
@@ -30,12 +41,17 @@ pub(super) enum Ended {
         left_out: u64,
         #[serde(default)]
         unawaited: Vec<Unawaited>,
+        #[serde(default)]
+        unfinished: Vec<Unfinished>,
+        value: Option<LastValue>,
     },
     Raised {
         traceback: String,
         left_out: u64,
         #[serde(default)]
         unawaited: Vec<Unawaited>,
+        #[serde(default)]
+        unfinished: Vec<Unfinished>,
     },
     Memory {
         left_out: u64,
@@ -85,6 +101,16 @@ pub(super) fn take(inbox: &mut BytesMut) -> Result<Option<Said>, String> {
         b'c' => {
             let id = body.as_ref().try_into().map_err(|_| "a cancellation that is no number".to_owned())?;
             Ok(Some(Said::Cancel { id: u64::from_le_bytes(id) }))
+        }
+        b'l' => {
+            let bytes = body.as_ref().try_into().map_err(|_| "a length that is no number".to_owned())?;
+            Ok(Some(Said::LeftOut { bytes: u64::from_le_bytes(bytes) }))
+        }
+        b'u' => {
+            let unfinished = serde_json::from_slice(&body);
+            unfinished
+                .map(|unfinished| Some(Said::Unfinished(unfinished)))
+                .map_err(|error| format!("tasks that are none: {error}"))
         }
         b'e' => {
             let ended = serde_json::from_slice(&body);

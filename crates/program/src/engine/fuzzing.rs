@@ -40,6 +40,10 @@ fn check(said: &Said) {
         Said::Question { question: Question::Call { tool, arguments }, .. } => {
             assert!(tool.len() <= 4096 && arguments.get().starts_with('{'), "{tool:?} {arguments}");
         }
-        Said::Question { .. } | Said::Cancel { .. } | Said::Ending(_) => {}
+        Said::Question { .. }
+        | Said::Cancel { .. }
+        | Said::LeftOut { .. }
+        | Said::Unfinished(_)
+        | Said::Ending(_) => {}
     }
 }

@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 use super::frame::{self, Ended, Said};
 use super::zygote::{Handed, Zygote, kill};
 use crate::program::{
-    Asked, Ending, Failure, How, Limits, Printed, Program, Question, Reply, Unavailable, Unawaited,
+    Asked, Ending, Failure, How, LastValue, Limits, Printed, Program, Question, Reply, Unavailable,
+    Unawaited, Unfinished, WhyUnfinished,
 };
 
 /// More questions than this are never open at once; the worker keeps fewer.
@@ -28,7 +29,7 @@ const MOST_OPEN: usize = 256;
 const LONGEST_REPLY: usize = 256 << 20;
 /// Printing far beyond the limit is no accident, for the worker keeps it.
 const MOST_BEYOND: u64 = 64 << 20;
-/// More calls that were not awaited are not told of; the worker says fewer.
+/// More calls that were not awaited, and more tasks, are not told of; the worker says fewer.
 const MOST_UNAWAITED: usize = 100;
 const NO_PYTHON: &str = "the Python process of all programs is gone";
 /// How long the zygote may take to say what became of a process.
@@ -71,7 +72,10 @@ pub(super) async fn run(
     let mut talk = Talk {
         printed,
         unawaited: Vec::new(),
+        unfinished: Vec::new(),
+        value: None,
         left_out: 0,
+        told_left_out: 0,
         limits,
         last: 0,
         open: HashMap::new(),
@@ -102,7 +106,11 @@ impl Drop for Process {
 struct Talk {
     printed: watch::Sender<Vec<u8>>,
     unawaited: Vec<Unawaited>,
+    unfinished: Vec<Unfinished>,
+    value: Option<LastValue>,
     left_out: u64,
+    /// What the worker has left out itself, as far as it has said so.
+    told_left_out: u64,
     limits: Limits,
     /// The highest number that a question has had.
     last: u64,
@@ -244,24 +252,40 @@ impl Talk {
                 }
                 Ok(Some(Step::Ask(Box::new((id, question)))))
             }
-            Ok(Some(Said::Ending(ended))) => Ok(Some(Step::Over(match ended {
-                Ended::Finished { left_out, unawaited } => {
-                    self.unawaited = unawaited;
-                    self.counted(left_out, How::Finished)
-                }
-                Ended::Raised { traceback, left_out, unawaited } => {
-                    self.unawaited = unawaited;
-                    self.counted(left_out, How::Raised { traceback })
-                }
-                Ended::Memory { left_out } => self.counted(left_out, How::OutOfMemory),
-                Ended::Broken { why } => How::Died { why: format!("it could not be run: {why}") },
-            }))),
+            Ok(Some(Said::LeftOut { bytes })) => {
+                self.told_left_out = bytes;
+                Ok(Some(Step::On))
+            }
+            Ok(Some(Said::Unfinished(unfinished))) => {
+                self.unfinished = unfinished;
+                Ok(Some(Step::On))
+            }
+            Ok(Some(Said::Ending(ended))) => Ok(Some(Step::Over(self.ended(ended)))),
         }
     }
 
-    fn counted(&mut self, left_out: u64, how: How) -> How {
-        self.left_out = self.left_out.saturating_add(left_out);
-        how
+    /// The program's own last words.
+    fn ended(&mut self, ended: Ended) -> How {
+        match ended {
+            Ended::Finished { left_out, unawaited, unfinished, value } => {
+                self.told_left_out = left_out;
+                self.unawaited = unawaited;
+                self.value = value;
+                let stuck = unfinished.iter().any(|task| task.why == WhyUnfinished::Stuck);
+                self.unfinished = unfinished;
+                if stuck { How::Unfinished } else { How::Finished }
+            }
+            Ended::Raised { traceback, left_out, unawaited, unfinished } => {
+                self.told_left_out = left_out;
+                (self.unawaited, self.unfinished) = (unawaited, unfinished);
+                How::Raised { traceback }
+            }
+            Ended::Memory { left_out } => {
+                self.told_left_out = left_out;
+                How::OutOfMemory
+            }
+            Ended::Broken { why } => How::Died { why: format!("it could not be run: {why}") },
+        }
     }
 
     fn print(&mut self, text: &[u8]) {
@@ -279,7 +303,7 @@ impl Talk {
 
     fn ending(self, how: How) -> Ending {
         let mut printed = self.printed.borrow().clone();
-        let mut left_out = self.left_out;
+        let mut left_out = self.left_out.saturating_add(self.told_left_out);
         if left_out > 0 {
             // A letter that was cut in two is left out whole.
             let whole = match std::str::from_utf8(&printed) {
@@ -291,9 +315,10 @@ impl Talk {
         }
         let text = String::from_utf8(printed)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        let mut unawaited = self.unawaited;
+        let (mut unawaited, mut unfinished) = (self.unawaited, self.unfinished);
         unawaited.truncate(MOST_UNAWAITED);
-        Ending { printed: Printed { text, left_out }, unawaited, how }
+        unfinished.truncate(MOST_UNAWAITED);
+        Ending { printed: Printed { text, left_out }, unawaited, unfinished, value: self.value, how }
     }
 }
 

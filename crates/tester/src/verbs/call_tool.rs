@@ -9,11 +9,12 @@ use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{Error, Kind, Outcome, Raw, SchemaCheck, Target, nearest};
 
 use super::arguments::refusal;
-use super::{Use, about};
+use super::{Use, about, members};
 use crate::answer::{Answer, Metadata, moment};
 use crate::connection::{Connection, Counts};
 use crate::fault::Fault;
 use crate::offered::{Reading, Tool, Tools};
+use crate::rules;
 
 /// How many names an error repeats.
 const TOLD: usize = 100;
@@ -32,13 +33,15 @@ impl Use<'_> {
         let tool = self.checked(&connection, &name, &arguments, &mut metadata).await?;
 
         let began = SystemTime::now();
-        Counts::one_more(&connection.counts.tools_called);
         let call = self.onwards(Target::Tool { name: name.clone(), arguments: arguments.clone() });
         let mut took = None;
         let work = async {
-            let (ended, time) = connection.link.call(&call).await;
-            took = Some(time);
-            ended
+            let exchange = connection.link.call(&call).await;
+            took = Some(exchange.took);
+            if exchange.reached {
+                Counts::one_more(&connection.counts.tools_called);
+            }
+            exchange.ended
         };
         let ended = self.on(&connection, work).await;
         let execution = |success: bool| Execution { began, took, success };
@@ -54,6 +57,11 @@ impl Use<'_> {
                 return Err(fault.beside("tool_call", call(false, None)));
             }
         };
+        let result = match members(&connection, "tools/call", &outcome.body) {
+            Ok(result) => result,
+            Err(fault) => return Err(fault.beside("tool_call", call(false, Some(&outcome.body)))),
+        };
+        connection.broke(&rules::of_call(&result, outcome.modern));
         if outcome.failed {
             let fault = Fault::on(&connection, failed(&name, &outcome));
             return Err(fault.beside("tool_call", call(false, Some(&outcome.body))));

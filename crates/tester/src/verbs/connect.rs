@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
 use toolyard_hub::permission::SPAWN;
 use toolyard_hub::{Abilities, Error, Kind};
@@ -62,6 +62,7 @@ impl Use<'_> {
             () = self.call.deadline.passed() => Err(Error::new(Kind::CannotConnect, "it took longer than a call may take")),
         };
         let link = opened.map_err(|error| {
+            let error = addressed(&error, &url);
             let meant = perhaps_meant(&url, &servers, principal).filter(|_| is_command);
             match meant {
                 _ if granted.terms.hides_failures => cannot_connect(&url),
@@ -121,6 +122,18 @@ impl Use<'_> {
             Target::Configured(settings) => (*settings, Credentials::Granted),
         }
     }
+}
+
+/// The same error, which says what could not be connected to.
+fn addressed(error: &Error, url: &str) -> Error {
+    let mut details = error.details().cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
+    details["server_url"] = url.into();
+    let message = match error.message().contains(url) {
+        true => error.message().to_owned(),
+        false => format!("cannot connect to {url}: {}", error.message()),
+    };
+    let told = Error::new(error.kind(), message).with_details(details);
+    error.suggestion().map(ToOwned::to_owned).into_iter().fold(told, Error::suggest)
 }
 
 fn greeting(connection: &Connection) -> String {

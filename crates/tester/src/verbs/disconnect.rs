@@ -19,11 +19,12 @@ impl Use<'_> {
         if let Some(ended) = ended {
             message.push_str(&format!("; its process {ended}"));
         }
+        let statistics = connection.counts.told(connection.link.violations().total());
         let previous = json!({
             "server_url": connection.url,
             "connected_at": connection.connected_at(),
             "disconnected_at": now(),
-            "statistics": serde_json::from_str::<Value>(connection.counts.told().get()).unwrap_or_default(),
+            "statistics": serde_json::from_str::<Value>(statistics.get()).unwrap_or_default(),
         });
         Ok(Answer::success()
             .with("message", to_raw(&message))

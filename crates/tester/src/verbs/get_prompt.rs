@@ -14,6 +14,7 @@ use crate::connection::{Connection, Counts};
 use crate::definitions::{Verb, broken_promises};
 use crate::fault::Fault;
 use crate::offered::list;
+use crate::rules;
 
 /// What the contract says about the prompt in an answer.
 static PROMPT: LazyLock<Schema> = LazyLock::new(|| Verb::GetPrompt.part(&["properties", "prompt"]));
@@ -28,7 +29,7 @@ struct Arguments {
 #[derive(Deserialize)]
 struct Definition {
     name: String,
-    arguments: Option<Vec<Argument>>,
+    arguments: Option<Vec<Raw>>,
 }
 
 #[derive(Deserialize)]
@@ -44,12 +45,13 @@ impl Use<'_> {
         let connection = self.connection()?;
         self.fits(&connection, &name, &arguments).await?;
         let call = self.onwards(Target::Prompt { name: name.clone(), arguments });
-        let work = async { connection.link.call(&call).await.0 };
+        let work = async { connection.link.call(&call).await.ended };
         let outcome = self.on(&connection, work).await.map_err(|fault| match fault.error.kind() {
             Kind::UnknownResource => fault.with_kind(Kind::ToolFailed),
             _ => fault,
         })?;
-        let result = members("prompts/get", &outcome.body).map_err(|error| Fault::on(&connection, error))?;
+        let result = members(&connection, "prompts/get", &outcome.body)?;
+        connection.broke(&rules::of_prompt(&result));
         Counts::one_more(&connection.counts.prompts_retrieved);
         let mut metadata = Metadata::default().with("retrieved_at", now());
         let mut prompt = Object::default();
@@ -78,13 +80,21 @@ impl Use<'_> {
         let Some(prompt) = all.iter().find(|prompt| prompt.name == name) else {
             return Err(Fault::on(connection, unknown(name, &all)));
         };
-        let declared = prompt.arguments.as_deref().unwrap_or_default();
+        let advertised = prompt.arguments.as_deref().unwrap_or_default();
+        let read = |argument: &Raw| serde_json::from_str::<Argument>(argument.get()).ok();
+        let declared: Vec<Argument> = advertised.iter().filter_map(read).collect();
         let given: Map<String, Value> = serde_json::from_str(arguments.get()).unwrap_or_default();
-        let violations = violations(declared, &given);
+        let violations = violations(&declared, &given);
         if violations.is_empty() {
             return Ok(());
         }
-        Err(Fault::on(connection, misfit(name, declared, &given, &violations)))
+        let error = misfit(name, &declared, &given, &violations);
+        // As the server advertises them, with everything that it says about them.
+        let known: Vec<Value> =
+            advertised.iter().filter_map(|one| serde_json::from_str(one.get()).ok()).collect();
+        let mut details = error.details().cloned().unwrap_or_else(|| json!({}));
+        details["arguments"] = json!(known);
+        Err(Fault::on(connection, error.with_details(details)))
     }
 }
 
@@ -109,13 +119,9 @@ fn misfit(name: &str, declared: &[Argument], given: &Map<String, Value>, violati
         violations.iter().map(|(pointer, reason)| format!("{pointer} {reason}")).collect();
     let told: Vec<Value> =
         violations.iter().map(|(pointer, reason)| json!({"pointer": pointer, "reason": reason})).collect();
-    let known: Vec<Value> = declared
-        .iter()
-        .map(|argument| json!({"name": argument.name, "required": argument.required.unwrap_or(false)}))
-        .collect();
     let error =
         Error::new(Kind::InvalidArguments, format!("invalid arguments for {name}: {}", said.join("; ")));
-    let error = error.with_details(json!({"violations": told, "arguments": known}));
+    let error = error.with_details(json!({"violations": told}));
     let strangers = given.keys().filter(|key| declared.iter().all(|argument| argument.name != **key));
     let missing =
         declared.iter().map(|argument| argument.name.as_str()).filter(|name| !given.contains_key(*name));

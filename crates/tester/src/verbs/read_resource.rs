@@ -17,6 +17,7 @@ use crate::connection::{Connection, Counts};
 use crate::definitions::{Verb, broken_promises};
 use crate::fault::Fault;
 use crate::offered::list;
+use crate::rules;
 
 /// What the contract says about the resource in an answer.
 static RESOURCE: LazyLock<Schema> = LazyLock::new(|| Verb::ReadResource.part(&["properties", "resource"]));
@@ -39,7 +40,7 @@ impl Use<'_> {
         let Arguments { uri } = self.read()?;
         let connection = self.connection()?;
         let call = self.onwards(Target::Resource { uri: uri.clone() });
-        let work = async { connection.link.call(&call).await.0 };
+        let work = async { connection.link.call(&call).await.ended };
         let outcome = match self.on(&connection, work).await {
             Ok(outcome) => outcome,
             Err(fault) if fault.error.origin().is_some() => {
@@ -47,8 +48,8 @@ impl Use<'_> {
             }
             Err(fault) => return Err(fault),
         };
-        let result =
-            members("resources/read", &outcome.body).map_err(|error| Fault::on(&connection, error))?;
+        let result = members(&connection, "resources/read", &outcome.body)?;
+        connection.broke(&rules::of_resource(&result));
         Counts::one_more(&connection.counts.resources_read);
         let mut metadata = Metadata::default().with("retrieved_at", now());
         let (resource, size) = resource(&uri, &result);

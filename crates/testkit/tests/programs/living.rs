@@ -76,7 +76,7 @@ async fn waiting(engine: &Arc<Engine>) -> tokio::task::JoinHandle<Ending> {
 
 fn died(why: &str) -> Ending {
     let printed = Printed { text: "asking\n".into(), left_out: 0 };
-    Ending { printed, unawaited: Vec::new(), how: How::Died { why: why.into() } }
+    Ending::new(How::Died { why: why.into() }, printed)
 }
 
 #[tokio::test]
@@ -147,17 +147,10 @@ async fn two_programs_at_once_cannot_see_each_other() {
     let looked = run(&engine, LOOKS).await.unwrap();
     assert!(!children(zygote).is_empty(), "the one who keeps it is there all the time");
     let printed = |text: &str| Printed { text: text.into(), left_out: 0 };
-    assert_eq!(looked, Ending { printed: printed("[]\n"), unawaited: Vec::new(), how: How::Finished });
+    assert_eq!(looked, Ending::new(How::Finished, printed("[]\n")));
     waiting.reply.send(toolyard_program::Reply::Data(toolyard_program::Data::Text(String::new()))).unwrap();
     let kept = keeper.await.unwrap().unwrap();
-    assert_eq!(
-        kept,
-        Ending {
-            printed: printed("keeping needle\nkept needle\n"),
-            unawaited: Vec::new(),
-            how: How::Finished
-        }
-    );
+    assert_eq!(kept, Ending::new(How::Finished, printed("keeping needle\nkept needle\n")));
     engine.stop().await;
 }
 

@@ -10,7 +10,7 @@ use super::fixture::{engine, limits, program, run};
 use super::shop::{answer, faces};
 
 fn finished(text: &str) -> Ending {
-    Ending { printed: Printed { text: text.into(), left_out: 0 }, unawaited: Vec::new(), how: How::Finished }
+    Ending::new(How::Finished, Printed { text: text.into(), left_out: 0 })
 }
 
 /// Runs a program that has the shop's tools.
@@ -265,10 +265,10 @@ async fn limits_end_a_program_and_keep_what_it_printed() {
     // The first program also waits for the attacks.
     eprintln!("stopped after {:?}", began.elapsed());
     let so_far = |text: &str| Printed { text: text.into(), left_out: 0 };
-    assert_eq!(ending, Ending { printed: so_far("so far\n"), unawaited: Vec::new(), how: How::TimedOut });
+    assert_eq!(ending, Ending::new(How::TimedOut, so_far("so far\n")));
 
     let ending = run(&engine, "print('a')\nx = []\nwhile True: x.append(b'x' * 10**6)").await.unwrap();
-    assert_eq!(ending, Ending { printed: so_far("a\n"), unawaited: Vec::new(), how: How::OutOfMemory });
+    assert_eq!(ending, Ending::new(How::OutOfMemory, so_far("a\n")));
     let caught = "try:\n    x = bytearray(10**9)\nexcept MemoryError:\n    print('caught')";
     assert_eq!(run(&engine, caught).await.unwrap(), finished("caught\n"));
 
@@ -277,16 +277,13 @@ async fn limits_end_a_program_and_keep_what_it_printed() {
     let ending = engine.run(loud, asked.clone(), CancellationToken::new()).await.unwrap();
     let text = format!("{}\n", "ä".repeat(500));
     let expected = Printed { text, left_out: 1001 * 1000 - 1001 };
-    assert_eq!(
-        ending,
-        Ending { printed: expected, unawaited: Vec::new(), how: How::Raised { traceback: "end\n".into() } }
-    );
+    assert_eq!(ending, Ending::new(How::Raised { traceback: "end\n".into() }, expected));
 
     let ended = run(&engine, "import ctypes\nprint('x')\nctypes.CDLL(None).mount(b'', b'/', b'', 0, None)")
         .await
         .unwrap();
     let why = "it made a forbidden system call".to_owned();
-    assert_eq!(ended, Ending { printed: so_far("x\n"), unawaited: Vec::new(), how: How::Died { why } });
+    assert_eq!(ended, Ending::new(How::Died { why }, so_far("x\n")));
     let crashed = run(&engine, "import ctypes\nctypes.string_at(0)").await.unwrap();
     assert_eq!(crashed.how, How::Died { why: "Python crashed".into() });
     let left = run(&engine, "import os\nprint('y', flush=True)\nos._exit(0)").await.unwrap();
@@ -306,10 +303,7 @@ async fn a_program_that_was_cancelled_says_so() {
             cancel.cancel();
         });
     let printed = Printed { text: "1\n".into(), left_out: 0 };
-    assert_eq!(
-        ending.unwrap(),
-        Ending { printed, unawaited: Vec::new(), how: How::Died { why: "it was cancelled".into() } }
-    );
+    assert_eq!(ending.unwrap(), Ending::new(How::Died { why: "it was cancelled".into() }, printed));
     engine.stop().await;
 }
 

@@ -164,7 +164,11 @@ async fn errors_about_strangers_are_all_the_same_for_callers_that_may_not_spawn(
     }
     let trusted = who(&["connect", "connect-inside", "spawn"]);
     let error = stage.connects(&trusted, &strangers[0].url()).await.unwrap_err();
-    assert_eq!(error["details"], json!({"http_status": 500, "body": "the body of a stranger"}));
+    let url = strangers[0].url();
+    assert_eq!(
+        error["details"],
+        json!({"http_status": 500, "body": "the body of a stranger", "server_url": url})
+    );
     assert!(
         stage.connects(&trusted, closed).await.unwrap_err()["message"].as_str().unwrap().contains("refused")
     );
@@ -176,6 +180,24 @@ async fn errors_about_strangers_are_all_the_same_for_callers_that_may_not_spawn(
             .to_string()
             .contains("body of a")
     );
+    stage.tester.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_stranger_says_against_the_rules_is_counted_and_not_repeated() {
+    let server = nearby(Kind::Noisy).await.unwrap();
+    let stage = Stage::new([]);
+    for (guest, sees) in [(who(&["connect", "connect-inside"]), false), (Principal::owner(), true)] {
+        let connected = stage.uses(&guest, "connect_to_server", json!({"url": server.url})).await;
+        assert_eq!(connected["success"], true, "{connected:#}");
+        let listed = stage.uses(&guest, "list_tools", json!({})).await;
+        let status = stage.uses(&guest, "get_connection_status", json!({})).await;
+        assert!(status["statistics"]["protocol_violations"].as_u64().unwrap() > 0, "{status:#}");
+        let said = format!("{} {} {}", connected["metadata"], listed["metadata"], status);
+        assert!(said.contains("rules") || sees, "{said}");
+        assert_eq!(said.contains("not a message"), sees, "{said}");
+        stage.uses(&guest, "disconnect", json!({})).await;
+    }
     stage.tester.stop().await;
 }
 

@@ -13,6 +13,8 @@ pub(super) struct Page {
     pub(super) next: Option<String>,
     /// There were more items than are kept.
     pub(super) full: bool,
+    /// There was a list, if only an empty one.
+    pub(super) has: bool,
 }
 
 /// Adds the items under a key to the others, up to this many in all.
@@ -48,9 +50,10 @@ impl<'de> Visitor<'de> for PageSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Page, A::Error> {
-        let mut page = Page { next: None, full: false };
+        let mut page = Page { next: None, full: false, has: false };
         while let Some(key) = map.next_key::<String>()? {
             if key == self.key {
+                page.has = true;
                 page.full |= map.next_value_seed(ItemsSeed { most: self.most, items: self.items })?;
             } else if key == "nextCursor" {
                 page.next = map.next_value()?;
@@ -116,8 +119,11 @@ mod tests {
     fn items_are_kept_as_they_came() {
         let text = r#"{"x":[1],"tools":[{"b":1.0,"a":2},7],"nextCursor":"n","tool":null}"#;
         let expected = vec![r#"{"b":1.0,"a":2}"#.to_owned(), "7".to_owned()];
-        assert_eq!(page(text, 10).unwrap(), (expected, Page { next: Some("n".to_owned()), full: false }));
-        let nothing = (Vec::new(), Page { next: None, full: false });
+        assert_eq!(
+            page(text, 10).unwrap(),
+            (expected, Page { next: Some("n".to_owned()), full: false, has: true })
+        );
+        let nothing = (Vec::new(), Page { next: None, full: false, has: false });
         assert_eq!(page(r#"{"nextCursor":null}"#, 10).unwrap(), nothing);
         for wrong in ["[]", r#"{"tools":null}"#, r#"{"tools":{}}"#, r#"{"nextCursor":1}"#] {
             assert!(page(wrong, 10).is_err(), "{wrong}");
@@ -128,7 +134,7 @@ mod tests {
     fn items_beyond_the_limit_are_passed_over_without_being_kept() {
         let text = format!(r#"{{"tools":[{}0],"nextCursor":"n"}}"#, "0,".repeat(100_000));
         let (items, told) = page(&text, 1_000).unwrap();
-        assert_eq!((items.len(), told), (1_000, Page { next: Some("n".to_owned()), full: true }));
+        assert_eq!((items.len(), told), (1_000, Page { next: Some("n".to_owned()), full: true, has: true }));
         assert!(!page(r#"{"tools":[1,2]}"#, 2).unwrap().1.full);
     }
 }

@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 use self::reply::{Reply, Way};
 use super::authorization::{Authorization, challenge};
 use super::events::Events;
-use super::pending::{Pending, read_error};
+use super::pending::{Pending, read_error, unreadable};
 use super::same_origin::{SameOriginHttp, crossing};
 use super::stdio::cancelled;
 use super::tape::{Direction, Tape};
@@ -215,8 +215,12 @@ impl Post {
         self.ids.tape.write(Direction::FromServer, &text);
         match parse(&text) {
             Ok(Packet::One(Message::Response(response))) if response.id == *asked.id => {
-                response.result.map_err(|error| Failure::Rpc(read_error(&error)))
+                response.result.map_err(|error| Failure::Rpc(self.ids.error(&error)))
             }
+            Ok(Packet::One(Message::Response(response))) => Err(Failure::Protocol(format!(
+                "it answered with the id {:?}, which this request does not have",
+                response.id
+            ))),
             Ok(_) => Err(Failure::Protocol("its answer is to another question".to_owned())),
             Err(refusal) => Err(Failure::Protocol(refusal.error.message)),
         }
@@ -262,12 +266,15 @@ impl Post {
         for message in parse_all(data.as_bytes()) {
             match message {
                 Ok(Message::Response(response)) if asked.is_some_and(|asked| response.id == *asked.id) => {
-                    answer = Some(response.result.map_err(|error| Failure::Rpc(read_error(&error))));
+                    answer = Some(response.result.map_err(|error| Failure::Rpc(self.ids.error(&error))));
                 }
-                Ok(Message::Response(_)) => tracing::debug!("an answer that nobody waits for"),
+                Ok(Message::Response(response)) => self.ids.stray(&response.id),
                 Ok(Message::Notification(said)) => (self.settings.listener)(Said::Notification(said, tag)),
                 Ok(Message::Request(said)) => (self.settings.listener)(Said::Request(said, tag)),
-                Err(_) => (self.settings.listener)(Said::Noise(data.chars().take(PAGE).collect())),
+                Err(refusal) => {
+                    self.ids.noise("its stream", &refusal, data);
+                    (self.settings.listener)(Said::Noise(data.chars().take(PAGE).collect()));
+                }
             }
         }
         answer
@@ -338,8 +345,23 @@ async fn refused(response: Reply, spoken: &Spoken, settings: &PostSettings) -> F
     if let Ok(Errors { error }) = serde_json::from_slice(&text)
         && error.get().contains("\"code\"")
     {
-        return Failure::Rpc(read_error(&error).with_status(status));
+        let error = read_error(&error).unwrap_or_else(|| unreadable(&error));
+        if spoken.session.is_some() && says_session_is_gone(status, &error.message) {
+            return Failure::SessionGone;
+        }
+        return Failure::Rpc(error.with_status(status));
     }
     let body: String = String::from_utf8_lossy(&text).chars().take(PAGE).collect();
+    if spoken.session.is_some() && says_session_is_gone(status, &body) {
+        return Failure::SessionGone;
+    }
     Failure::Status { status, body: body.trim().to_owned() }
+}
+
+/// Servers that were started again do not always say 404, as the protocol wants, to a session that they do not know: the
+/// examples of the TypeScript SDK say 400 and "No valid session ID provided".
+fn says_session_is_gone(status: u16, message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    let words = ["session id", "session not found", "session is gone", "unknown session", "invalid session"];
+    status == 400 && words.iter().any(|words| message.contains(words))
 }

@@ -1,6 +1,6 @@
 //! Requests that wait for their answer on a shared channel.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,13 +10,20 @@ use tokio::sync::{oneshot, watch};
 use super::Failure;
 use super::tape::Tape;
 use crate::Raw;
-use crate::message::{Id, Response};
-use crate::rpc_error::RpcError;
+use crate::message::{Id, Refusal, Response};
+use crate::rpc_error::{RpcError, code};
+
+/// How many requests are remembered that nobody waits for any more.
+const FORGOTTEN: usize = 1_000;
+/// How much of what is no message is told.
+const NOISE: usize = 200;
 
 #[derive(Debug)]
 pub(crate) struct Pending {
     next: AtomicI64,
     waiting: Mutex<HashMap<Id, oneshot::Sender<Result<Raw, Failure>>>>,
+    /// Requests that were given up: their answers may come late.
+    forgotten: Mutex<VecDeque<Id>>,
     broken: watch::Sender<Option<String>>,
     /// What was said, for whoever looks.
     pub(crate) tape: Arc<Tape>,
@@ -24,7 +31,13 @@ pub(crate) struct Pending {
 
 impl Pending {
     pub(crate) fn new(tape: Arc<Tape>) -> Self {
-        Self { next: AtomicI64::new(1), waiting: Mutex::default(), broken: watch::Sender::new(None), tape }
+        Self {
+            next: AtomicI64::new(1),
+            waiting: Mutex::default(),
+            forgotten: Mutex::default(),
+            broken: watch::Sender::new(None),
+            tape,
+        }
     }
 
     pub(crate) fn next_id(&self) -> Id {
@@ -45,13 +58,61 @@ impl Pending {
     /// Hands an answer to whoever waits for it; false if nobody does.
     pub(crate) fn answer(&self, response: Response) -> bool {
         let Some(sender) = self.lock().remove(&response.id) else { return false };
-        let _ = sender.send(response.result.map_err(|error| Failure::Rpc(read_error(&error))));
+        let _ = sender.send(response.result.map_err(|error| Failure::Rpc(self.error(&error))));
         true
     }
 
     /// Nobody waits for this answer any more; true if it had not come.
     pub(crate) fn forget(&self, id: &Id) -> bool {
-        self.lock().remove(id).is_some()
+        let waited = self.lock().remove(id).is_some();
+        if waited {
+            let mut forgotten = self.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
+            forgotten.push_back(id.clone());
+            if forgotten.len() > FORGOTTEN {
+                forgotten.pop_front();
+            }
+        }
+        waited
+    }
+
+    /// Puts down that an answer came which nobody waits for, unless its request was given up.
+    pub(crate) fn stray(&self, id: &Id) {
+        tracing::debug!(?id, "an answer that nobody waits for");
+        let next = self.next.load(Ordering::Relaxed);
+        let ours = id.as_json().parse::<i64>().is_ok_and(|number| (1..next).contains(&number));
+        let given_up = || self.forgotten.lock().unwrap_or_else(PoisonError::into_inner).contains(id);
+        match ours {
+            true if given_up() => {}
+            true => self.tape.violations().add(&format!(
+                "the request with the id {id:?} was answered twice, or on the stream of another request"
+            )),
+            false => self
+                .tape
+                .violations()
+                .add_stray(&format!("it answered with the id {id:?}, which no request has")),
+        }
+    }
+
+    /// Puts down that something came which is no message.
+    pub(crate) fn noise(&self, place: &str, refusal: &Refusal, text: &str) {
+        let start: String = text.chars().take(NOISE).collect();
+        let rule = match refusal.error.code {
+            code::PARSE => format!("{place} must have JSON-RPC messages only, and has {start:?}"),
+            _ => format!(
+                "{place} has a message against the rules of JSON-RPC: {}: {start}",
+                refusal.error.message
+            ),
+        };
+        self.tape.violations().add(&rule);
+    }
+
+    /// The error member of a response.
+    pub(crate) fn error(&self, raw: &RawValue) -> RpcError {
+        read_error(raw).unwrap_or_else(|| {
+            let rule = "an error must have an integer `code` and a string `message`";
+            self.tape.violations().add(&format!("{rule}, and one is {raw}"));
+            unreadable(raw)
+        })
     }
 
     /// The connection is broken: whoever waits learns it now.
@@ -83,19 +144,20 @@ impl Pending {
     }
 }
 
-/// The error member of a response. One that makes no sense is told as it is.
-pub(crate) fn read_error(raw: &RawValue) -> RpcError {
+/// The error member of a response, if it is one.
+pub(crate) fn read_error(raw: &RawValue) -> Option<RpcError> {
     #[derive(serde::Deserialize)]
     struct Member {
         code: i64,
         message: String,
         data: Option<serde_json::Value>,
     }
-    match serde_json::from_str::<Member>(raw.get()) {
-        Ok(Member { code, message, data }) => {
-            let error = RpcError::new(code, message);
-            data.into_iter().fold(error, RpcError::with_data)
-        }
-        Err(_) => RpcError::new(crate::rpc_error::code::INTERNAL, format!("an unreadable error: {raw}")),
-    }
+    let Member { code, message, data } = serde_json::from_str(raw.get()).ok()?;
+    let error = RpcError::new(code, message);
+    Some(data.into_iter().fold(error, RpcError::with_data))
+}
+
+/// An error that makes no sense is told as it is.
+pub(crate) fn unreadable(raw: &RawValue) -> RpcError {
+    RpcError::new(code::INTERNAL, format!("an unreadable error: {raw}"))
 }

@@ -145,6 +145,6 @@ impl Drop for ForgetOnDrop<'_> {
 fn hear(data: &str, pending: &Pending, listener: &Listener) {
     pending.tape.write(Direction::FromServer, data);
     for message in parse_all(data.as_bytes()) {
-        dispatch(message, data.as_bytes(), pending, listener);
+        dispatch(message, data.as_bytes(), "its stream", pending, listener);
     }
 }

@@ -135,13 +135,14 @@ fn hear(line: &[u8], pending: &Pending, listener: &Listener) {
         pending.tape.write(Direction::FromServer, text);
     }
     for message in parse_all(line) {
-        dispatch(message, line, pending, listener);
+        dispatch(message, line, "standard output", pending, listener);
     }
 }
 
 pub(crate) fn dispatch(
     message: Result<Message, Refusal>,
     line: &[u8],
+    place: &str,
     pending: &Pending,
     listener: &Listener,
 ) {
@@ -149,12 +150,16 @@ pub(crate) fn dispatch(
         Ok(Message::Response(response)) => {
             let id = response.id.clone();
             if !pending.answer(response) {
-                tracing::debug!(?id, "an answer that nobody waits for");
+                pending.stray(&id);
             }
         }
         Ok(Message::Notification(notification)) => listener(Said::Notification(notification, None)),
         Ok(Message::Request(request)) => listener(Said::Request(request, None)),
-        Err(_) => listener(Said::Noise(String::from_utf8_lossy(&line[..line.len().min(NOISE)]).into_owned())),
+        Err(refusal) => {
+            let text = String::from_utf8_lossy(&line[..line.len().min(NOISE)]).into_owned();
+            pending.noise(place, &refusal, &text);
+            listener(Said::Noise(text));
+        }
     }
 }
 

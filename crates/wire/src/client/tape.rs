@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
+use super::violations::Violations;
+
 const MOST: usize = 500;
 const MOST_BYTES: usize = 1024 * 1024;
 /// How much of one message is kept.
@@ -20,6 +22,7 @@ const INTEREST: Duration = Duration::from_secs(600);
 pub struct Tape {
     running: AtomicBool,
     reel: Mutex<Reel>,
+    violations: Violations,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +51,11 @@ pub enum Direction {
 }
 
 impl Tape {
+    /// What the server has done against the rules, which is kept whether somebody looks or not.
+    pub fn violations(&self) -> &Violations {
+        &self.violations
+    }
+
     /// What was said since the first look. The first look finds nothing, and switches the tape on.
     pub fn look(&self) -> Vec<Taped> {
         self.look_after(0)

@@ -20,11 +20,11 @@ async fn each_violation_is_named_with_its_pointer_and_the_schema_of_the_argument
     let pointers: Vec<&Value> = violations.iter().map(|violation| &violation["pointer"]).collect();
     assert_eq!(pointers, ["/a", "/b"], "{error:#}");
     assert_eq!(violations[0]["provided"], "one");
-    assert_eq!(violations[0]["schema"], add["inputSchema"]["properties"]["a"]);
-    assert_eq!(error["details"]["input_schema"], add["inputSchema"]);
+    assert_eq!(violations[0]["schema"], add["input_schema"]["properties"]["a"]);
+    assert_eq!(error["details"]["input_schema"], add["input_schema"]);
     let slip = json!({"name": "fail", "arguments": {"mesage": "no"}});
     let listed_fail = listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "fail").unwrap();
-    if listed_fail["inputSchema"]["required"] == json!(["message"]) {
+    if listed_fail["input_schema"]["required"] == json!(["message"]) {
         let error = tester.fails("invalid_arguments", "call_tool", slip).await;
         assert_eq!(error["suggestion"], "did you mean message instead of mesage?");
     }

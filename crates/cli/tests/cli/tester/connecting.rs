@@ -65,7 +65,9 @@ async fn times_have_a_zone_and_statistics_count_what_happened() {
     tester.fails("prompt_not_found", "get_prompt", json!({"name": "explain_tools"})).await;
     let status = tester.uses("get_connection_status", json!({})).await;
     // What was refused before it was sent was not called; a tool that failed was.
-    let statistics = json!({"tools_called": 2, "resources_read": 1, "prompts_retrieved": 1});
+    let statistics = json!({
+        "tools_called": 2, "resources_read": 1, "prompts_retrieved": 1, "protocol_violations": 0,
+    });
     assert_eq!(status["statistics"], statistics);
 }
 

@@ -85,5 +85,8 @@ async fn without_a_connection_everything_says_so() {
     }
     let status = tester.uses("get_connection_status", json!({})).await;
     assert_eq!(status["connected"], false);
-    assert_eq!(status["statistics"], json!({"tools_called": 0, "resources_read": 0, "prompts_retrieved": 0}));
+    let none = json!({
+        "tools_called": 0, "resources_read": 0, "prompts_retrieved": 0, "protocol_violations": 0,
+    });
+    assert_eq!(status["statistics"], none);
 }

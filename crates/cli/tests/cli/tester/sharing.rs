@@ -93,7 +93,13 @@ async fn of_two_connects_at_once_one_is_refused() {
         let answer = tester.checked("connect_to_server", answer.result());
         said.push(answer["error"]["message"].as_str().unwrap().to_owned());
     }
-    assert_eq!(said, ["a connection to sleep 60 is being made", "it did not answer within 2 s"]);
+    assert_eq!(
+        said,
+        [
+            "a connection to sleep 60 is being made",
+            "cannot connect to sleep 60: it did not answer within 2 s"
+        ]
+    );
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ const LOOKED_UP: [&str; 2] = ["/usr/lib", "/usr/lib64"];
 /// Places whose names tell nothing about whose machine this is.
 const NEUTRAL: [&str; 5] = ["/usr/", "/lib", "/nix/", "/gnu/", "/opt/"];
 
-const SOURCES: [(&str, &str); 9] = [
+const SOURCES: [(&str, &str); 10] = [
     ("zygote.py", include_str!("../worker/zygote.py")),
     ("_program/__init__.py", ""),
     ("_program/asking.py", include_str!("../worker/asking.py")),
@@ -38,6 +38,7 @@ const SOURCES: [(&str, &str); 9] = [
     ("_program/confine.py", include_str!("../worker/confine.py")),
     ("_program/ending.py", include_str!("../worker/ending.py")),
     ("_program/faces.py", include_str!("../worker/faces.py")),
+    ("_program/hints.py", include_str!("../worker/hints.py")),
     ("_program/loop.py", include_str!("../worker/loop.py")),
     ("_program/run.py", include_str!("../worker/run.py")),
 ];

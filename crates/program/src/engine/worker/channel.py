@@ -10,6 +10,8 @@ FD = 3
 IN_FLIGHT = 128
 
 OUTPUT, QUESTION, CANCEL, ENDING = b"o", b"q", b"c", b"e"
+# What the engine must know if it has to kill the program: how much output was left out, and which tasks still run.
+LEFT_OUT, UNFINISHED = b"l", b"u"
 
 _inbox = bytearray()
 _poll = None

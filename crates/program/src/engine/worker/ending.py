@@ -1,18 +1,20 @@
 """How a program ended, in the words that Python has for it, with the program's own lines only."""
 
 import io
+import json
 import linecache
 import sys
 import traceback
 import types
 import warnings
 
-NAME = "<program>"
+from . import hints
+
+NAME = hints.NAME
 LONGEST = 100_000
 MOST_UNAWAITED = 20
-HINT = (
-    "Hint: a tool call gives a coroutine until it is awaited; write `await` before it, as in `data = await tool(...)`.\n"
-)
+MOST_UNFINISHED = 20
+HINT = hints.AWAIT
 
 
 def remember(code):
@@ -42,6 +44,44 @@ def mind_awaits():
 
 def unawaited():
     return list(_unawaited)
+
+
+_unfinished = []
+
+
+def line_of(task):
+    """The line of the program that made a task, or 0."""
+    made = getattr(task.get_coro(), "cr_origin", None) or ()
+    return next((line for file, line, _ in made if file == NAME), 0)
+
+
+def _running(task):
+    """A task with its lines: where it was made, and where in the program it waits."""
+    coroutine = task.get_coro()
+    at, inner = None, coroutine
+    while inner is not None:
+        frame = getattr(inner, "cr_frame", None)
+        if frame is not None and frame.f_code.co_filename == NAME:
+            at = frame.f_lineno
+        inner = getattr(inner, "cr_await", None)
+    call = getattr(coroutine, "__qualname__", type(coroutine).__name__)[:200]
+    return {"call": call, "line": line_of(task) or at, "at": at}
+
+
+def unfinished_now(tasks):
+    """What runs while the program could be stopped, as a message."""
+    return json.dumps([dict(_running(task), why="running") for task in tasks]).encode()
+
+
+def leave(tasks, why):
+    """Remembers tasks that are not waited for any more."""
+    room = MOST_UNFINISHED - len(_unfinished)
+    for task in sorted(tasks, key=line_of)[:room]:
+        _unfinished.append(dict(_running(task), why=why))
+
+
+def unfinished():
+    return list(_unfinished)
 
 
 def hide(home):
@@ -108,21 +148,23 @@ def _suggestion(error):
 
 def words(error):
     every = _every(error)
+    hint = hints.of(error)
     for one in every:
         one.__traceback__ = _own(one.__traceback__)
     if isinstance(error, SyntaxError) and len(every) == 1 and error.__traceback__ is None:
+        if error.text is None and error.filename == NAME and error.lineno:
+            # What the parser accepts and the compiler does not: the interpreter looks for the line in a file.
+            error.text = linecache.getline(NAME, error.lineno) or None
         # It carries its line with it, and the two printers disagree about carets.
         return _by_interpreter(error)
     told = traceback.TracebackException(type(error), error, error.__traceback__)
     _suggest(told, error)
     text = "".join(told.format())
-    if isinstance(error, (TypeError, AttributeError)) and "'coroutine' object" in str(error):
-        text += HINT
     if len(text) > LONGEST:
         left_out = len(text) - LONGEST
         half = LONGEST // 2
         text = "%s\n[... %d characters left out ...]\n%s" % (text[:half], left_out, text[-half:])
-    return text
+    return text + hint
 
 
 def _suggest(told, error):

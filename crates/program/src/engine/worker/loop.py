@@ -4,12 +4,29 @@ import asyncio
 import heapq
 from asyncio import events, tasks
 
-from . import asking, channel
+from . import asking, channel, ending
+
+# Loops that are not closed. A loop that the program has let go of may still have tasks.
+_open = []
 
 
 class Loop(asyncio.BaseEventLoop):
     """No sockets, no threads, no processes: those are not to be had. It can run inside of itself, so that
     `asyncio.run` and `run_until_complete` also work in a program that awaits at its top level."""
+
+    def __init__(self):
+        super().__init__()
+        _open.append(self)
+        # Whether what it was last run for went well.
+        self._fine = True
+        # The tasks that are waited for at the end, while that lasts.
+        self._finishing = None
+        self._told = None
+
+    def close(self):
+        super().close()
+        if self in _open:
+            _open.remove(self)
 
     def _run_once(self):
         scheduled, ready = self._scheduled, self._ready
@@ -29,6 +46,12 @@ class Loop(asyncio.BaseEventLoop):
             wait = max(0, scheduled[0]._when - self.time())
         else:
             wait = None
+        if self._finishing is not None and wait != 0:
+            self._tell_unfinished()
+            if wait is None and not asking._sent:
+                # No timer and no answer is due, so that nothing can ever happen here again.
+                self.stop()
+                return
         if wait != 0 or asking._sent:
             frame = channel.receive(wait)
             while frame is not None:
@@ -49,8 +72,15 @@ class Loop(asyncio.BaseEventLoop):
 
     def run_until_complete(self, future):
         if not self.is_running():
-            with _Aside():
-                return super().run_until_complete(future)
+            self._fine = False
+            try:
+                with _Aside():
+                    result = super().run_until_complete(future)
+            except SystemExit as error:
+                self._fine = ending.of_exit(error) is None
+                raise
+            self._fine = True
+            return result
         self._check_closed()
         future = tasks.ensure_future(future, loop=self)
         current = tasks.current_task(self)
@@ -67,6 +97,55 @@ class Loop(asyncio.BaseEventLoop):
     def run_forever(self):
         with _Aside():
             super().run_forever()
+
+    def finish(self):
+        """Runs until every task is done, or can never be done. A task that failed where nobody looked fails this."""
+        seen = []
+        while True:
+            left = sorted(asyncio.all_tasks(self), key=ending.line_of)
+            if not left:
+                break
+            seen += left
+            try:
+                self._run_until_done(left)
+            except _Stuck:
+                ending.leave(asyncio.all_tasks(self), "stuck")
+                break
+        for task in seen:
+            if task.done() and not task.cancelled() and getattr(task, "_log_traceback", True):
+                error = task.exception()
+                if error is not None:
+                    raise error
+
+    def _run_until_done(self, left):
+        done, missing = self.create_future(), len(left)
+
+        def one_less(_):
+            nonlocal missing
+            missing -= 1
+            if not missing and not done.done():
+                done.set_result(None)
+
+        for task in left:
+            task.add_done_callback(one_less)
+        self._finishing = left
+        try:
+            self.run_until_complete(done)
+        except RuntimeError:
+            if done.done():
+                raise
+            raise _Stuck from None
+        finally:
+            self._finishing = self._told = None
+            for task in left:
+                task.remove_done_callback(one_less)
+
+    def _tell_unfinished(self):
+        """Whoever stops the program when its time is up says which tasks it stopped."""
+        running = [task for task in self._finishing if not task.done()][: ending.MOST_UNFINISHED]
+        if running != self._told:
+            self._told = running
+            channel.send(channel.UNFINISHED, ending.unfinished_now(running))
 
     def run_in_executor(self, executor, func, *args):
         """There are no threads, so it is done here and now."""
@@ -88,6 +167,10 @@ class Loop(asyncio.BaseEventLoop):
 
     async def _make_subprocess_transport(self, *args, **kwargs):
         raise PermissionError("programs cannot start processes")
+
+
+class _Stuck(Exception):
+    """There are tasks, and nothing that could make any of them go on."""
 
 
 class _Aside:
@@ -117,7 +200,41 @@ def _aside(function):
     return run
 
 
+_cancel_all_tasks = asyncio.runners._cancel_all_tasks
+
+
+def _finish_or_cancel(loop):
+    """What `asyncio.run` does at its end: Python cancels what still runs, and so loses calls without a word."""
+    try:
+        finish(loop)
+    finally:
+        _cancel_all_tasks(loop)
+
+
+def finish(loop):
+    if not isinstance(loop, Loop) or loop.is_closed() or loop.is_running():
+        return
+    if loop._fine:
+        loop.finish()
+    else:
+        ending.leave(asyncio.all_tasks(loop), "cancelled")
+
+
+def finish_all():
+    """The same for loops that the program ran itself and did not close."""
+    for loop in list(_open):
+        finish(loop)
+
+
+def leave_all():
+    """The program has failed: what its loops still run is not waited for."""
+    for loop in list(_open):
+        if not loop.is_closed():
+            ending.leave(asyncio.all_tasks(loop), "cancelled")
+
+
 def install():
+    asyncio.runners._cancel_all_tasks = _finish_or_cancel
     events._event_loop_policy = Policy()
     asyncio.run = asyncio.runners.run = _aside(asyncio.run)
     if hasattr(asyncio, "Runner"):

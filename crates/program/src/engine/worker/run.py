@@ -15,6 +15,8 @@ from . import asking, channel, confine, ending, faces, loop
 
 _TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _COROUTINE = 0x80
+# The longest value of a last expression that is told, in bytes.
+LONGEST_VALUE = 100_000
 
 
 class Output(io.BufferedIOBase):
@@ -24,6 +26,8 @@ class Output(io.BufferedIOBase):
     def __init__(self):
         self.room = 0
         self.left_out = 0
+        self.told = 0
+        self.printed = False
         self.pending = bytearray()
 
     def writable(self):
@@ -31,14 +35,29 @@ class Output(io.BufferedIOBase):
 
     def write(self, data):
         size = len(data)
-        if size > self.room:
+        self.printed = self.printed or size > 0
+        cut = size > self.room
+        if cut:
             self.left_out += size - self.room
             data = bytes(data)[: self.room]
         self.room -= len(data)
         self.pending += data
-        if b"\n" in data or len(self.pending) > 65536:
+        if b"\n" in data or len(self.pending) > 65536 or cut and self.pending:
             self.send()
+        # Not for every line: a program that prints on and on would say little else.
+        if cut and self.left_out - self.told > self.told >> 12:
+            self.tell()
         return size
+
+    def tell(self):
+        """How much was left out, so that it is known if the program is killed."""
+        if self.told != self.left_out:
+            self.told = self.left_out
+            channel.send(channel.LEFT_OUT, self.left_out.to_bytes(8, "little"))
+
+    def settle(self):
+        self.send()
+        self.tell()
 
     def send(self):
         pending = self.pending
@@ -71,6 +90,11 @@ def no_input(prompt="", /):
     raise EOFError("input() has nobody to ask: a program has no standard input")
 
 
+def no_system(command):
+    """Python's own gives back a number that few look at."""
+    raise PermissionError("programs cannot start processes")
+
+
 _output = None
 
 
@@ -84,10 +108,11 @@ def prepare():
     sys.stdout = sys.__stdout__ = io.TextIOWrapper(_output, "utf-8", "strict", "\n", write_through=True)
     sys.stderr = sys.__stderr__ = io.TextIOWrapper(_output, "utf-8", "backslashreplace", "\n", write_through=True)
     builtins.input = no_input
+    os.system = no_system
     builtins.exit = _sitebuiltins.Quitter("exit", "")
     builtins.quit = _sitebuiltins.Quitter("quit", "")
     builtins.help = _sitebuiltins._Helper()
-    channel.before_waiting = _output.send
+    channel.before_waiting = _output.settle
     loop.install()
     ending.hide(os.path.dirname(__file__))
     ending.mind_awaits()
@@ -103,7 +128,7 @@ def child(settings, order, pipe):
         program = loads(body)
         _output.room = program["output"]
         gc.enable()
-        how = _run(program["code"], program["faces"])
+        how = _run(program["code"], program["faces"], min(program["output"], LONGEST_VALUE))
         how["left_out"] = _output.left_out
         _output.send()
         channel.send(channel.ENDING, dumps(how).encode())
@@ -121,30 +146,36 @@ def _report(error):
         _exit(1)
 
 
-def _run(code, known):
+def _run(code, known, longest):
     main = types.ModuleType("__main__")
     main.__builtins__ = builtins
     sys.modules["__main__"] = main
     vars(builtins).update(faces.names(known))
     ending.remember(code)
-    how = _attempt(code, vars(main))
+    how = _attempt(code, vars(main), longest)
+    if how["how"] == "raised":
+        loop.leave_all()
     _wind_up(main)
+    if how["how"] == "finished" or how["how"] == "raised":
+        how["unfinished"] = ending.unfinished()
     # Who is told what to do about a coroutine already need not hear it twice.
     if how["how"] == "finished" or how["how"] == "raised" and not how["traceback"].endswith(ending.HINT):
         how["unawaited"] = ending.unawaited()
     return how
 
 
-def _attempt(code, names):
+def _attempt(code, names, longest):
     # Whoever has run out of memory needs some to say so.
     ballast = bytearray(1 << 20)
     try:
-        compiled = compile(code, ending.NAME, "exec", _TOP_LEVEL_AWAIT, dont_inherit=True)
-        if compiled.co_flags & _COROUTINE:
-            asyncio.run(_awaited(compiled, names))
-        else:
-            exec(compiled, names)
-        return {"how": "finished"}
+        value = None
+        try:
+            value = _execute(code, names)
+        except SystemExit as error:
+            if ending.of_exit(error) is not None:
+                raise
+        loop.finish_all()
+        return {"how": "finished", "value": _shown(value, longest)}
     except SystemExit as error:
         said = ending.of_exit(error)
         return {"how": "finished"} if said is None else {"how": "raised", "traceback": said}
@@ -157,8 +188,60 @@ def _attempt(code, names):
         return {"how": "raised", "traceback": ending.words(error)}
 
 
-async def _awaited(compiled, names):
-    await eval(compiled, names)
+def _execute(code, names):
+    """Runs the program; gives back the value of its last line, if that is an expression."""
+    body, last = _compiled(code)
+    if (body.co_flags | (last.co_flags if last else 0)) & _COROUTINE:
+        return asyncio.run(_awaited(body, last, names))
+    exec(body, names)
+    return eval(last, names) if last else None
+
+
+async def _awaited(body, last, names):
+    value = None
+    for part in (body, last):
+        if part is not None:
+            value = eval(part, names)
+            if part.co_flags & _COROUTINE:
+                value = await value
+    return value if last else None
+
+
+def _compiled(code):
+    """The program up to its last expression, and that expression."""
+    if "\0" in code:
+        before = code[: code.index("\0")]
+        line = before.count("\n") + 1
+        text = code.split("\n")[line - 1].split("\0")[0]
+        raise SyntaxError("a program cannot contain null bytes", (ending.NAME, line, len(text) + 1, text))
+    try:
+        tree = compile(code, ending.NAME, "exec", ast.PyCF_ONLY_AST | _TOP_LEVEL_AWAIT, dont_inherit=True)
+        last = None
+        if tree.body and isinstance(tree.body[-1], ast.Expr):
+            last = ast.Expression(tree.body.pop().value)
+            last = compile(last, ending.NAME, "eval", _TOP_LEVEL_AWAIT, dont_inherit=True)
+        return compile(tree, ending.NAME, "exec", _TOP_LEVEL_AWAIT, dont_inherit=True), last
+    except RecursionError:
+        # Trees of objects may be less deep than the compiler's own.
+        return compile(code, ending.NAME, "exec", _TOP_LEVEL_AWAIT, dont_inherit=True), None
+
+
+def _shown(value, longest):
+    """The value of the last expression in words, where the program has said nothing else."""
+    if isinstance(value, asyncio.Future):
+        # The task of the last line is done by now; if it failed, so has the program.
+        value = value.result() if value.done() and not value.cancelled() else None
+    if _output.printed or value is None or asyncio.iscoroutine(value):
+        return None
+    try:
+        text = repr(value)
+    except MemoryError:
+        raise
+    except Exception as error:
+        text = "<%s object whose repr raises %s: %s>" % (type(value).__name__, type(error).__name__, error)
+    told = text.encode("utf-8", "backslashreplace")
+    short = told[:longest].decode("utf-8", "ignore")
+    return {"text": short, "left_out": len(told) - len(short.encode())}
 
 
 def _wind_up(main):

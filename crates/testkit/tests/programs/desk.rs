@@ -1,0 +1,159 @@
+//! A yard with a few tools and programs over them, and somebody who sends scripts and reads the answers. It is shared by
+//! all tests that only send scripts: every engine attacks its own sandbox first, which takes a while.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::runtime::Runtime;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{
+    Abilities, BoxFuture, Call, Client, Error, Kind, Listing, Offer, Origin, Outcome, Permissions, Principal,
+    Request, Source, SourceName, Target, ToolOffer, Update, What, Yard, YardSettings,
+};
+use toolyard_program::{META, ProgramSettings, Programs};
+
+use super::fixture::engine;
+
+/// What came of a script.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) text: String,
+    pub(crate) failed: bool,
+    pub(crate) meta: Value,
+    /// Progress that its caller was told.
+    pub(crate) progress: Vec<(f64, Option<String>)>,
+}
+
+/// Runs a script.
+pub(crate) fn ran(code: &str) -> Answered {
+    ran_for(code, Duration::from_secs(60))
+}
+
+/// Runs a script that may take so long.
+pub(crate) fn ran_for(code: &str, time: Duration) -> Answered {
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+    static DESK: OnceLock<Arc<Yard>> = OnceLock::new();
+    let code = code.to_owned();
+    // A test of its own thread, so that two can wait for their scripts at once.
+    RUNTIME.block_on(async {
+        let desk = Arc::clone(DESK.get_or_init(yard));
+        tokio::spawn(async move { run(&desk, &code, time).await }).await.unwrap()
+    })
+}
+
+/// What `write_file` was told to write, by path.
+pub(crate) fn written(path: &str) -> Option<String> {
+    WRITTEN.lock().unwrap().get(path).cloned()
+}
+
+static WRITTEN: LazyLock<Mutex<HashMap<String, String>>> = LazyLock::new(Mutex::default);
+
+fn yard() -> Arc<Yard> {
+    let yard = Yard::new(YardSettings::default());
+    yard.add(Arc::new(Shop::new()));
+    let settings = ProgramSettings { output: 1_000, ..ProgramSettings::default() };
+    yard.add(Programs::new(&yard, engine(), settings) as Arc<dyn Source>);
+    yard
+}
+
+async fn run(yard: &Arc<Yard>, code: &str, time: Duration) -> Answered {
+    let arguments = json!({"code": code, "timeout_ms": u64::try_from(time.as_millis()).unwrap()});
+    let what = What::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
+    let (client, mut updates) = Client::new(Abilities::default());
+    let principal = Principal::new("ada", Permissions::All);
+    let outcome = yard.call(Request { client, ..Request::new(what, principal) }).await.unwrap();
+    let mut progress = Vec::new();
+    while let Ok(update) = updates.try_recv() {
+        if let Update::Progress(said) = update {
+            progress.push((said.progress, said.message));
+        }
+    }
+    let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
+    let text = body["content"][0]["text"].as_str().unwrap().to_owned();
+    Answered { text, failed: outcome.failed, meta: body["_meta"][META].clone(), progress }
+}
+
+/// A server with a few tools.
+struct Shop {
+    name: SourceName,
+    offer: Arc<Offer>,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let tool = |name: &str, parameters: &[&str]| ToolOffer {
+            definition: to_raw(&json!({
+                "name": name,
+                "inputSchema": {
+                    "type": "object",
+                    "properties": parameters.iter().map(|&name| (name.to_owned(), json!({}))).collect::<Map<_, _>>(),
+                    "required": parameters,
+                },
+            })),
+            permissions: Vec::new(),
+            metadata: Map::new(),
+            hooks: Vec::new(),
+            listing: Listing::Listed,
+        };
+        let tools = vec![
+            tool("write_file", &["path", "text"]),
+            tool("slow", &["ms"]),
+            tool("get_customer", &["customer_id"]),
+            tool("list_orders", &[]),
+            tool("missing_page", &[]),
+            tool("refuse", &[]),
+        ];
+        Self { name: SourceName::new("shop"), offer: Arc::new(Offer { tools, ..Offer::default() }) }
+    }
+}
+
+impl Source for Shop {
+    fn name(&self) -> &SourceName {
+        &self.name
+    }
+
+    fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer)
+    }
+
+    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+        Box::pin(async move {
+            let Target::Tool { name, arguments } = call.target else { panic!("only tools") };
+            let given: Value = serde_json::from_str(arguments.get()).unwrap();
+            let word = |key: &str| given[key].as_str().unwrap_or_default().to_owned();
+            let data = |value: Value| Ok(Outcome::success(to_raw(&json!({"structuredContent": value}))));
+            match name.as_str() {
+                "write_file" => {
+                    // Long enough that a program which does not wait is over by then.
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    WRITTEN.lock().unwrap().insert(word("path"), word("text"));
+                    data(json!({"written": word("path")}))
+                }
+                "slow" => {
+                    tokio::time::sleep(Duration::from_millis(given["ms"].as_u64().unwrap())).await;
+                    data(json!({"slept": given["ms"]}))
+                }
+                "get_customer" => data(json!({"id": given["customer_id"], "name": "Ann"})),
+                "list_orders" => data(json!([{"id": 1}, {"id": 2}])),
+                // As a tool of an OpenAPI document answers.
+                "missing_page" => {
+                    let text = "HTTP 404 Not Found\nretry-after: 7\n\n{\"reason\":\"gone\"}";
+                    let http = json!({"status": 404, "headers": {"retry-after": "7"}});
+                    Ok(Outcome::failure(to_raw(&json!({
+                        "content": [{"type": "text", "text": text}],
+                        "isError": true,
+                        "_meta": {"dev.toolyard/http": http},
+                    }))))
+                }
+                "refuse" => {
+                    let data = Some(json!({"field": "x"}));
+                    let origin = Origin { code: -32099, message: "refused".to_owned(), data };
+                    Err(Error::new(Kind::ToolFailed, "refused").from_source(origin))
+                }
+                other => Err(Error::new(Kind::UnknownTool, format!("unknown tool {other}"))),
+            }
+        })
+    }
+}

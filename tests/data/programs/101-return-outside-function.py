@@ -1,0 +1,4 @@
+total = 1
+for value in (1, 2):
+    total += value
+return total

@@ -1,0 +1,6 @@
+def count():
+    total = 1
+    global total
+    return total
+
+print(count())
