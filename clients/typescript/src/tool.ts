@@ -18,6 +18,8 @@ export interface ToolMetadata {
   category?: string;
   tags?: string[];
   deprecates?: string;
+  /** What only those who know the tool can read. */
+  custom?: { [key: string]: unknown };
   [key: string]: unknown;
 }
 

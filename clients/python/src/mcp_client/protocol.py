@@ -16,11 +16,14 @@ Content = Literal["result", "full"]
 
 
 class ToolMetadata(TypedDict, total=False):
+    """What the author wrote down. `custom` is what only those who know the tool can read."""
+
     version: str
     author: str
     category: str
     tags: list[str]
     deprecates: str
+    custom: dict[str, Any]
 
 
 class Tool(TypedDict):
