@@ -129,3 +129,17 @@ async fn nobody_is_shown_or_told_what_is_not_theirs() {
     assert_eq!(calls(ada.ask("mcp_history", json!({})).await.unwrap()), 1);
     house.end().await;
 }
+
+#[tokio::test]
+async fn a_source_that_is_part_of_the_yard_is_ready_since_it_started() {
+    let house = House::new().await;
+    let mut socket = house.owner().await;
+    let before = toolyard_hub::Timestamp(std::time::SystemTime::now()).to_string();
+    let servers = socket.ask("mcp_servers", json!({})).await.unwrap()["servers"].clone();
+    for server in servers.as_array().unwrap() {
+        assert_eq!(server.get("transport"), None, "{server}");
+        let since = server["since"].as_str().unwrap();
+        assert!(since <= before.as_str(), "{since} is after {before}: {server}");
+    }
+    house.end().await;
+}
