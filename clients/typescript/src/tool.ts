@@ -45,6 +45,8 @@ export interface ToolDetails extends Tool {
   displayName: string;
   /** What a caller needs, all of them. */
   permissions: string[];
+  /** The versions that can be asked for, newest first, where there are several. */
+  versions?: { version: string; deprecatedBy?: string }[];
 }
 
 /** Which tools are wanted: those that fit all that is said. */

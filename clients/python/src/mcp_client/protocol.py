@@ -39,12 +39,18 @@ class Tool(TypedDict):
     metadata: NotRequired[ToolMetadata]
 
 
+class ToolVersion(TypedDict):
+    version: str
+    deprecatedBy: NotRequired[str]
+
+
 class ToolDetails(Tool):
-    """Everything that is known of one tool."""
+    """Everything that is known of one tool; `versions`, newest first, where there are several."""
 
     rawName: str
     displayName: str
     permissions: list[str]
+    versions: NotRequired[list[ToolVersion]]
 
 
 class ExecutionMetadata(TypedDict):

@@ -8,7 +8,6 @@ use toolyard_hub::{Catalog, Principal, Raw, Reach, SourceName, Status, Tool, Vie
 
 use super::errors::Trouble;
 use super::{Control, shape};
-use crate::rest::metadata;
 
 /// Every tool as the control socket shows it, made once per catalog.
 #[derive(Debug, Default)]
@@ -36,7 +35,7 @@ impl Shelf {
 /// A tool with everything that a person who tries it wants to know.
 fn show(tool: &Tool) -> Raw {
     let advertised = Object::parse(&tool.definition).unwrap_or_default();
-    let metadata = metadata(tool, &advertised);
+    let metadata = &tool.metadata;
     let mut shown = Object::default();
     shown.set("name", to_raw(&tool.raw_name));
     shown.set("fullName", to_raw(tool.full_name.as_str()));
