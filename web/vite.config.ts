@@ -19,5 +19,10 @@ export default defineConfig({
   },
   worker: { format: "es" },
   server: { proxy: { "/control": { target: "ws://127.0.0.1:8080", ws: true }, "/mcp": "http://127.0.0.1:8080" } },
-  test: { include: ["test/**/*.test.ts"], environment: "node" },
+  test: {
+    include: ["test/**/*.test.ts"],
+    environment: "node",
+    // Browsers can keep numbers as they were written; Node only from version 22 on without being told.
+    execArgv: "rawJSON" in JSON ? [] : ["--harmony-json-parse-with-source"],
+  },
 });

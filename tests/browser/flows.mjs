@@ -60,6 +60,8 @@ export const FLOWS = [
   ["results of 5 MB", "a result of five megabytes is shown in part, and the page goes on"],
   ["descriptions of 5 MB", "a description of five megabytes is shown in part, and everything else goes on"],
   ["recursive, huge and missing schemas", "schemas that contain themselves, are huge, or say nothing have forms"],
+  ["schemas that cannot be used", "a schema that cannot be compiled is told with its tool"],
+  ["numbers as the server sent them", "numbers are as the server sent them"],
   ["patterns that never end", "a pattern that never ends does not stop the page"],
   ["a connection that breaks", "a connection that breaks comes back, and nothing is missed or shown twice"],
   ["a call whose connection breaks", "a call whose connection breaks says that its end is not known"],

@@ -40,6 +40,11 @@ export function oddTools() {
   ];
 }
 
+/** A tool whose schemas cannot be compiled, as the yard tells who asks for this one. */
+export function unusable() {
+  return tool("odd", "unusable", { description: "Schemas that are none.", inputSchema: { type: "object", properties: { text: { pattern: "(" } } }, annotations: reads });
+}
+
 export function manyTools(count) {
   const verbs = ["read", "write", "list", "search", "create", "delete", "update", "send"];
   const nouns = ["file", "issue", "page", "message", "invoice", "branch", "event", "table", "image", "user"];
@@ -109,8 +114,8 @@ function meet(yard, socket, request) {
     const order = JSON.parse(data);
     if (order.subtype === "hello") return enter(order.token);
     yard.asked.push(order);
-    // A number that no double holds cannot be made from one either.
-    const say = (type, fields) => socket.send(JSON.stringify({ type, id: order.id, ...fields }).replace('"@"', "12345678901234567890"));
+    // A number that no double holds, or writes in that way, cannot be made from one either.
+    const say = (type, fields) => socket.send(JSON.stringify({ type, id: order.id, ...fields }).replaceAll(/"@(-?\d[\d.eE+-]*)"/g, "$1"));
     try {
       const response = await (ANSWERS[order.subtype] ?? refuse)(yard, order, say, socket);
       say("response", { subtype: order.subtype, response });
@@ -136,6 +141,11 @@ const serversOf = (yard) => [...new Set(yard.tools.map((one) => one.serverName))
 const ANSWERS = {
   mcp_servers: (yard) => ({ servers: serversOf(yard) }),
   mcp_tools: (yard, order) => ({ serverName: order.server_name ?? null, tools: of(yard, order.server_name), count: of(yard, order.server_name).length }),
+  mcp_tool: (yard, order) => {
+    const found = yard.tools.find((one) => one.fullName === order.tool) ?? refuse(yard, order);
+    const problems = { schemaProblem: `/properties/text: "(" is not a pattern ${HOSTILE}`, outputSchemaProblem: "it is not a schema" };
+    return { tool: { ...found, ...(found.name === "unusable" ? problems : {}) } };
+  },
   mcp_list: (yard) => ({ tools: {}, resources: {}, resource_templates: {}, auth_statuses: Object.fromEntries(serversOf(yard).map((one) => [one.name, one.auth])) }),
   mcp_prompts: () => ({ serverName: null, prompts: [], count: 0 }),
   mcp_history: (yard) => ({ calls: [...yard.calls.values()].reverse().slice(0, 200) }),
@@ -171,7 +181,7 @@ async function answer(yard, order, say) {
       while (yard.holding) await later(20);
       return text("all said");
     case "mcp__odd__precise":
-      return { content: [], structuredContent: { big: "@" } };
+      return { content: [{ type: "text", text: '{"price": 0.10}' }], structuredContent: { big: "@12345678901234567890", far: "@1e400", whole: "@1.0", price: "@0.10" } };
     default:
       return text(JSON.stringify(order.arguments));
   }

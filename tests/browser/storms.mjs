@@ -1,14 +1,14 @@
 // What a yard does at its worst, from a mock that speaks the same protocol: sockets that drop, tokens that expire, floods of
 // events; and programs, whose calls are told apart.
 import { at, equal, holds, visitor } from "./browser.mjs";
-import { later, oddTools, startMock } from "./mock.mjs";
+import { later, oddTools, startMock, unusable } from "./mock.mjs";
 
 const MOST = 60_000;
 const call = (id, status, more = {}) => ({ id, thing: "tool", subject: `tool_${id}`, serverName: "odd", principal: "owner", front: "mcp", startedAt: new Date().toISOString(), status, ...more });
 
 export async function storms(tally, browser, assets) {
   const program = { ...oddTools()[4], name: "execute_program", fullName: "execute_program", serverName: "programs", inputSchema: { type: "object", properties: { code: { type: "string" } }, required: ["code"] }, annotations: { readOnlyHint: false } };
-  const yard = await startMock({ assets, tools: [...oddTools(), program] });
+  const yard = await startMock({ assets, tools: [...oddTools(), unusable(), program] });
   const { context, wrong } = await visitor(browser, yard.url);
   const page = await context.newPage();
   const connected = () => page.locator(".top .state.good").waitFor({ timeout: 15_000 });
@@ -72,10 +72,23 @@ export async function storms(tally, browser, assets) {
     await page.getByText("all said").waitFor();
   });
 
-  await tally.check("numbers keep their digits", async () => {
+  await tally.check("numbers are as the server sent them", async () => {
     await page.goto(at(yard, "/tools/mcp__odd__precise"));
     await page.getByRole("button", { name: "Call precise" }).click();
-    await page.getByText("12345678901234567890").first().waitFor();
+    await page.getByRole("button", { name: "Structured" }).click();
+    const shown = page.getByRole("group", { name: "Result" });
+    for (const number of ["12345678901234567890", "1e400", "1.0", "0.10"]) await shown.getByText(number, { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Content", exact: true }).click();
+    await page.getByRole("group", { name: "Content: text" }).getByText("0.10", { exact: true }).waitFor();
+  });
+
+  await tally.check("a schema that cannot be compiled is told with its tool", async () => {
+    await page.goto(at(yard, "/tools/mcp__odd__unusable"));
+    await page.getByText('The input schema cannot be used, so arguments are not checked: /properties/text: "(" is not a pattern').waitFor();
+    await page.getByText("The output schema cannot be used, so results are not checked: it is not a schema").waitFor();
+    await page.goto(at(yard, "/tools/mcp__odd__bare"));
+    await page.getByText("No schema worth the name.").first().waitFor();
+    equal(await page.getByText("cannot be used").count(), 0, "problems of a tool that has none");
   });
 
   await tally.check("5,000 events a second leave the page time for everything else, and no more are shown than can be held", async () => {

@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { digits, number, parse } from "../src/control/json";
+import { digits, number, parse, pretty } from "../src/control/json";
 import type { Call, Tool, YardEvent } from "../src/control/messages";
+import { closest, fresh, initial } from "../src/schema/initial";
+import { parameters } from "../src/schema/parameters";
+import { json } from "../src/show/content";
 import { facet, find, prepare } from "../src/yard/search";
 import { KEPT, Timeline } from "../src/yard/timeline";
 
@@ -71,6 +74,29 @@ describe("numbers", () => {
   it("keep their digits where the engine can do that", () => {
     const value = parse('{"a": 12345678901234567890, "b": 1.5}') as { a: unknown; b: unknown };
     expect([digits(value.a), value.b]).toEqual([able ? "12345678901234567890" : undefined, 1.5]);
+  });
+  it("are as the server sent them", () => {
+    expect(able).toBe(true);
+    const sent = ["1e400", "1.0", "0.10", "-0", "-0.0", "1E5", "1e5", "100000000000000000000000", "0.00000001", "12345678901234567890", "1.50", "-2.00e-3"];
+    for (const text of sent) {
+      expect(digits(parse(text)), text).toBe(text);
+      for (const whole of [`{"a":${text}}`, `[${text}]`, `[1,${text},2]`, `{"a": [ ${text} ]}`]) expect(JSON.stringify(parse(whole)), whole).toBe(whole.replaceAll(" ", ""));
+    }
+    // What a double writes in the same way is a plain number, and so is everything that has no odd number in it.
+    for (const text of ["0", "-1", "1.5", "0.1", "123456789012345", "33.333333333333336"]) expect(parse(text), text).toBe(Number(text));
+    expect(parse('{"text": "1.0, 1e400 and [2.50]", "n": 3}')).toEqual({ text: "1.0, 1e400 and [2.50]", n: 3 });
+  });
+  it("in texts of tools are as the server sent them", () => {
+    expect(pretty(json('{"price": 0.10, "far": 1e400, "whole": [1.0]}'))).toBe('{\n  "price": 0.10,\n  "far": 1e400,\n  "whole": [\n    1.0\n  ]\n}');
+  });
+  it("in schemas are counted with, however they are written", () => {
+    const schema = parse('{"type":"object","properties":{"n":{"type":"number","minimum":1.0,"maximum":5.50,"default":2.0},"s":{"const":1.0}},"required":["n","s"]}');
+    const [n, s] = parameters(schema);
+    expect([n!.limits, JSON.stringify(n!.default), s!.type, s!.limits]).toEqual([["1.0 to 5.50"], "2.0", "number", ["always 1.0"]]);
+    expect(JSON.stringify(initial(schema))).toBe('{"n":2.0,"s":1.0}');
+    expect(JSON.stringify(fresh(parse('{"type":"number","minimum":3.0}'), {}))).toBe("3.0");
+    expect(closest([{ const: 2 }, { const: 1 }, { type: "string" }], parse("1.0"), {})).toBe(1);
+    expect(closest([{ type: "string" }, { type: "number" }], parse("1e400"), {})).toBe(1);
   });
   it("are read from what is typed", () => {
     expect(["1", "-2.5", "1e3", "", " ", "x", "0x10", "Infinity"].map(number)).toEqual([1, -2.5, 1000, undefined, undefined, undefined, 16, undefined]);

@@ -18,6 +18,8 @@ export interface ToolMetadata {
   category?: string;
   tags?: string[];
   deprecates?: string;
+  /** What only those who know the tool can read. */
+  custom?: { [key: string]: unknown };
   [key: string]: unknown;
 }
 
@@ -43,6 +45,8 @@ export interface ToolDetails extends Tool {
   displayName: string;
   /** What a caller needs, all of them. */
   permissions: string[];
+  /** The versions that can be asked for, newest first, where there are several. */
+  versions?: { version: string; deprecatedBy?: string }[];
 }
 
 /** Which tools are wanted: those that fit all that is said. */

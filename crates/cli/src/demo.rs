@@ -19,6 +19,7 @@ pub(crate) fn source() -> Arc<dyn Source> {
         numbers::convert_temperature(),
         words::count_down(),
         words::stream_words(),
+        words::stream_words_without_streaming(),
         swatch::draw_swatch(),
         words::fail(),
         people::admin_report(),

@@ -175,11 +175,15 @@ fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &Entrance, 
             eprintln!("  MCP   {url}/mcp   with the header  Authorization: Bearer  and the same token");
         }
         Entrance::Configured => {
+            eprintln!("  page  {url}/   asks for a token of the configuration");
             eprintln!(
                 "  MCP   {url}/mcp   with the header  Authorization: Bearer  and a token of the configuration"
             );
         }
-        Entrance::Open => eprintln!("  MCP   {url}/mcp   open to everybody on this machine"),
+        Entrance::Open => {
+            eprintln!("  page  {url}/   open to everybody on this machine");
+            eprintln!("  MCP   {url}/mcp   open to everybody on this machine");
+        }
     }
     eprintln!("  REST  {url}/mcp/tools   the same tools for curl; all of it is in {url}/openapi.json");
     eprintln!("Ctrl-C stops it.");

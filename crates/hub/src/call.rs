@@ -99,7 +99,8 @@ impl Yard {
             Around::of(&self.hooks, request.id, tool, &target, &request.principal, &request.context)
         });
         let found = tool.as_ref().and_then(|tool| tool.version());
-        let context = CallContext { version: found.map(ToOwned::to_owned), ..request.context };
+        let version_asked = request.context.version.is_some();
+        let context = CallContext { version: found.map(ToOwned::to_owned), version_asked, ..request.context };
         let mut call = Call {
             target,
             principal: request.principal,

@@ -22,6 +22,11 @@ impl ExecutionId {
         Self(bytes)
     }
 
+    /// As callers and hooks are told it, and `GET /mcp/executions/{id}` takes it: `exec-` and the digits.
+    pub fn public_name(self) -> String {
+        format!("exec-{self}")
+    }
+
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }

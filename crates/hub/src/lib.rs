@@ -22,6 +22,7 @@ mod hooks;
 pub mod json;
 mod limits;
 mod manage;
+pub mod meta;
 mod name;
 mod nearest;
 mod notes;

@@ -155,6 +155,8 @@ pub struct CallContext {
     pub front: Option<FrontName>,
     /// The version of the tool that is asked for; the newest where this is not said. Sources read here which it is.
     pub version: Option<String>,
+    /// Whether the caller asked for that version, and did not just get the newest.
+    pub version_asked: bool,
 }
 
 /// The fronts that say which they are.

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    BoxFuture, Call, Error, Kind, Offer, Outcome, Prefix, Raw, Source, SourceName, Target, Yard,
+    BoxFuture, Call, Error, Kind, Offer, Outcome, Prefix, Raw, Source, SourceName, Status, Target, Yard,
 };
 
 use crate::broker::{Broker, Caller};
@@ -25,6 +26,7 @@ use crate::slots::ProgramSlots;
 #[derive(Debug)]
 pub struct Programs {
     name: SourceName,
+    since: Instant,
     offer: Arc<Offer>,
     /// The yard whose tools programs call. It owns this source, so that this must not own it.
     yard: Weak<Yard>,
@@ -43,6 +45,7 @@ impl Programs {
     pub fn new(yard: &Arc<Yard>, engine: Arc<Engine>, settings: ProgramSettings) -> Arc<Self> {
         Arc::new(Self {
             name: SourceName::new(Self::NAME),
+            since: Instant::now(),
             offer: offer(&settings),
             yard: Arc::downgrade(yard),
             engine,
@@ -151,6 +154,10 @@ impl Source for Programs {
 
     fn offer(&self) -> Arc<Offer> {
         Arc::clone(&self.offer)
+    }
+
+    fn status(&self) -> Status {
+        Status { since: self.since, ..Status::ready() }
     }
 
     fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use toolyard_hub::{BoxFuture, Call, Error, Feed, Kind, Offer, Outcome, Prefix, Source, SourceName, Target};
+use tokio::time::Instant;
+use toolyard_hub::{
+    BoxFuture, Call, Error, Feed, Kind, Offer, Outcome, Prefix, Source, SourceName, Status, Target,
+};
 
 use crate::context::{Context, Occasion};
 use crate::error::unknown_resource;
@@ -30,6 +33,8 @@ pub struct Handle {
 
 struct Inner {
     name: SourceName,
+    /// When it was made: it is ready from then on.
+    since: Instant,
     state: Mutex<State>,
 }
 
@@ -43,7 +48,8 @@ impl Native {
     /// A source of this name that offers nothing yet.
     pub fn new(name: &str) -> Self {
         let state = State { shelf: Arc::default(), offer: Arc::default(), feeds: Vec::new() };
-        Self { inner: Arc::new(Inner { name: SourceName::new(name), state: Mutex::new(state) }) }
+        let (name, since) = (SourceName::new(name), Instant::now());
+        Self { inner: Arc::new(Inner { name, since, state: Mutex::new(state) }) }
     }
 
     /// Offers a tool. One of the same name is replaced in its place, unless both say a version and these differ:
@@ -104,7 +110,7 @@ impl Handle {
         self.change(|shelf| shelf.tools.retain(|tool| tool.name() != name));
     }
 
-    /// The tools that are offered now, in order.
+    /// The tools that are offered now, in order, each version of a tool by itself.
     pub fn tools(&self) -> Vec<Arc<Tool>> {
         self.shelf().tools.clone()
     }
@@ -196,6 +202,10 @@ impl Source for Native {
 
     fn offer(&self) -> Arc<Offer> {
         Arc::clone(&self.inner.lock().offer)
+    }
+
+    fn status(&self) -> Status {
+        Status { since: self.inner.since, ..Status::ready() }
     }
 
     fn attach(&self, feed: Feed) {

@@ -6,6 +6,7 @@ mod connections;
 mod control;
 mod door;
 mod fronts;
+mod http;
 #[doc(hidden)]
 pub mod inventory;
 mod listen;
@@ -18,6 +19,7 @@ mod rest;
 mod route;
 mod router;
 mod stdio;
+pub mod testing;
 
 pub use connections::ConnectionLimits;
 pub use control::{ControlSettings, LogEntry};
@@ -28,6 +30,7 @@ pub use door::{
     UnknownAlgorithm, permissions,
 };
 pub use fronts::{Annex, AnnexName};
+pub use http::{HttpOptions, HttpServer, http, http_with};
 pub use listen::{Bound, ServeError, ServeSettings, bind};
 pub use mcp::{Identity, McpSettings};
 pub use proxy::{InvalidNetwork, ProxyNetwork, TrustedProxies};

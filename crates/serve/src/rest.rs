@@ -44,7 +44,6 @@ use self::executions::{Executions, Keeping};
 use self::keys::{KeyRules, Keys};
 pub(crate) use self::servers::word;
 use self::shelf::Shelf;
-pub(crate) use self::shelf::metadata;
 use crate::mcp::McpSettings;
 use crate::route::Route;
 

@@ -19,6 +19,7 @@ pub fn source() -> Arc<dyn Source> {
     Native::new("workbench")
         .tools([analyze_code(), my_custom_tool(), advanced_tool(), sensitive_tool(), versioned_tool()])
         .tools([count, say(), blocks(), refuse(), answer(), versioned_tool_of_before()])
+        .tools([quick_stream(), answer_number()])
         .into_source()
 }
 
@@ -110,6 +111,18 @@ async fn advanced_tool(ctx: Context) -> Result<Json<Summary>, ToolError> {
     Ok(Json(Summary { success: true, summary: "Analysis complete" }))
 }
 
+/// Streams like `advanced_tool`, but never waits for anything
+#[tool]
+async fn quick_stream(ctx: Context) -> Result<&'static str, ToolError> {
+    ctx.report_progress(50.0, "half");
+    ctx.log(Level::Info, "a line");
+    let stream = ctx.stream();
+    stream.write("one").await;
+    stream.write(json!({"two": 2})).await;
+    stream.end();
+    Ok("done")
+}
+
 /// Requires admin permissions
 #[tool(permissions = ["admin", "write"])]
 async fn sensitive_tool() -> Result<&'static str, ToolError> {
@@ -195,4 +208,10 @@ fn refuse() -> Tool {
 fn answer() -> Tool {
     Tool::raw("answer", |arguments: Raw, _: Context| async move { Ok(from_text(arguments.get().to_owned())) })
         .description("Answers with the result object that it is given.")
+}
+
+/// Answers with something that is no result object.
+fn answer_number() -> Tool {
+    Tool::raw("answer_number", |_: Raw, _: Context| async { Ok(to_raw(&7)) })
+        .description("Answers with something that is no result object.")
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use toolyard_hub::json::{Object, mentions, to_raw};
-use toolyard_hub::{Call, Error, Kind, Origin, Outcome, Raw, Target};
+use toolyard_hub::{Call, Error, Kind, Origin, Outcome, Raw, Target, meta};
 use toolyard_wire::{Failure, code};
 
 use crate::auth::Challenge;
@@ -60,9 +60,12 @@ impl Sending<'_> {
     pub(crate) async fn exchange(&self, call: &Call) -> Result<Outcome, Stopped> {
         let in_flight = self.live.calls.enter(call.client.clone());
         let (method, mut params, name) = request(&call.target);
+        // Only who asked for a version is refused where the server does not have it any more.
+        let version = call.context.version.as_deref().filter(|_| call.context.version_asked);
+        let asking = version.map(|version| meta::asking_for(version, call.meta.as_deref()));
         for _ in 0..MOST_ROUNDS {
             let dress = Dress {
-                meta: call.meta.as_deref(),
+                meta: asking.as_deref().or(call.meta.as_deref()),
                 abilities: call.client.abilities().clone(),
                 tag: Some(in_flight.tag),
                 name,

@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use toolyard_hub::glob;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
-    DefinitionReservation, Listing, Offer, PromptOffer, Raw, ResourceOffer, TemplateOffer, ToolOffer,
+    DefinitionReservation, Listing, Offer, PromptOffer, Raw, ResourceOffer, TemplateOffer, ToolOffer, glob,
+    meta,
 };
 use toolyard_wire::{Failure, check_annotations, code};
 
@@ -47,18 +47,29 @@ pub(crate) async fn offer(
     let mut reserved = live.definitions.reserve();
     if has.tools.is_some() && wanted.contains(&Lists::Tools) {
         let tools = pages(live, Lists::Tools, &mut reserved).await?.items;
-        offer.tools = tools.into_iter().filter_map(|tool| offered(settings, tool)).collect();
+        offer.tools = tools.into_iter().flat_map(|tool| offered(settings, tool)).collect();
     }
-    let permissions = || settings.permissions.clone();
+    // What cannot be read of its requirements is left out: it must not be offered without them.
+    let permissions = |what: &str, definition: &RawValue| match meta::permissions(definition) {
+        Ok(more) => Some(joined(settings.permissions.clone(), more)),
+        Err(why) => {
+            tracing::warn!(server = %settings.name, what, why, "something was left out");
+            None
+        }
+    };
     if has.prompts.is_some() && wanted.contains(&Lists::Prompts) {
         let prompts = pages(live, Lists::Prompts, &mut reserved).await?.items;
-        let offered = |definition| PromptOffer { definition, permissions: permissions() };
-        offer.prompts = prompts.into_iter().map(offered).collect();
+        let offered = |definition: Raw| {
+            Some(PromptOffer { permissions: permissions("prompt", &definition)?, definition })
+        };
+        offer.prompts = prompts.into_iter().filter_map(offered).collect();
     }
     if has.resources.is_some() && wanted.contains(&Lists::Resources) {
         let resources = pages(live, Lists::Resources, &mut reserved).await?.items;
-        let offered = |definition| ResourceOffer { definition, permissions: permissions() };
-        offer.resources = resources.into_iter().map(offered).collect();
+        let offered = |definition: Raw| {
+            Some(ResourceOffer { permissions: permissions("resource", &definition)?, definition })
+        };
+        offer.resources = resources.into_iter().filter_map(offered).collect();
     }
     if has.resources.is_some() && wanted.contains(&Lists::Templates) {
         // Templates came later than resources, and not every server that has the ones knows the others.
@@ -66,35 +77,68 @@ pub(crate) async fn offer(
             Err(Failure::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => Vec::new(),
             templates => templates?.items,
         };
-        let offered = |definition| TemplateOffer { definition, permissions: permissions() };
-        offer.templates = templates.into_iter().map(offered).collect();
+        let offered = |definition: Raw| {
+            Some(TemplateOffer { permissions: permissions("template", &definition)?, definition })
+        };
+        offer.templates = templates.into_iter().filter_map(offered).collect();
     }
     offer.reserved = Some(reserved);
     Ok(offer)
 }
 
-/// The tool as it is offered, unless the configuration leaves it out.
-fn offered(settings: &ServerSettings, definition: Raw) -> Option<ToolOffer> {
+/// The tool as it is offered, and its older versions, unless the configuration leaves it out.
+fn offered(settings: &ServerSettings, definition: Raw) -> Vec<ToolOffer> {
+    let (definition, older) = meta::split_versions(definition);
+    let name = name_of(&definition);
+    // Another name would be another tool, which has not been listed.
+    let older = older.into_iter().filter(|definition| name_of(definition) == name);
+    std::iter::once(definition)
+        .chain(older)
+        .filter_map(|definition| offered_as(settings, &name, definition))
+        .collect()
+}
+
+/// A tool without a name is the catalog's to complain about.
+fn name_of(definition: &RawValue) -> String {
     #[derive(Deserialize)]
     struct Named {
         name: Option<String>,
     }
-    let name = serde_json::from_str::<Named>(definition.get()).ok().and_then(|named| named.name);
-    // A tool without a name is the catalog's to complain about.
-    let name = name.unwrap_or_default();
-    let any = |globs: &[String]| globs.iter().any(|pattern| glob::matches(pattern, &name));
+    let named = serde_json::from_str::<Named>(definition.get()).ok();
+    named.and_then(|named| named.name).unwrap_or_default()
+}
+
+fn offered_as(settings: &ServerSettings, name: &str, definition: Raw) -> Option<ToolOffer> {
+    let any = |globs: &[String]| globs.iter().any(|pattern| glob::matches(pattern, name));
     let wanted = settings.enabled_tools.as_deref().is_none_or(any);
     if !wanted || any(&settings.disabled_tools) {
         return None;
     }
     let mut permissions = settings.permissions.clone();
     for (pattern, more) in &settings.tool_permissions {
-        if glob::matches(pattern, &name) {
+        if glob::matches(pattern, name) {
             permissions.extend(more.iter().cloned());
         }
     }
-    let (metadata, hooks, listing) = (serde_json::Map::new(), Vec::new(), Listing::Listed);
+    // The server knows best what its tools may do, so it can demand more than the configuration does, and never less.
+    let permissions = match meta::permissions(&definition) {
+        Ok(more) => joined(permissions, more),
+        Err(why) => {
+            tracing::warn!(server = %settings.name, tool = name, why, "a tool was left out");
+            return None;
+        }
+    };
+    let (metadata, hooks, listing) = (meta::metadata(&definition), Vec::new(), Listing::Listed);
     Some(ToolOffer { definition, permissions, metadata, hooks, listing })
+}
+
+fn joined(mut permissions: Vec<String>, more: Vec<String>) -> Vec<String> {
+    for one in more {
+        if !permissions.contains(&one) {
+            permissions.push(one);
+        }
+    }
+    permissions
 }
 
 /// The lists that a server has.
@@ -236,7 +280,8 @@ pub(crate) fn mirrored(offer: &mut Offer, server: &str) -> Mirrored {
     offer.tools.retain(|tool| match demands(&tool.definition) {
         None => true,
         Some((name, Ok(schema))) => {
-            schemas.insert(name, schema);
+            // Older versions of a tool come after it.
+            schemas.entry(name).or_insert(schema);
             true
         }
         Some((tool, Err(why))) => {
@@ -245,4 +290,77 @@ pub(crate) fn mirrored(offer: &mut Offer, server: &str) -> Mirrored {
         }
     });
     schemas
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+    use toolyard_hub::SourceName;
+    use toolyard_hub::json::to_raw;
+
+    use super::offered;
+    use crate::settings::{CommandSettings, EnvInheritance, ServerSettings, TransportSettings};
+
+    fn settings() -> ServerSettings {
+        let command = CommandSettings {
+            program: "server".to_owned(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            inherit: EnvInheritance::AllowList,
+        };
+        let mut settings = ServerSettings::new(SourceName::new("s"), TransportSettings::Command(command));
+        settings.permissions = vec!["staff".to_owned()];
+        settings
+    }
+
+    /// The name, the version and the permissions of what a definition becomes.
+    fn become_of(definition: &Value) -> Vec<(String, Value, Vec<String>)> {
+        let offers = offered(&settings(), to_raw(definition));
+        let told = offers.into_iter().map(|offer| {
+            let definition: Value = serde_json::from_str(offer.definition.get()).unwrap();
+            assert_eq!(definition["_meta"].get("dev.toolyard/versions"), None);
+            let version = offer.metadata.get("version").cloned().unwrap_or_default();
+            (definition["name"].as_str().unwrap().to_owned(), version, offer.permissions)
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn a_server_adds_permissions_to_those_of_the_configuration() {
+        let demands = |said: Value| json!({"name": "t", "_meta": {"dev.toolyard/permissions": said}});
+        let of = |permissions: &[&str]| {
+            let permissions = permissions.iter().map(|one| (*one).to_owned()).collect();
+            vec![("t".to_owned(), Value::Null, permissions)]
+        };
+        assert_eq!(become_of(&json!({"name": "t"})), of(&["staff"]));
+        assert_eq!(become_of(&demands(json!([]))), of(&["staff"]));
+        assert_eq!(become_of(&demands(json!(["admin", "staff"]))), of(&["staff", "admin"]));
+        // What it wants to be protected by cannot be read, so that it is not offered at all.
+        assert_eq!(become_of(&demands(json!("admin"))), []);
+    }
+
+    #[test]
+    fn older_versions_of_a_tool_are_offered_with_it_and_other_tools_are_not() {
+        let old = |name: &str, permissions: Value| {
+            json!({"name": name, "_meta": {
+                "dev.toolyard/metadata": {"version": "1"},
+                "dev.toolyard/permissions": permissions,
+            }})
+        };
+        let definition = json!({"name": "t", "_meta": {
+            "dev.toolyard/metadata": {"version": "2"},
+            "dev.toolyard/versions": [old("t", json!(["admin"])), old("hidden", json!([])), old("t", json!(7)), 7],
+        }});
+        let staff = || "staff".to_owned();
+        assert_eq!(
+            become_of(&definition),
+            [
+                ("t".to_owned(), json!("2"), vec![staff()]),
+                ("t".to_owned(), json!("1"), vec![staff(), "admin".to_owned()]),
+            ]
+        );
+    }
 }

@@ -35,6 +35,9 @@ export interface Tool {
   tags: string[];
   permissions: string[];
   version?: string;
+  /** Why a schema cannot be used. Only `mcp_tool` tells it. */
+  schemaProblem?: string;
+  outputSchemaProblem?: string;
   definition: unknown;
 }
 

@@ -1,6 +1,6 @@
 // What a form starts with: the defaults that a schema names, and the objects that must be there.
 
-import { isObject } from "../control/json";
+import { amount, copy, isObject } from "../control/json";
 import { choices, kinds, properties, required, resolve } from "./resolve";
 
 const DEEPEST = 6;
@@ -8,7 +8,7 @@ const DEEPEST = 6;
 /** The value that a schema begins with; `undefined` if it names none. */
 export function initial(schema: unknown, root: unknown = schema, depth = 0): unknown {
   const open = resolve(schema, root);
-  if (open.default !== undefined) return structuredClone(open.default);
+  if (open.default !== undefined) return copy(open.default);
   if (open.const !== undefined) return open.const;
   if (depth > DEEPEST || !kinds(open).includes("object")) return undefined;
   const value: Record<string, unknown> = {};
@@ -32,20 +32,25 @@ export function fresh(schema: unknown, root: unknown): unknown {
   if (kind === "object") return {};
   if (kind === "array") return [];
   if (kind === "boolean") return false;
-  if (kind === "number" || kind === "integer") return typeof open.minimum === "number" ? open.minimum : 0;
+  if (kind === "number" || kind === "integer") return amount(open.minimum) === undefined ? 0 : open.minimum;
   if (kind === "null") return null;
   const list = choices(open);
   if (!kind && list) return fresh(list[0], root);
   return "";
 }
 
+/** Whether two values are the same: numbers by what they amount to. */
+function same(one: unknown, other: unknown): boolean {
+  return one === other || (amount(one) !== undefined && amount(one) === amount(other));
+}
+
 /** Which of several schemas a value looks like it follows. */
 export function closest(list: unknown[], value: unknown, root: unknown): number {
   const score = list.map((one) => {
     const open = resolve(one, root);
-    if (open.const !== undefined) return open.const === value ? 9 : -1;
+    if (open.const !== undefined) return same(open.const, value) ? 9 : -1;
     const names = kinds(open);
-    const kind = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+    const kind = value === null ? "null" : Array.isArray(value) ? "array" : amount(value) !== undefined ? "number" : typeof value;
     const fits = names.includes(kind) || (kind === "number" && names.includes("integer"));
     if (!fits) return names.length ? -1 : 0;
     if (!isObject(value)) return 1;
@@ -53,7 +58,7 @@ export function closest(list: unknown[], value: unknown, root: unknown): number 
     let points = 1;
     for (const [key, inner] of Object.entries(value)) {
       const property = resolve(known[key], root);
-      if (property.const !== undefined) points += property.const === inner ? 5 : -5;
+      if (property.const !== undefined) points += same(property.const, inner) ? 5 : -5;
       else points += key in known ? 1 : -1;
     }
     return points;

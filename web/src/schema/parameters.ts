@@ -1,6 +1,6 @@
 // The parameters of a tool as people read them: required ones first, then by name.
 
-import { isObject } from "../control/json";
+import { amount, digits, isObject } from "../control/json";
 import { choices, type Open, properties, required, resolve, typeName } from "./resolve";
 
 export interface Parameter {
@@ -42,18 +42,24 @@ function inner(schema: Open, root: unknown): unknown {
     .find((one) => Object.keys(properties(one)).length);
 }
 
+/** A number as the schema writes it. */
+function figure(value: unknown): string | undefined {
+  return amount(value) === undefined ? undefined : (digits(value) ?? String(value));
+}
+
 export function limits(schema: Open): string[] {
   const found: string[] = [];
   const span = (low: unknown, high: unknown, unit: string) => {
-    const [from, to] = [typeof low === "number" ? low : undefined, typeof high === "number" ? high : undefined];
-    if (from !== undefined && to !== undefined) found.push(from === to ? `exactly ${from}${unit}` : `${from} to ${to}${unit}`);
+    const [from, to] = [figure(low), figure(high)];
+    if (from !== undefined && to !== undefined) found.push(amount(low) === amount(high) ? `exactly ${from}${unit}` : `${from} to ${to}${unit}`);
     else if (from !== undefined) found.push(`at least ${from}${unit}`);
     else if (to !== undefined) found.push(`at most ${to}${unit}`);
   };
   span(schema.minimum, schema.maximum, "");
-  if (typeof schema.exclusiveMinimum === "number") found.push(`more than ${schema.exclusiveMinimum}`);
-  if (typeof schema.exclusiveMaximum === "number") found.push(`less than ${schema.exclusiveMaximum}`);
-  if (typeof schema.multipleOf === "number") found.push(`a multiple of ${schema.multipleOf}`);
+  const [above, below, step] = [schema.exclusiveMinimum, schema.exclusiveMaximum, schema.multipleOf].map(figure);
+  if (above !== undefined) found.push(`more than ${above}`);
+  if (below !== undefined) found.push(`less than ${below}`);
+  if (step !== undefined) found.push(`a multiple of ${step}`);
   span(schema.minLength, schema.maxLength, " characters");
   span(schema.minItems, schema.maxItems, " items");
   if (schema.uniqueItems === true) found.push("no item twice");

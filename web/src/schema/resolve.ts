@@ -1,7 +1,7 @@
 // Schemas of strangers, read without trust: references are followed inside the document only, loops end, and whatever is not
 // a schema counts as one that allows anything.
 
-import { isObject } from "../control/json";
+import { amount, isObject } from "../control/json";
 import type { Schema } from "../control/messages";
 
 export type Open = { [key: string]: unknown };
@@ -92,7 +92,7 @@ export function typeName(schema: unknown, root: unknown, depth = 0): string {
   if (depth > 3) return "…";
   const open = resolve(schema, root);
   if (Array.isArray(open.enum) && !kinds(open).length) return "enum";
-  if (open.const !== undefined) return typeof open.const;
+  if (open.const !== undefined) return amount(open.const) === undefined ? typeof open.const : "number";
   const names = kinds(open).map((kind) => {
     if (kind !== "array" || open.items === undefined) return kind;
     return `array of ${typeName(open.items, root, depth + 1)}`;

@@ -1,6 +1,6 @@
 // What a tool's result is made of, found out without trusting it.
 
-import { isObject } from "../control/json";
+import { isObject, parse } from "../control/json";
 
 export type Piece =
   | { kind: "text"; text: string; mime?: string }
@@ -63,7 +63,7 @@ export function shownAs(mime: string | undefined): "image" | "audio" | undefined
 export function json(text: string): unknown {
   if (text.length > 2_000_000 || !/^\s*[[{]/.test(text)) return undefined;
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch {
     return undefined;
   }

@@ -1,6 +1,7 @@
 // Calls that this page makes: how far each is, what it said, what it asks, and how it ended.
 
 import { computed, markRaw, reactive, shallowReactive } from "vue";
+import { amount } from "../control/json";
 import type { Failure, Note, Question } from "../control/messages";
 import { LOST, Refused } from "../control/socket";
 import { bytes } from "../show/words";
@@ -85,8 +86,8 @@ function hear(run: Run, note: Note): void {
   switch (note.type) {
     case "progress":
       // Progress that goes back is shown as it is; a number that is none is not.
-      if (Number.isFinite(note.progress)) run.progress = note.progress;
-      run.total = Number.isFinite(note.total) ? note.total : undefined;
+      run.progress = finite(note.progress) ?? run.progress;
+      run.total = finite(note.total);
       run.message = note.message;
       return;
     case "chunk":
@@ -101,6 +102,11 @@ function hear(run: Run, note: Note): void {
       run.questions = [...run.questions, ...note.questions];
       run.state = "asking";
   }
+}
+
+function finite(value: unknown): number | undefined {
+  const counted = amount(value);
+  return Number.isFinite(counted) ? counted : undefined;
 }
 
 function words(value: unknown): string {

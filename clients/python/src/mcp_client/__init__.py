@@ -30,6 +30,7 @@ from .protocol import (
     Tool,
     ToolDetails,
     ToolMetadata,
+    ToolVersion,
 )
 from .retry import Retry
 
@@ -60,6 +61,7 @@ __all__ = [
     "Tool",
     "ToolDetails",
     "ToolMetadata",
+    "ToolVersion",
     "ToolNotFoundError",
     "UnexpectedAnswerError",
     "UnsupportedMediaTypeError",

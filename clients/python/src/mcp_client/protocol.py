@@ -16,11 +16,14 @@ Content = Literal["result", "full"]
 
 
 class ToolMetadata(TypedDict, total=False):
+    """What the author wrote down. `custom` is what only those who know the tool can read."""
+
     version: str
     author: str
     category: str
     tags: list[str]
     deprecates: str
+    custom: dict[str, Any]
 
 
 class Tool(TypedDict):
@@ -36,12 +39,18 @@ class Tool(TypedDict):
     metadata: NotRequired[ToolMetadata]
 
 
+class ToolVersion(TypedDict):
+    version: str
+    deprecatedBy: NotRequired[str]
+
+
 class ToolDetails(Tool):
-    """Everything that is known of one tool."""
+    """Everything that is known of one tool; `versions`, newest first, where there are several."""
 
     rawName: str
     displayName: str
     permissions: list[str]
+    versions: NotRequired[list[ToolVersion]]
 
 
 class ExecutionMetadata(TypedDict):

@@ -75,6 +75,16 @@ def stream(handler: Handler, text: str) -> None:
     handler.wfile.write(text.encode())
 
 
+def test_the_custom_metadata_of_a_tool_has_a_type(make: Make) -> None:
+    metadata = {"version": "2.1.0", "custom": {"pricing": "premium", "sla": "99.9%", "region": "us-east-1"}}
+    tool = {"name": "t", "description": "", "inputSchema": {}, "server": "s", "metadata": metadata}
+
+    with server(lambda handler, _: send(handler, 200, {"version": "1.0", "tools": [tool]})) as (url, _):
+        found = make(url, "secret").discover_tools()[0]
+    # Without a type of its own, mypy would not know the key.
+    assert found["metadata"]["custom"]["region"] == "us-east-1"
+
+
 def test_an_execution_is_sent_as_the_protocol_says(make: Make) -> None:
     with server(lambda handler, _: send(handler, 200, DONE)) as (url, seen):
         client = make(f"{url}/yard/", "secret")

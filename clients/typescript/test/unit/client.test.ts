@@ -43,6 +43,20 @@ function json(response: ServerResponse, status: number, value: unknown, headers 
 
 const fast = { baseDelay: 1 };
 
+test("the custom metadata of a tool has a type", () =>
+  against(
+    (response) => {
+      const metadata = { version: "2.1.0", custom: { pricing: "premium", sla: "99.9%", region: "us-east-1" } };
+      json(response, 200, { version: "1.0", tools: [{ name: "t", description: "", inputSchema: {}, server: "s", metadata }] });
+    },
+    async (url) => {
+      const [tool] = await new MCPClient({ baseURL: url, token: "secret" }).discoverTools();
+      // Without a type of its own, `custom` would be unknown and this would not compile.
+      const region: unknown = tool?.metadata?.custom?.["region"];
+      assert.equal(region, "us-east-1");
+    },
+  ));
+
 test("an execution is sent as the protocol says", () =>
   against(
     (response) => json(response, 200, { success: true, result: 3, metadata: METADATA }),

@@ -7,7 +7,7 @@ const ABOUT: &str = "\
 
 Tools to try everything with: `add` and `convert_temperature` give structured results, `count_down` reports
 progress, `stream_words` sends its result in pieces, `draw_swatch` draws, `fail` fails, `ask_name` asks back, and
-`admin_report` needs the permission `admin`.
+`admin_report` needs the permission `admin`. Version 1.0.0 of `stream_words` is deprecated and still there.
 
 Read `demo://squares/12` for the square of a number, and get the prompt `explain_tool` to have a tool explained.
 ";
@@ -59,7 +59,16 @@ async fn explain(native: Handle, arguments: Values) -> Result<String, ToolError>
 }
 
 fn tools_like(native: &Handle, typed: &str) -> Vec<String> {
-    let tools = native.tools();
-    let names = tools.iter().map(|tool| tool.name());
-    names.filter(|name| name.starts_with(typed)).map(ToOwned::to_owned).collect()
+    tool_names(native).into_iter().filter(|name| name.starts_with(typed)).collect()
+}
+
+/// Every name once, however many versions it has.
+pub(super) fn tool_names(native: &Handle) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for tool in native.tools() {
+        if !names.iter().any(|name| name == tool.name()) {
+            names.push(tool.name().to_owned());
+        }
+    }
+    names
 }

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolyard_sdk::{Context, Elicited, Json, ToolError, tool};
 
+use super::library::tool_names;
+
 #[derive(Serialize, JsonSchema)]
 struct Counts {
     /// How many tools the demo offers.
@@ -25,7 +27,7 @@ struct Counts {
 pub(super) async fn admin_report(ctx: Context) -> Result<Json<Counts>, ToolError> {
     let native = ctx.native();
     Ok(Json(Counts {
-        tools: native.tools().len(),
+        tools: tool_names(native).len(),
         resources: native.resources().len(),
         prompts: native.prompts().len(),
     }))

@@ -102,6 +102,18 @@ async fn streams_the_words_of_a_text() {
 }
 
 #[tokio::test]
+async fn has_a_tool_in_two_versions_of_which_the_older_one_is_deprecated() {
+    let catalog = yard().catalog();
+    let tool = catalog.tools().iter().find(|tool| tool.raw_name == "stream_words").unwrap();
+    assert_eq!((tool.version(), &tool.deprecated_by), (Some("2.0.0"), &None));
+    let older: Vec<_> = tool.older.iter().map(|old| (old.version(), old.deprecated_by.as_deref())).collect();
+    assert_eq!(older, [(Some("1.0.0"), Some("2.0.0"))]);
+    // Whoever counts tools, or types the beginning of a name, finds it once.
+    let report = call_as(Caller::new().permissions(["admin"]), "admin_report", json!({})).await;
+    assert_eq!(report.structured()["tools"], 8);
+}
+
+#[tokio::test]
 async fn draws_a_swatch() {
     let report = call("draw_swatch", json!({"color": "#FF8000", "size": 1})).await;
     let block = report.body()["content"][0].clone();

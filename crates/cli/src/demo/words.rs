@@ -42,6 +42,8 @@ struct Words {
 #[tool(
     title = "Stream words",
     category = "streaming",
+    version = "2.0.0",
+    deprecates = "1.0.0",
     read_only = true,
     idempotent = true,
     open_world = false
@@ -54,7 +56,25 @@ pub(super) async fn stream_words(params: Words, ctx: Context) -> Result<String, 
         count += 1;
     }
     stream.end();
-    Ok(if count == 1 { "1 word".to_owned() } else { format!("{count} words") })
+    Ok(words(count))
+}
+
+/// Says how many words a text has.
+#[tool(
+    name = "stream_words",
+    title = "Stream words",
+    category = "streaming",
+    version = "1.0.0",
+    read_only = true,
+    idempotent = true,
+    open_world = false
+)]
+pub(super) async fn stream_words_without_streaming(params: Words) -> Result<String, ToolError> {
+    Ok(words(params.text.split_whitespace().count()))
+}
+
+fn words(count: usize) -> String {
+    if count == 1 { "1 word".to_owned() } else { format!("{count} words") }
 }
 
 #[derive(Deserialize, JsonSchema)]

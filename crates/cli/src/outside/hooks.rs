@@ -10,6 +10,7 @@ use reqwest::header::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use toolyard_hub::json::{self, Object};
 use toolyard_hub::{Before, BoxFuture, Error, HookCall, Hooks, Kind, Outcome, Raw, glob};
 
 use super::read;
@@ -133,7 +134,7 @@ impl<'a> Said<'a> {
     fn of(event: Moment, call: HookCall<'a>) -> Self {
         Self {
             event,
-            execution_id: call.id.to_string(),
+            execution_id: call.id.public_name(),
             tool: call.tool,
             server: call.source.as_str(),
             principal: call.principal.id(),
@@ -150,29 +151,60 @@ impl<'a> Said<'a> {
 }
 
 /// What an endpoint answers before a call.
-#[derive(Deserialize)]
-struct Verdict {
-    action: Action,
-    /// Kept as the text that it is: numbers stay as they were written.
-    params: Option<Raw>,
-    message: Option<String>,
+#[derive(Debug)]
+enum Verdict {
+    Pass,
+    Change(Raw),
+    Refuse(Option<String>),
 }
 
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Action {
-    Pass,
-    Change,
-    Refuse,
-}
+/// What an answer before a call may be, for whoever writes hooks.
+const ANSWERS: &str = "a hook answers with an empty body, {\"action\": \"pass\"}, \
+    {\"action\": \"change\", \"params\": {…}} or {\"action\": \"refuse\", \"message\": \"…\"}";
 
 impl Verdict {
-    /// An answer without a word lets the call pass.
+    /// An empty answer lets the call pass. The error says what is wrong with any other one.
     fn read(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
-            return Ok(Self { action: Action::Pass, params: None, message: None });
+            return Ok(Self::Pass);
         }
-        serde_json::from_str(text).map_err(|error| format!("its answer makes no sense: {error}"))
+        let raw: Raw = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+        let mut members = Object::parse(&raw).map_err(|_| "it is not a JSON object")?;
+        let action = members.get("action").ok_or("it has no \"action\"")?;
+        let action = json::short(action.get()).into_owned();
+        match action.as_str() {
+            r#""pass""# => Ok(Self::Pass),
+            // Kept as the text that it is: numbers stay as they were written.
+            r#""change""# => match members.remove("params") {
+                Some(params) if params.get().starts_with('{') => Ok(Self::Change(params)),
+                Some(_) => Err("its \"params\" are not an object".to_owned()),
+                None => Err("it changes the call without \"params\"".to_owned()),
+            },
+            r#""refuse""# => match members.remove("message") {
+                None => Ok(Self::Refuse(None)),
+                Some(message) => serde_json::from_str(message.get())
+                    .map(Self::Refuse)
+                    .map_err(|_| "its \"message\" is not a string".to_owned()),
+            },
+            _ => Err(format!("its \"action\" is {action}, and not \"pass\", \"change\" or \"refuse\"")),
+        }
+    }
+}
+
+/// Why an endpoint has not said what is to become of a call.
+enum Unjudged {
+    /// It was not reached, or did not answer as an endpoint does.
+    NoAnswer(String),
+    /// It answered, but not in words that mean anything here.
+    Invalid(String),
+}
+
+impl fmt::Display for Unjudged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAnswer(problem) => f.write_str(problem),
+            Self::Invalid(problem) => write!(f, "its answer is invalid: {problem}; {ANSWERS}"),
+        }
     }
 }
 
@@ -202,41 +234,35 @@ impl HookSettings {
     }
 
     async fn judge(&self, http: &reqwest::Client, said: &Said<'_>) -> Result<Before, Error> {
-        let answered = self.post(http, said).await.and_then(|text| {
-            let verdict = Verdict::read(&text)?;
-            Ok(match verdict.action {
-                Action::Pass => Ok(Before::Pass),
-                Action::Change => {
-                    Ok(Before::Change(verdict.params.ok_or("it changes the call without `params`")?))
-                }
-                Action::Refuse => Err(Error::new(
-                    Kind::Forbidden,
-                    verdict
-                        .message
-                        .unwrap_or_else(|| format!("{} was refused by the hook {}", said.tool, self.name)),
-                )),
-            })
-        });
-        match (answered, self.on_failure) {
-            (Ok(judged), _) => judged,
-            (Err(problem), OnFailure::Open) => {
-                tracing::warn!(
-                    hook = self.name,
-                    tool = said.tool,
-                    problem,
-                    "a hook failed and the call goes on"
-                );
+        let answered = self.post(http, said).await.map_err(Unjudged::NoAnswer);
+        let unjudged = match answered.and_then(|text| Verdict::read(&text).map_err(Unjudged::Invalid)) {
+            Ok(Verdict::Pass) => return Ok(Before::Pass),
+            Ok(Verdict::Change(params)) => return Ok(Before::Change(params)),
+            Ok(Verdict::Refuse(message)) => {
+                let unsaid = || format!("{} was refused by the hook {}", said.tool, self.name);
+                return Err(Error::new(Kind::Forbidden, message.unwrap_or_else(unsaid)));
+            }
+            Err(unjudged) => unjudged,
+        };
+        let (hook, tool, problem) = (&self.name, said.tool, unjudged.to_string());
+        match self.on_failure {
+            OnFailure::Open => {
+                tracing::warn!(hook, tool, problem, "a hook failed and the call goes on");
                 Ok(Before::Pass)
             }
-            (Err(problem), OnFailure::Closed) => {
-                tracing::warn!(
-                    hook = self.name,
-                    tool = said.tool,
-                    problem,
-                    "a hook failed and the call is refused"
-                );
-                let message = format!("the hook {} could not be asked about {}", self.name, said.tool);
-                Err(Error::new(Kind::CannotConnect, message).suggest("try again later"))
+            OnFailure::Closed => {
+                tracing::warn!(hook, tool, problem, "a hook failed and the call is refused");
+                Err(match unjudged {
+                    Unjudged::NoAnswer(_) => {
+                        let message = format!("the hook {hook} could not be asked about {tool}");
+                        Error::new(Kind::CannotConnect, message).suggest("try again later")
+                    }
+                    Unjudged::Invalid(problem) => {
+                        let message =
+                            format!("the answer of the hook {hook} about {tool} is invalid: {problem}");
+                        Error::new(Kind::CannotConnect, message).suggest(ANSWERS)
+                    }
+                })
             }
         }
     }

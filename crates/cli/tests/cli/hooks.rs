@@ -93,7 +93,7 @@ async fn a_hook_is_sent_the_call_and_how_it_ended() {
     assert_eq!(endpoint.events(), ["before", "after"]);
     let seen = endpoint.seen.lock().unwrap().clone();
     let mut before = seen[0].clone();
-    assert_eq!(before["executionId"].as_str().unwrap().len(), 32);
+    assert_eq!(before["executionId"].as_str().unwrap().len(), "exec-".len() + 32);
     assert_eq!(before["executionId"], seen[1]["executionId"]);
     before.as_object_mut().unwrap().remove("executionId");
     assert_eq!(
@@ -139,20 +139,62 @@ async fn a_hook_changes_the_parameters_or_refuses_the_call() {
 }
 
 #[tokio::test]
-async fn a_hook_that_fails_refuses_the_call_or_lets_it_pass_as_it_was_told() {
-    let failures: [Rule; 6] = [
-        |_| (500, String::new()),
-        |_| (302, String::new()),
-        |_| (200, "nonsense".to_owned()),
-        |_| (200, r#"{"action":"allow"}"#.to_owned()),
-        |_| (200, r#"{"action":"change"}"#.to_owned()),
-        |_| (0, String::new()),
+async fn a_hook_is_told_the_execution_id_that_rest_answers_with() {
+    let endpoint = Endpoint::start(|_| (204, String::new())).await;
+    let server = yard(&endpoint, "events = [\"before\", \"after\"]").await;
+    let token = format!("Bearer {}", server.token.as_deref().unwrap());
+    let headers = [("authorization", token.as_str())];
+    let body = json!({"params": {"a": 1, "b": 2}});
+    let answer = server.post_with("/mcp/tools/add/execute", &headers, &body).await.json();
+    let id = answer["metadata"]["executionId"].clone();
+    let seen: Vec<Value> =
+        endpoint.seen.lock().unwrap().iter().map(|said| said["executionId"].clone()).collect();
+    assert_eq!(seen, [id.clone(), id.clone()]);
+    let path = format!("/mcp/executions/{}", seen[0].as_str().unwrap());
+    let found = server.request("GET", &path, &headers, b"").await.whole().await.json();
+    assert_eq!((&found["executionId"], &found["tool"]), (&id, &json!("add")));
+}
+
+#[tokio::test]
+async fn a_hook_is_told_what_is_wrong_with_its_answer() {
+    let answers: [(Rule, &str); 7] = [
+        (|_| (200, "{}".to_owned()), r#"it has no "action""#),
+        (|_| (200, "[]".to_owned()), "it is not a JSON object"),
+        (|_| (200, "nonsense".to_owned()), "it is not JSON: expected ident at line 1 column 2"),
+        (
+            |_| (200, r#"{"action":"allow"}"#.to_owned()),
+            r#"its "action" is "allow", and not "pass", "change" or "refuse""#,
+        ),
+        (|_| (200, r#"{"action":"change"}"#.to_owned()), r#"it changes the call without "params""#),
+        (|_| (200, r#"{"action":"change","params":7}"#.to_owned()), r#"its "params" are not an object"#),
+        (|_| (200, r#"{"action":"refuse","message":7}"#.to_owned()), r#"its "message" is not a string"#),
     ];
-    for (at, rule) in failures.into_iter().enumerate() {
+    for (rule, problem) in answers {
+        let server = yard(&Endpoint::start(rule).await, "").await;
+        let told = add(&server).await.unwrap_err();
+        let start =
+            format!("the answer of the hook policy about add is invalid: {problem}; a hook answers with");
+        assert!(told.starts_with(&start), "{told}");
+        assert!(told.contains(r#"{"action": "pass"}"#), "{told}");
+        // Whoever runs the yard reads the same in its log.
+        let log = server.process().await.stderr();
+        assert!(log.contains("a hook failed and the call is refused"), "{log}");
+        assert!(log.contains(problem) || log.contains(&problem.replace('"', "\\\"")), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn a_hook_that_fails_refuses_the_call_or_lets_it_pass_as_it_was_told() {
+    let failures: [(Rule, &str); 4] = [
+        (|_| (500, String::new()), "the hook policy could not be asked about add; try again later"),
+        (|_| (302, String::new()), "the hook policy could not be asked about add; try again later"),
+        (|_| (200, "{}".to_owned()), "the answer of the hook policy about add is invalid"),
+        (|_| (0, String::new()), "the hook policy could not be asked about add; try again later"),
+    ];
+    for (at, (rule, message)) in failures.into_iter().enumerate() {
         let endpoint = Endpoint::start(rule).await;
-        let closed = add(&yard(&endpoint, "timeout = \"300ms\"").await).await;
-        let message = "the hook policy could not be asked about add; try again later";
-        assert_eq!(closed, Err(message.to_owned()), "{at}");
+        let closed = add(&yard(&endpoint, "timeout = \"300ms\"").await).await.unwrap_err();
+        assert!(closed.starts_with(message), "{at}: {closed}");
         let open = add(&yard(&endpoint, "timeout = \"300ms\"\non_failure = \"open\"").await).await;
         assert_eq!(open, Ok(json!(3.0)), "{at}");
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolyard_testkit::harness::{Scratch, Server};
+use toolyard_testkit::harness::{Client, Scratch, Server, Version};
 use toolyard_testkit::odd::{Kind, nearby};
 
 use super::{SERVE, TOOLYARD};
@@ -70,6 +70,92 @@ async fn a_yard_behind_it_and_permissions_of_the_configuration() {
     assert_eq!(refused.refusal(), (403, "PERMISSION_ERROR".to_owned()));
     let servers = server.get("/mcp/servers").await.json();
     assert_eq!(servers["servers"].as_array().unwrap().len(), 3);
+}
+
+/// A yard with the demo yard behind it, over stdio.
+async fn serve_in_front(scratch: &Scratch, config: &str, of_server: &str) -> Arc<Server> {
+    let demo = scratch.file("demo.toml", "demo = true\n");
+    let server = format!(
+        "[servers.inner]\ncommand = \"{TOOLYARD}\"\nargs = [\"stdio\", \"--config\", \"{demo}\"]\n{of_server}"
+    );
+    serve(scratch, &format!("{config}{server}")).await
+}
+
+#[tokio::test]
+async fn permissions_of_a_tool_survive_a_second_yard_and_can_only_be_added_to() {
+    let scratch = Scratch::new();
+    for (held, of_server, add, report) in [
+        ("[]", "", 200, 403),
+        ("[\"admin\"]", "", 200, 200),
+        // The configuration asks for more than the server does, and the server cannot take that away.
+        ("[\"admin\"]", "permissions = [\"staff\"]\n", 403, 403),
+        ("[\"staff\"]", "permissions = [\"staff\"]\n", 200, 403),
+        ("[\"admin\", \"staff\"]", "permissions = [\"staff\"]\n", 200, 200),
+    ] {
+        let server = serve_in_front(&scratch, &format!("permissions = {held}\n"), of_server).await;
+        let names = server.get("/mcp/tools").await.text;
+        assert_eq!(names.contains("mcp__inner__admin_report"), report == 200, "{held} {of_server}: {names}");
+        let added = server.execute("mcp__inner__add", json!({"a": 1, "b": 2})).await;
+        assert_eq!(added.status, add, "{held} {of_server}: {}", added.text);
+        let reported = server.execute("mcp__inner__admin_report", json!({})).await;
+        assert_eq!(reported.status, report, "{held} {of_server}: {}", reported.text);
+    }
+    let server = serve_in_front(&scratch, "", "permissions = [\"staff\"]\n").await;
+    let shown = server.get("/mcp/tools/mcp__inner__admin_report").await.json();
+    assert_eq!(shown["permissions"], json!(["staff", "admin"]));
+}
+
+#[tokio::test]
+async fn every_version_of_a_tool_can_be_asked_for_also_through_a_second_yard() {
+    let scratch = Scratch::new();
+    let alone = serve(&scratch, "demo = true\n").await;
+    let front = serve_in_front(&scratch, "", "").await;
+    let words = |server: &Arc<Server>, tool: &str, version: &str| {
+        let body = json!({"params": {"text": "one two"}, "context": {"version": version}});
+        let (server, path) = (Arc::clone(server), format!("/mcp/tools/{tool}/execute"));
+        async move { server.post(&path, &body).await }
+    };
+    for (server, tool) in [(&alone, "stream_words"), (&front, "mcp__inner__stream_words")] {
+        let shown = server.get(&format!("/mcp/tools/{tool}")).await.json();
+        assert_eq!(shown["metadata"]["version"], "2.0.0", "{shown}");
+        assert_eq!(shown["metadata"]["deprecates"], "1.0.0", "{shown}");
+        let listed = json!([{"version": "2.0.0"}, {"version": "1.0.0", "deprecatedBy": "2.0.0"}]);
+        assert_eq!(shown["versions"], listed, "{shown}");
+        let newest = words(server, tool, "2.0.0").await;
+        assert_eq!((newest.status, newest.header("deprecation")), (200, None), "{}", newest.text);
+        assert!(newest.text.contains(r#""one""#), "{}", newest.text);
+        let old = words(server, tool, "1.0.0").await;
+        assert_eq!((old.status, &old.json()["result"]), (200, &json!("2 words")), "{}", old.text);
+        let told = (old.header("deprecation"), old.header("x-tool-successor-version"));
+        assert_eq!(told, (Some("true"), Some("2.0.0")));
+        assert_eq!(old.json().get("chunks"), None);
+        let none = words(server, tool, "3.0.0").await;
+        assert_eq!(none.refusal(), (404, "TOOL_NOT_FOUND".to_owned()));
+        let suggestion = none.json()["error"]["details"]["suggestion"].clone();
+        assert_eq!(suggestion, "there are the versions 2.0.0, 1.0.0");
+    }
+    // Over MCP it is asked for in `_meta`.
+    let mut client = Client::join(&front, Version::V2025_11_25).await;
+    let call = |version: &str| {
+        json!({"name": "mcp__inner__stream_words", "arguments": {"text": "one two"},
+               "_meta": {"dev.toolyard/version": version}})
+    };
+    let old = client.ask("tools/call", &call("1.0.0").to_string()).await.answer;
+    assert_eq!(old.result()["content"], json!([{"type": "text", "text": "2 words"}]));
+    let newest = client.ask("tools/call", &call("2.0.0").to_string()).await.answer;
+    assert_eq!(newest.result()["content"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn metadata_of_a_tool_survives_a_second_yard() {
+    let scratch = Scratch::new();
+    let alone = serve(&scratch, "demo = true\n").await;
+    let front = serve_in_front(&scratch, "", "").await;
+    for tool in ["convert_temperature", "stream_words", "add"] {
+        let here = alone.get(&format!("/mcp/tools/{tool}")).await.json()["metadata"].clone();
+        assert!(here["category"].is_string(), "{here}");
+        assert_eq!(front.get(&format!("/mcp/tools/mcp__inner__{tool}")).await.json()["metadata"], here);
+    }
 }
 
 /// A yard with this configuration, open to everybody on this machine.

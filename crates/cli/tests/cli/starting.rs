@@ -91,6 +91,36 @@ async fn a_token_of_ones_own_is_never_printed() {
 }
 
 #[tokio::test]
+async fn the_page_is_printed_with_configured_tokens_and_without_any_and_never_a_configured_token() {
+    let scratch = Scratch::new();
+    let digest = "d5a38892700c307c25df8abf14f38f7eeddd7e04cbf20f3b74ffe1cfa9c5106e";
+    let token = format!("demo = true\n[[tokens]]\nname = \"ada\"\nsha256 = \"{digest}\"\n");
+    let tokens = scratch.file("tokens.toml", &token);
+    let open = scratch.file("open.toml", "demo = true\nauth = \"none\"\n");
+    for (config, page, mcp) in [
+        (&tokens, "asks for a token of the configuration", "and a token of the configuration"),
+        (&open, "open to everybody on this machine", "open to everybody on this machine"),
+    ] {
+        let (mut process, _stdin, _stdout) =
+            Process::start(TOOLYARD, &["serve", "--listen", "127.0.0.1:0", "--config", config]);
+        soon("the address", async {
+            while !process.stderr().contains("Ctrl-C stops it.") {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        let said = process.stderr();
+        process.signal(Signal::Terminate);
+        process.exit().await;
+        let line =
+            |word: &str| said.lines().find(|line| line.trim_start().starts_with(word)).unwrap_or_default();
+        assert!(line("page  http://127.0.0.1:").ends_with(page), "{said}");
+        assert!(line("MCP   http://127.0.0.1:").ends_with(mcp), "{said}");
+        assert!(!said.contains(digest) && !said.contains("#token="), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_port_that_is_taken_is_named_with_a_way_out() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

@@ -3,13 +3,11 @@
 use serde_json::json;
 use serde_json::value::RawValue;
 use toolyard_hub::json::Object;
+use toolyard_hub::meta::{METADATA, metadata};
 use toolyard_hub::{Listing, Raw, ToolOffer};
 
 use super::Tool;
 use crate::definition::Definition;
-
-/// Where in a definition's `_meta` the metadata is.
-const METADATA: &str = "dev.toolyard/metadata";
 
 impl Tool {
     /// The definition as clients see it.
@@ -35,10 +33,13 @@ impl Tool {
     }
 
     pub(crate) fn to_offer(&self) -> ToolOffer {
+        let definition = self.to_definition();
+        // A definition that was written by hand may have its own.
+        let metadata = if self.metadata.is_empty() { metadata(&definition) } else { self.metadata.clone() };
         ToolOffer {
-            definition: self.to_definition(),
+            definition,
             permissions: self.permissions.clone(),
-            metadata: self.metadata.clone(),
+            metadata,
             hooks: self.hooks.clone(),
             listing: Listing::Listed,
         }

@@ -7,5 +7,6 @@ mod errors;
 mod hooks;
 mod native;
 mod outputs;
+mod over_http;
 mod questions;
 mod shapes;

@@ -12,8 +12,8 @@ use toolyard_random::RandomError;
 use super::call::{CallTool, Complete, GetPrompt, Read, Wanted, call};
 use super::errors::Trouble;
 use super::order::{
-    Answer, Cancel, ControlRequest, Nothing, OfServer, OneServer, Order, Subscribe, Transcript, Unsubscribe,
-    error, response,
+    Answer, Cancel, ControlRequest, Nothing, OfServer, OneServer, OneTool, Order, Subscribe, Transcript,
+    Unsubscribe, error, response,
 };
 use super::outbox::Outbox;
 use super::running::{Refused, Running};
@@ -179,6 +179,11 @@ async fn carry_out(desk: &Desk, order: &Order, cancel: CancellationToken) -> Res
             let words: OfServer = order.words()?;
             control.yard.settle(control.start_wait).await;
             return Ok(Body::Tools(words.server_name));
+        }
+        ControlRequest::Tool => {
+            let words: OneTool = order.words()?;
+            control.yard.settle(control.start_wait).await;
+            control.tool(&principal, &words.tool)
         }
         ControlRequest::Prompts => {
             let words: OfServer = order.words()?;

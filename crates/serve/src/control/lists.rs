@@ -4,11 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Catalog, Principal, Raw, Reach, SourceName, Status, Tool, View, Yard, nearest};
+use toolyard_hub::{Catalog, Kind, Principal, Raw, Reach, SourceName, Status, Tool, View, Yard, nearest};
 
 use super::errors::Trouble;
 use super::{Control, shape};
-use crate::rest::metadata;
 
 /// Every tool as the control socket shows it, made once per catalog.
 #[derive(Debug, Default)]
@@ -36,7 +35,7 @@ impl Shelf {
 /// A tool with everything that a person who tries it wants to know.
 fn show(tool: &Tool) -> Raw {
     let advertised = Object::parse(&tool.definition).unwrap_or_default();
-    let metadata = metadata(tool, &advertised);
+    let metadata = &tool.metadata;
     let mut shown = Object::default();
     shown.set("name", to_raw(&tool.raw_name));
     shown.set("fullName", to_raw(tool.full_name.as_str()));
@@ -84,6 +83,23 @@ impl Control {
             source.as_ref().is_none_or(|source| tool.source == *source) && tool.is_listed_for(principal)
         });
         Ok(counted(server, "tools", wanted.map(|(_, shown)| shown.get())))
+    }
+
+    /// One tool, with what is wrong with its schemas. To know that they have to be compiled, which is too much for lists.
+    pub(super) fn tool(&self, principal: &Principal, name: &str) -> Result<String, Trouble> {
+        let tool = self.yard.find_tool(name, principal).map_err(|error| Trouble::of(&error, ""))?;
+        if let Some(missing) = principal.lacks(&tool.permissions) {
+            let message = format!("{} needs the permission {missing}", tool.full_name);
+            return Err(Trouble::new(Kind::Forbidden, message));
+        }
+        let mut shown = Object::parse(&show(&tool)).unwrap_or_default();
+        if let Some(problem) = tool.schema_problem() {
+            shown.set("schemaProblem", to_raw(problem));
+        }
+        if let Some(problem) = tool.output_schema_problem() {
+            shown.set("outputSchemaProblem", to_raw(problem));
+        }
+        Ok(format!(r#"{{"tool":{}}}"#, shown.to_raw()))
     }
 
     pub(super) fn prompts(&self, principal: &Principal, server: Option<&str>) -> Result<String, Trouble> {

@@ -41,6 +41,7 @@ pub(super) enum ControlRequest {
     Unsubscribe,
     Servers,
     Tools,
+    Tool,
     Prompts,
     List,
     Call,
@@ -60,12 +61,13 @@ pub(super) enum ControlRequest {
 
 impl ControlRequest {
     /// Every request with its `subtype`.
-    pub(super) const ALL: [(Self, &str); 20] = [
+    pub(super) const ALL: [(Self, &str); 21] = [
         (Self::Hello, "hello"),
         (Self::Subscribe, "subscribe"),
         (Self::Unsubscribe, "unsubscribe"),
         (Self::Servers, "mcp_servers"),
         (Self::Tools, "mcp_tools"),
+        (Self::Tool, "mcp_tool"),
         (Self::Prompts, "mcp_prompts"),
         (Self::List, "mcp_list"),
         (Self::Call, "mcp_call"),
@@ -195,6 +197,12 @@ pub(super) struct OfServer {
 #[serde(deny_unknown_fields)]
 pub(super) struct OneServer {
     pub(super) server_name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OneTool {
+    pub(super) tool: String,
 }
 
 #[derive(Deserialize)]

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use toolyard_hub::{
     Abilities, CallContext, Client, FrontName, Level, Lookup, Outcome, Principal, Quota, Request, Tool, What,
+    meta,
 };
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Transport, check_params};
 
@@ -163,6 +164,10 @@ impl Front {
 
     fn start(&self, request: &Inbound<Principal>, what: What) -> Result<Run, RpcError> {
         let (client, updates) = Client::new(abilities(request)?);
+        let version = match (&what, &request.meta.all) {
+            (What::Tool { .. }, Some(meta)) => meta::asked_version(meta).map_err(RpcError::invalid_params)?,
+            _ => None,
+        };
         let cancel = tokio_util::sync::CancellationToken::new();
         let call = Request {
             cancel: cancel.clone(),
@@ -172,6 +177,7 @@ impl Front {
                 session_ended: request.session.as_ref().map(|session| session.ended()),
                 headers: self.forwarded(&request.transport),
                 reach: self.reach.clone(),
+                version,
                 ..CallContext::default()
             },
             meta: request.meta.all.clone(),

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolyard_hub::json::{Object, from_text, to_raw};
-use toolyard_hub::{Listing, Principal, Tool};
+use toolyard_hub::{Listing, Principal, Tool, meta};
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Version};
 
 use super::shape::{Cache, cacheable};
@@ -26,8 +26,8 @@ impl Front {
         // Who looks at one server by itself sees it as it is.
         let on_it = |tool: &&Arc<Tool>| alone || tool.listing == Listing::Listed;
         let all = view.tools().filter(on_it).map(|tool| match alone {
-            false => (tool.full_name.as_str(), shown(tool, &tool.shown, request.version)),
-            true => (tool.raw_name.as_str(), shown(tool, &tool.definition, request.version)),
+            false => (tool.full_name.as_str(), shown(tool, &tool.shown, request)),
+            true => (tool.raw_name.as_str(), shown(tool, &tool.definition, request)),
         });
         self.page("tools", request, all, view.is_private())
     }
@@ -35,22 +35,25 @@ impl Front {
     pub(super) fn list_prompts(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
         let view = self.view(&request.caller);
         let all = view.prompts().map(|prompt| match self.reach.alone() {
-            None => (prompt.full_name.as_str(), Shown::As(&prompt.shown)),
-            Some(_) => (prompt.raw_name.as_str(), Shown::As(&prompt.definition)),
+            None => (prompt.full_name.as_str(), demanding(&prompt.shown, &prompt.permissions)),
+            Some(_) => (prompt.raw_name.as_str(), demanding(&prompt.definition, &prompt.permissions)),
         });
         self.page("prompts", request, all, view.is_private())
     }
 
     pub(super) fn list_resources(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
         let view = self.view(&request.caller);
-        let all = view.resources().map(|resource| (resource.uri.as_str(), Shown::As(&resource.definition)));
+        let all = view
+            .resources()
+            .map(|resource| (resource.uri.as_str(), demanding(&resource.definition, &resource.permissions)));
         self.page("resources", request, all, view.is_private())
     }
 
     pub(super) fn list_templates(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
         let view = self.view(&request.caller);
-        let all =
-            view.templates().map(|template| (template.template.as_str(), Shown::As(&template.definition)));
+        let all = view.templates().map(|template| {
+            (template.template.as_str(), demanding(&template.definition, &template.permissions))
+        });
         self.page("resourceTemplates", request, all, view.is_private())
     }
 
@@ -98,24 +101,52 @@ impl Front {
     }
 }
 
-/// A definition on its way out: as it is, or with what this client's version forbids left out.
+/// A definition on its way out: as it is, or with what this client's version forbids left out, and what another yard must
+/// know added.
 enum Shown<'a> {
     As(&'a RawValue),
     Edited(Raw),
 }
 
-fn shown<'a>(tool: &Tool, definition: &'a RawValue, version: Version) -> Shown<'a> {
-    // Before the modern era an output schema had to be of an object.
-    let forbidden = version.era() == Era::Legacy && tool.output_schema.is_some() && !tool.output_is_object;
-    if !forbidden {
-        return Shown::As(definition);
+fn shown<'a>(tool: &Tool, definition: &'a RawValue, request: &Inbound<Principal>) -> Shown<'a> {
+    let version = request.version;
+    if tool.permissions.is_empty() && tool.older.is_empty() {
+        return match fit(tool, definition, version) {
+            Some(edited) => Shown::Edited(edited),
+            None => Shown::As(definition),
+        };
     }
-    match Object::parse(definition) {
-        Ok(mut members) => {
-            members.remove("outputSchema");
-            Shown::Edited(members.to_raw())
-        }
-        Err(_) => Shown::As(definition),
+    let fitting = |tool: &Tool, definition: &RawValue| {
+        fit(tool, definition, version).unwrap_or_else(|| definition.to_owned())
+    };
+    // Each version has permissions of its own, and says so.
+    let older = tool.older.iter().filter(|older| older.is_listed_for(&request.caller));
+    let older: Vec<Raw> = older
+        .map(|older| {
+            // Under the name that the newest has here.
+            let shown = if definition.get() == tool.shown.get() { &older.shown } else { &older.definition };
+            meta::advertised(&fitting(older, shown), &older.permissions, &[])
+        })
+        .collect();
+    Shown::Edited(meta::advertised(&fitting(tool, definition), &tool.permissions, &older))
+}
+
+/// Without an output schema that this client's version forbids; nothing where there is none.
+fn fit(tool: &Tool, definition: &RawValue, version: Version) -> Option<Raw> {
+    // Before the modern era an output schema had to be of an object.
+    if version.era() == Era::Modern || tool.output_schema.is_none() || tool.output_is_object {
+        return None;
+    }
+    let mut members = Object::parse(definition).ok()?;
+    members.remove("outputSchema");
+    Some(members.to_raw())
+}
+
+/// A definition that says which permissions it needs, so that a yard in front of this one can ask for them too.
+fn demanding<'a>(definition: &'a RawValue, permissions: &[String]) -> Shown<'a> {
+    match permissions {
+        [] => Shown::As(definition),
+        permissions => Shown::Edited(meta::advertised(definition, permissions, &[])),
     }
 }
 

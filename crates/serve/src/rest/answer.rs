@@ -64,7 +64,7 @@ impl Began {
 
 /// An execution as answers name it.
 pub(crate) fn named(id: ExecutionId) -> String {
-    format!("exec-{id}")
+    id.public_name()
 }
 
 /// The envelope of an execution that went well. `more` are members as text, each with a comma before it.

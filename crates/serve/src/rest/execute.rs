@@ -20,7 +20,7 @@ use super::executions::{About, Ending, Execution};
 use super::intake::{self, Content, Form, HangUp, Order};
 use super::keys::{Claim, KeyName};
 use super::result::{Said, list};
-use super::run::Job;
+use super::run::{FirstStep, Job};
 use super::{Caller, Name, Rest, stream};
 
 /// How many events wait for a slow reader.
@@ -99,12 +99,16 @@ async fn start(
     let yard = Arc::clone(&rest.yard);
     let call = Box::pin(async move { yard.call(request).await });
     let job = Job::new(Arc::clone(rest), Arc::clone(&execution), key, updates);
-    let Some((job, call)) = job.first_step(call).await else {
-        // Refused before it began, or done at once. The status says which, also to who asked for events.
-        return match (execution.ending(), form) {
-            (Some(ending), Form::Events) if ending.answer.is_ok() => stream::of_ended(&execution, content),
-            _ => whole(&execution, content).await,
-        };
+    let (job, call) = match job.first_step(call).await {
+        FirstStep::Goes(job, call) => (job, call),
+        FirstStep::Over(said) => {
+            // Refused before it began, or done at once. The status says which, also to who asked for events.
+            let ran = !said.is_empty() || execution.ending().is_some_and(|ending| ending.is_of_tool());
+            return match form {
+                Form::Events if ran => stream::of_done(&execution, said, content),
+                Form::Events | Form::Whole => whole(&execution, content).await,
+            };
+        }
     };
     match form {
         Form::Whole => {

@@ -130,6 +130,11 @@ impl Ending {
         }
     }
 
+    /// Whether it is certain that the tool was reached.
+    pub(super) fn is_of_tool(&self) -> bool {
+        self.answer.as_ref().map_or_else(|error| error.kind() == Kind::ToolFailed, |_| true)
+    }
+
     /// About how much memory it takes.
     pub(super) fn bytes(&self) -> usize {
         let said = match &self.answer {

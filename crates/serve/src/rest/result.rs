@@ -2,9 +2,10 @@
 //! what the source said and put in as they are.
 
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use toolyard_hub::Raw;
-use toolyard_hub::json::{Object, from_text, read_text, to_raw};
+use toolyard_hub::json::{Object, from_text, read_text, short, to_raw};
+use toolyard_hub::{Error, Kind, Outcome, Raw};
 
 /// A result, cut into what matters here.
 #[derive(Debug, Default)]
@@ -17,6 +18,28 @@ pub(super) struct Said {
 struct Text {
     r#type: String,
     text: Option<String>,
+}
+
+/// The outcome, if its body is a tool result of the protocol. Anything else has no value that could be told as the
+/// result, and `null` would look like one. Where the tool itself says that it failed, that is all there is to say.
+pub(super) fn checked(tool: &str, outcome: Outcome) -> Result<Outcome, Error> {
+    // Most results begin like this, and need no second look.
+    if outcome.failed || outcome.body.get().starts_with(r#"{"content":["#) {
+        return Ok(outcome);
+    }
+    let why = match Object::parse(&outcome.body) {
+        Err(_) => "it is not an object",
+        Ok(members) => match members.get("content") {
+            Some(content) if content.get().starts_with('[') => return Ok(outcome),
+            Some(_) => "its `content` is not an array",
+            None if members.contains("structuredContent") => return Ok(outcome),
+            None => "it has neither `content` nor `structuredContent`",
+        },
+    };
+    let message = format!("{tool} was called, but its answer is not a tool result: {why}");
+    Err(Error::new(Kind::ToolFailed, message)
+        .suggest("fix the server of the tool: a result is an object with an array `content`")
+        .with_details(json!({"answer": short(outcome.body.get())})))
 }
 
 impl Said {

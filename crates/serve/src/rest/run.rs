@@ -13,6 +13,7 @@ use toolyard_hub::{Error, Kind, LogLine, Outcome, Progress, Update};
 use super::Rest;
 use super::executions::{Chunks, Execution};
 use super::keys::KeyName;
+use super::result::checked;
 
 /// How long a reader may take over what was said before the end, once the end is known.
 const LAST_WORDS: Duration = Duration::from_secs(10);
@@ -37,6 +38,14 @@ pub(super) struct Job {
     over: bool,
 }
 
+/// How far a call gets without waiting for anything.
+pub(super) enum FirstStep {
+    /// It goes on.
+    Goes(Job, Calling),
+    /// It has ended, and said this before.
+    Over(Vec<Said>),
+}
+
 impl Job {
     pub(super) fn new(
         rest: Arc<Rest>,
@@ -48,15 +57,17 @@ impl Job {
     }
 
     /// Takes the first step. A call that is refused, or is done at once, needs no task of its own.
-    pub(super) async fn first_step(mut self, mut call: Calling) -> Option<(Self, Calling)> {
+    pub(super) async fn first_step(mut self, mut call: Calling) -> FirstStep {
         match std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
-            Poll::Pending => Some((self, call)),
+            Poll::Pending => FirstStep::Goes(self, call),
             Poll::Ready(answer) => {
+                // No more than the queue of the call holds: a tool that says more has to wait for room.
+                let mut said = Vec::new();
                 while let Ok(update) = self.updates.try_recv() {
-                    self.note(update);
+                    said.extend(self.note(update));
                 }
                 self.end(answer);
-                None
+                FirstStep::Over(said)
             }
         }
     }
@@ -119,6 +130,7 @@ impl Job {
     fn end(mut self, answer: Result<Outcome, Error>) {
         self.over = true;
         let chunks = std::mem::take(&mut self.chunks);
+        let answer = answer.and_then(|outcome| checked(&self.execution.about.tool, outcome));
         let nothing_ran = answer.as_ref().is_err_and(|error| never_ran(error.kind()));
         // The key first: a second caller with it must not find an execution that is about to be forgotten.
         if let (Some(key), true) = (&self.key, nothing_ran) {

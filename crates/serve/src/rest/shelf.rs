@@ -2,15 +2,12 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Catalog, Raw, Tool, Yard};
+use toolyard_hub::{Catalog, Principal, Raw, Tool, Yard};
 
 use super::openapi::Embedded;
-
-/// Where another yard puts a tool's metadata when it advertises the tool over MCP.
-const METADATA: &str = "dev.toolyard/metadata";
 
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
@@ -55,7 +52,7 @@ impl Shelf {
 impl Shown {
     fn new(tool: &Arc<Tool>) -> Self {
         let advertised = Object::parse(&tool.shown).unwrap_or_default();
-        let metadata = metadata(tool, &advertised);
+        let metadata = &tool.metadata;
         let mut members = Object::default();
         members.set("name", to_raw(tool.full_name.as_str()));
         put(&mut members, &advertised, "title");
@@ -66,7 +63,7 @@ impl Shown {
         }
         members.set("server", to_raw(tool.source.as_str()));
         if !metadata.is_empty() {
-            members.set("metadata", to_raw(&metadata));
+            members.set("metadata", to_raw(metadata));
         }
         let json = members.to_raw();
         let text = |key: &str| metadata.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
@@ -103,8 +100,8 @@ impl Shown {
         self.embedded.get_or_init(|| make(&self.tool))
     }
 
-    /// Everything that is known of it.
-    pub(super) fn details(&self) -> Raw {
+    /// Everything that is known of it, as far as this principal may know it.
+    pub(super) fn details(&self, principal: &Principal) -> Raw {
         let mut members = Object::parse(&self.json).unwrap_or_default();
         let advertised = Object::parse(&self.tool.shown).unwrap_or_default();
         for (key, value) in advertised.members() {
@@ -115,6 +112,11 @@ impl Shown {
         members.set("rawName", to_raw(&self.tool.raw_name));
         members.set("displayName", to_raw(&self.tool.title));
         members.set("permissions", to_raw(&self.tool.permissions));
+        let older = self.tool.older.iter().filter(|older| older.is_listed_for(principal));
+        let versions: Vec<Value> = std::iter::once(&self.tool).chain(older).map(version).collect();
+        if versions.len() > 1 {
+            members.set("versions", to_raw(&versions));
+        }
         if let Some(problem) = self.tool.schema_problem() {
             members.set("schemaProblem", to_raw(problem));
         }
@@ -125,18 +127,16 @@ impl Shown {
     }
 }
 
+/// One version of a tool, which a call can ask for.
+fn version(tool: &Arc<Tool>) -> Value {
+    match &tool.deprecated_by {
+        Some(newer) => json!({"version": tool.version(), "deprecatedBy": newer}),
+        None => json!({"version": tool.version()}),
+    }
+}
+
 fn put(members: &mut Object, advertised: &Object, key: &str) {
     if let Some(value) = advertised.get(key) {
         members.set(key, value.to_owned());
     }
-}
-
-/// What the author wrote down, here or in the yard that the tool comes from.
-pub(crate) fn metadata(tool: &Tool, advertised: &Object) -> Map<String, Value> {
-    if !tool.metadata.is_empty() {
-        return tool.metadata.clone();
-    }
-    let meta = advertised.get("_meta").and_then(|meta| Object::parse(meta).ok());
-    let ours = meta.and_then(|meta| serde_json::from_str(meta.get(METADATA)?.get()).ok());
-    ours.unwrap_or_default()
 }

@@ -54,7 +54,17 @@ pub(super) fn of(
     respond(Reading { execution, events, content, pieces, number: 0, place: Place::Start, _guard: guard })
 }
 
-/// The last event of one that is over.
+/// The events of one that was done at once: what it said on the way, then its end.
+pub(super) fn of_done(execution: &Arc<Execution>, said: Vec<Said>, content: Content) -> Response<Body> {
+    let (sender, events) = mpsc::channel(said.len().max(1));
+    for event in said {
+        // There is room for each of them.
+        let _ = sender.try_send(event);
+    }
+    of(execution, events, content, None)
+}
+
+/// The last event of one that is over, for who repeats a call.
 pub(super) fn of_ended(execution: &Arc<Execution>, content: Content) -> Response<Body> {
     let (_, events) = mpsc::channel(1);
     let (execution, pieces) = (Arc::clone(execution), Pieces::Told);

@@ -117,7 +117,7 @@ pub(super) async fn show(
     let shown = shelf.iter().find(|shown| shown.tool.full_name == tool.full_name);
     // It may have gone between the two looks.
     let gone = || Failure::of_kind(Kind::UnknownTool, format!("{} is gone", tool.full_name));
-    Ok(json(StatusCode::OK, shown.ok_or_else(gone)?.details().get().to_owned()))
+    Ok(json(StatusCode::OK, shown.ok_or_else(gone)?.details(&principal).get().to_owned()))
 }
 
 fn write(tools: &[&Shown], next: Option<&str>) -> String {

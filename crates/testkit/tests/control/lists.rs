@@ -129,3 +129,38 @@ async fn nobody_is_shown_or_told_what_is_not_theirs() {
     assert_eq!(calls(ada.ask("mcp_history", json!({})).await.unwrap()), 1);
     house.end().await;
 }
+
+#[tokio::test]
+async fn a_schema_that_cannot_be_compiled_is_told_with_its_tool() {
+    let mut house = House::new().await;
+    house.add("bad", "bad-schema").await;
+    let mut socket = house.owner().await;
+    let bad = socket.ask("mcp_tool", json!({"tool": "mcp__bad__bad_schema"})).await.unwrap()["tool"].clone();
+    let problem = bad["schemaProblem"].as_str().unwrap();
+    assert!(!problem.is_empty(), "{bad}");
+    assert_eq!(bad.get("outputSchemaProblem"), None);
+    // The rest is what the list says, and a tool whose schemas are fine has no problem.
+    let listed = socket.ask("mcp_tools", json!({"server_name": "bad"})).await.unwrap()["tools"].clone();
+    let listed = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "bad_schema").unwrap().clone();
+    let mut without = bad.clone();
+    without.as_object_mut().unwrap().shift_remove("schemaProblem");
+    assert_eq!(without, listed);
+    let fine = socket.ask("mcp_tool", json!({"tool": "mcp__bad__echo"})).await.unwrap()["tool"].clone();
+    assert_eq!((&fine["name"], fine.get("schemaProblem")), (&json!("echo"), None));
+    assert_eq!(socket.ask("mcp_tool", json!({"tool": "none"})).await, Err("TOOL_NOT_FOUND".to_owned()));
+    house.end().await;
+}
+
+#[tokio::test]
+async fn a_source_that_is_part_of_the_yard_is_ready_since_it_started() {
+    let house = House::new().await;
+    let mut socket = house.owner().await;
+    let before = toolyard_hub::Timestamp(std::time::SystemTime::now()).to_string();
+    let servers = socket.ask("mcp_servers", json!({})).await.unwrap()["servers"].clone();
+    for server in servers.as_array().unwrap() {
+        assert_eq!(server.get("transport"), None, "{server}");
+        let since = server["since"].as_str().unwrap();
+        assert!(since <= before.as_str(), "{since} is after {before}: {server}");
+    }
+    house.end().await;
+}

@@ -66,6 +66,8 @@ async fn everything_that_can_be_said_is_said_as_the_schema_says() {
         (&json!("stdio"), &json!("legacy"), &json!("unsupported"))
     );
     assert_eq!(old["serverInfo"], json!({"name": "odd-legacy-only", "version": "1"}));
+    let one = socket.ask("mcp_tool", json!({"tool": "mcp__pages__first"})).await.unwrap();
+    assert_eq!(one["tool"]["serverName"], "pages");
     let pages = socket.ask("mcp_tools", json!({"server_name": "pages"})).await.unwrap();
     assert_eq!((&pages["serverName"], &pages["count"]), (&json!("pages"), &json!(5)));
     let all = socket.ask("mcp_tools", json!({})).await.unwrap();

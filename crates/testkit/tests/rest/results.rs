@@ -83,9 +83,32 @@ async fn a_result_of_megabytes_comes_whole() {
 }
 
 #[tokio::test]
-async fn a_result_that_is_no_result_is_nothing() {
+async fn an_answer_that_is_no_protocol_result_is_an_error_and_never_null() {
     let server = workbench(&[]).await;
-    assert_eq!(server.execute("answer", json!({"anything": 1})).await.json()["result"], json!(null));
-    let odd = json!({"content": "no list", "structuredContent": [1]});
-    assert_eq!(server.execute("answer", odd).await.json()["result"], json!([1]));
+    for (answer, why) in [
+        (json!({"anything": 1}), "it has neither `content` nor `structuredContent`"),
+        (json!({"content": "no list", "structuredContent": [1]}), "its `content` is not an array"),
+        (json!({"content": null}), "its `content` is not an array"),
+    ] {
+        let refused = server.execute("answer", answer.clone()).await;
+        assert_eq!(refused.refusal(), (500, "EXECUTION_ERROR".to_owned()), "{answer}");
+        let error = refused.json()["error"].clone();
+        let message = format!("answer was called, but its answer is not a tool result: {why}");
+        assert_eq!(error["message"], message);
+        assert_eq!(error["details"]["answer"], answer.to_string());
+        let path = format!("/mcp/executions/{}", refused.header("x-execution-id").unwrap());
+        let kept = server.get(&path).await.json();
+        assert_eq!((&kept["state"], &kept["response"]["error"]), (&json!("failed"), &error));
+    }
+    let number = server.execute("answer_number", json!({})).await;
+    assert_eq!(number.refusal(), (500, "EXECUTION_ERROR".to_owned()));
+    let message = "answer_number was called, but its answer is not a tool result: it is not an object";
+    assert_eq!(number.json()["error"]["message"], message);
+    let told = server.listen("/mcp/tools/answer_number/execute", &json!({})).await.all().await;
+    assert_eq!((told.len(), told[0].name.as_str()), (1, "error"));
+    // These are protocol results: no block, and structured content alone.
+    let none = server.execute("answer", json!({"content": []})).await.json();
+    assert_eq!((&none["success"], &none["result"]), (&json!(true), &json!(null)));
+    let alone = server.execute("answer", json!({"structuredContent": [1]})).await.json();
+    assert_eq!(alone["result"], json!([1]));
 }

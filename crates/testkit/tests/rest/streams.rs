@@ -39,6 +39,32 @@ async fn the_end_is_a_result_or_an_error() {
 }
 
 #[tokio::test]
+async fn a_tool_that_never_waits_sends_its_progress_log_and_chunk_events_too() {
+    let server = workbench(&[]).await;
+    let all = server.listen("/mcp/tools/quick_stream/execute", &json!({})).await.all().await;
+    let told: Vec<_> = all.iter().map(|told| (told.id.as_str(), told.name.as_str(), &told.data)).collect();
+    let (progress, log) = (
+        json!({"progress": 50, "total": 100, "message": "half"}),
+        json!({"level": "info", "data": "a line"}),
+    );
+    assert_eq!(
+        told[..4],
+        [
+            ("1", "progress", &progress),
+            ("2", "log", &log),
+            ("3", "chunk", &json!("one")),
+            ("4", "chunk", &json!({"two": 2})),
+        ]
+    );
+    let (last, result) = (told[4], &all[4].data["result"]);
+    assert_eq!((told.len(), last.0, last.1, result), (5, "5", "result", &json!("done")));
+    // The pieces were sent; only who reads no events gets them with the result.
+    assert_eq!(all[4].data.get("chunks"), None);
+    let whole = server.execute("quick_stream", json!({})).await.json();
+    assert_eq!(whole["chunks"], json!(["one", {"two": 2}]));
+}
+
+#[tokio::test]
 async fn json_of_several_lines_is_one_event() {
     let server = workbench(&[]).await;
     let body = json!({"params": {"text": "{\n  \"a\": 1,\r\n  \"b\": 2\n}"}});

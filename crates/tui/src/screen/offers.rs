@@ -21,6 +21,8 @@ use crate::world::World;
 const BESIDE: u16 = 110;
 /// How much of a description is shown in the list and searched.
 const ABOUT: usize = 300;
+/// Eight letters of a server's name, and the mark that something is missing.
+const SERVER: usize = 9;
 
 #[derive(Debug)]
 pub(crate) struct Offers {
@@ -45,6 +47,7 @@ struct Listing {
 struct Row {
     thing: Thing,
     name: String,
+    server: String,
     about: String,
     /// What the filter looks at, in small letters: the names, then the rest.
     hay: String,
@@ -255,8 +258,13 @@ impl Listing {
         let seen = || window.clone().filter_map(|at| self.hits.get(at)).map(|index| &self.rows[index]);
         let room = usize::from(area.width).saturating_sub(3);
         let longest = seen().map(|row| width(&row.name)).max().unwrap_or(0);
+        // Whatever else has to be cut, a person can still tell the servers apart.
+        let server_room = match everywhere {
+            true => seen().map(|row| width(&row.server)).max().unwrap_or(0).min(SERVER.max(room / 4)) + 2,
+            false => 0,
+        };
         let most = match names {
-            Names::First => room.saturating_sub(1),
+            Names::First => room.saturating_sub(1 + server_room),
             Names::Some => room * 2 / 5,
         };
         let name_room = longest.clamp(10, most.max(10)) + 1;
@@ -266,8 +274,10 @@ impl Listing {
                 canvas.select(area, line);
             }
             let pointer = if chosen { Span::styled("▌", theme.accent()) } else { Span::raw(" ") };
-            let source =
-                if everywhere { format!("{}  ", clean(row.thing.source().as_str())) } else { String::new() };
+            let source = match everywhere {
+                true => cell(&clip(&row.server, server_room - 2), server_room),
+                false => String::new(),
+            };
             let rest = room.saturating_sub(name_room + 1);
             let about = clip(&row.about, rest.saturating_sub(width(&source))).into_owned();
             canvas.line(
@@ -289,21 +299,35 @@ impl Listing {
 impl Row {
     /// Where all servers are listed, their names are looked at too.
     fn new(thing: Thing, everywhere: bool) -> Self {
-        let about = match &thing {
-            Thing::Tool(tool) => tool.description.clone().unwrap_or_default(),
+        let (title, about) = match &thing {
+            Thing::Tool(tool) => {
+                let title = if tool.title == tool.raw_name { "" } else { &tool.title };
+                (title.to_owned(), tool.description.clone().unwrap_or_default())
+            }
             Thing::Resource(_) | Thing::Template(_) | Thing::Prompt(_) => {
                 let definition = thing.definition();
                 let said =
                     |key: &str| definition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-                match &thing {
+                let about = match &thing {
                     Thing::Prompt(_) => said("description"),
-                    _ => [said("name"), said("description")].join("  ").trim().to_owned(),
-                }
+                    _ => [said("name"), said("description")].join("  "),
+                };
+                (said("title"), about)
             }
+        };
+        let about = match (title.trim(), about.trim()) {
+            ("", about) => about.to_owned(),
+            (title, "") => title.to_owned(),
+            (title, about) => format!("{title}: {about}"),
         };
         let about = clean(short(about.trim(), ABOUT).as_ref()).into_owned();
         let name = clean(&short(thing.raw_name(), ABOUT)).into_owned();
+        let server = clean(thing.source().as_str()).into_owned();
         let mut hay = name.to_lowercase();
+        if !title.is_empty() {
+            hay.push(' ');
+            hay.push_str(&clean(&short(&title, ABOUT)).to_lowercase());
+        }
         if everywhere {
             hay.push(' ');
             hay.push_str(&thing.source().as_str().to_lowercase());
@@ -311,6 +335,6 @@ impl Row {
         let name_len = hay.len();
         hay.push(' ');
         hay.push_str(&about.to_lowercase());
-        Self { thing, name, about, hay, name_len }
+        Self { thing, name, server, about, hay, name_len }
     }
 }

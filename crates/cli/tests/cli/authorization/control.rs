@@ -48,6 +48,7 @@ fn words(subtype: &str, said: &str) -> Value {
     let first = said.split(' ').next().unwrap_or_default();
     match subtype {
         "mcp_tools" | "mcp_prompts" if !first.is_empty() => json!({"server_name": first}),
+        "mcp_tool" => json!({"tool": first}),
         "mcp_call" => json!({"tool": first, "arguments": {}}),
         "mcp_read" => match said.split_once(" of ") {
             Some((uri, server)) => json!({"uri": uri, "server_name": server}),

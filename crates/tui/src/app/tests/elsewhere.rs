@@ -84,3 +84,15 @@ fn a_yard_without_a_memory_has_one_history() {
     stage.keys(&[Key::Char('H'), Key::Tab]);
     assert!(!stage.app.looks_back());
 }
+
+#[test]
+fn past_calls_keep_eight_letters_of_a_servers_name() {
+    let mut stage = attached();
+    stage.keys(&[Key::Char('H'), Key::Tab]);
+    stage.tell(Message::Past(vec![past(1, "mcp__warehouse-berlin__read", Ended::Answered, None)]));
+    for columns in [44, 60, 80, 120] {
+        let screen = stage.screen(columns, 24);
+        let row = screen.lines().find(|line| line.contains('✓')).unwrap_or_default();
+        assert!(row.contains("mcp__warehous"), "at {columns}:\n{screen}");
+    }
+}

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolyard_hub::Offer;
-use toolyard_hub::json::from_text;
+use toolyard_hub::json::{from_text, to_raw};
+use toolyard_hub::{Offer, PromptOffer, ResourceOffer};
 
 use super::stage::{Stage, tool};
 use crate::log::EntryKind;
@@ -237,4 +237,63 @@ fn messages_about_calls_that_nobody_made_change_nothing() {
     let outcome = toolyard_hub::Outcome::success(from_text("{}".to_owned()));
     stage.tell(Message::Call(id, crate::News::Ended(Ok(outcome), Duration::ZERO)));
     assert_eq!(stage.screen(80, 24), before);
+}
+
+#[test]
+fn the_filter_finds_titles() {
+    let mut stage = Stage::empty();
+    let offer = Offer {
+        tools: vec![
+            tool(&json!({"name": "wx_01", "title": "Weather map", "inputSchema": {"type": "object"}})),
+            tool(
+                &json!({"name": "wx_02", "annotations": {"title": "Tide table"}, "inputSchema": {"type": "object"}}),
+            ),
+            tool(
+                &json!({"name": "wx_03", "description": "Weather in words", "inputSchema": {"type": "object"}}),
+            ),
+        ],
+        prompts: vec![PromptOffer {
+            definition: to_raw(&json!({"name": "p1", "title": "Weather report"})),
+            permissions: Vec::new(),
+        }],
+        resources: vec![ResourceOffer {
+            definition: to_raw(&json!({"uri": "wx://1", "name": "r1", "title": "Weather station"})),
+            permissions: Vec::new(),
+        }],
+        ..Offer::default()
+    };
+    stage.add("wx", offer, |status| status);
+    stage.key(Key::Enter).key(Key::Char('/')).types("weather map");
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("Tools 1/3") && screen.contains("wx_01"), "{screen}");
+    assert!(!screen.contains("wx_03"), "{screen}");
+    stage.key(Key::Esc).key(Key::Char('/')).types("weather");
+    let screen = stage.screen(80, 24);
+    // A title is a name: it comes before what is only described so. It is shown, so that one sees what was found.
+    let (first, second) = (screen.find("wx_01").unwrap(), screen.find("wx_03").unwrap());
+    assert!(first < second && screen.contains("Weather map"), "{screen}");
+    assert!(screen.contains("Resources 1/1") && screen.contains("Prompts 1/1"), "{screen}");
+    stage.key(Key::Esc).key(Key::Char('/')).types("tide");
+    assert!(stage.screen(80, 24).contains("wx_02"));
+}
+
+#[test]
+fn columns_keep_eight_letters_of_a_servers_name() {
+    let mut stage = Stage::empty();
+    let long = json!({"name": "t".repeat(64), "title": "T", "description": "d".repeat(300), "inputSchema": {"type": "object"}});
+    for name in ["warehouse-berlin", "warehouse-zurich", "files"] {
+        stage.add(name, Offer { tools: vec![tool(&long)], ..Offer::default() }, |status| status);
+    }
+    for columns in [50, 60, 80, 100, 109, 110, 120, 160, 240] {
+        let screen = stage.screen(columns, 24);
+        assert_eq!(screen.matches("warehous").count(), 2, "servers at {columns}:\n{screen}");
+    }
+    stage.key(Key::Enter);
+    for columns in [40, 60, 80, 100, 109, 110, 120, 160, 240] {
+        let screen = stage.screen(columns, 24);
+        // What is beside the list is about one of them.
+        let list: Vec<&str> = screen.lines().map(|line| line.split('│').next().unwrap()).collect();
+        let of = |name: &str| list.iter().filter(|line| line.contains(name)).count();
+        assert_eq!((of("warehous"), of("files")), (2, 1), "tools at {columns}:\n{screen}");
+    }
 }

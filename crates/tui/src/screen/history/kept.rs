@@ -62,7 +62,8 @@ fn row(call: &PastCall, width: usize, chosen: bool, theme: Theme) -> Line<'stati
     let pointer = if chosen { Span::styled("▌", theme.accent()) } else { Span::raw(" ") };
     // The marks, the clock, the word and the time that it took.
     let room = width.saturating_sub(2 + 9 + 11 + 12 + 2);
-    let subject = room * 2 / 3;
+    // Eight letters of a server's name, behind `mcp__`, and the mark that something is missing.
+    let subject = (room * 2 / 3).max(14);
     Line::from(vec![
         pointer,
         Span::styled(format!("{mark} "), style),
@@ -72,7 +73,7 @@ fn row(call: &PastCall, width: usize, chosen: bool, theme: Theme) -> Line<'stati
         Span::styled(cell(word, 10), style),
         Span::raw(" "),
         Span::styled(cell(&span(whole(call.duration)), 12), theme.dim()),
-        Span::styled(clip(&clean(&call.principal), room - subject).into_owned(), theme.dim()),
+        Span::styled(clip(&clean(&call.principal), room.saturating_sub(subject)).into_owned(), theme.dim()),
     ])
 }
 

@@ -1,0 +1,150 @@
+//! What one yard tells another in the `_meta` of definitions and calls, so that a tool is the same tool behind a second
+//! yard: its metadata, its older versions, and the permissions that it needs. A source can only add requirements this
+//! way; nothing that it says here lets anybody do more.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::json::{Object, Raw, mentions, to_raw};
+
+/// In a definition: what the author wrote down about the tool.
+pub const METADATA: &str = "dev.toolyard/metadata";
+/// In a definition: the permissions that a caller needs, all of them.
+pub const PERMISSIONS: &str = "dev.toolyard/permissions";
+/// In a definition: the definitions of the older versions that can be asked for.
+pub const VERSIONS: &str = "dev.toolyard/versions";
+/// In a call: the version of the tool that is asked for.
+pub const VERSION: &str = "dev.toolyard/version";
+
+/// A cheap look first: few definitions say anything of the kind. The slash may be escaped in JSON.
+const OURS: &str = "dev.toolyard";
+
+const MOST_PERMISSIONS: usize = 64;
+const LONGEST_PERMISSION: usize = 255;
+
+/// The metadata that a definition carries; empty where there is none that can be read.
+pub fn metadata(definition: &RawValue) -> Map<String, Value> {
+    let said = said(definition, METADATA);
+    said.and_then(|said| serde_json::from_str(said.get()).ok()).unwrap_or_default()
+}
+
+/// The permissions that a definition demands. An error where they cannot be read: what they were meant to protect must not
+/// be offered without them.
+pub fn permissions(definition: &RawValue) -> Result<Vec<String>, String> {
+    let Some(said) = said(definition, PERMISSIONS) else { return Ok(Vec::new()) };
+    let demanded: Vec<String> = serde_json::from_str(said.get())
+        .map_err(|_| format!("its {PERMISSIONS} are not an array of strings"))?;
+    let fits = |one: &String| (1..=LONGEST_PERMISSION).contains(&one.len());
+    if demanded.len() > MOST_PERMISSIONS || !demanded.iter().all(fits) {
+        return Err(format!(
+            "its {PERMISSIONS} are more than {MOST_PERMISSIONS}, or one is empty or longer than {LONGEST_PERMISSION} bytes"
+        ));
+    }
+    Ok(demanded)
+}
+
+/// Takes the older versions out of a definition: the definition without them, and theirs.
+pub fn split_versions(definition: Raw) -> (Raw, Vec<Raw>) {
+    let Some(said) = said(&definition, VERSIONS) else { return (definition, Vec::new()) };
+    let older: Vec<Raw> = serde_json::from_str(said.get()).unwrap_or_default();
+    (with(&definition, |meta| drop(meta.remove(VERSIONS))), older)
+}
+
+/// The version that a call asks for.
+pub fn asked_version(meta: &RawValue) -> Result<Option<String>, String> {
+    if !mentions(meta, OURS) {
+        return Ok(None);
+    }
+    let said = Object::parse(meta).ok().and_then(|mut meta| meta.remove(VERSION));
+    let read = |said: Raw| serde_json::from_str(said.get()).map_err(|_| format!("{VERSION} is not a string"));
+    said.map(read).transpose()
+}
+
+/// The `_meta` of a call that asks for this version.
+pub fn asking_for(version: &str, meta: Option<&RawValue>) -> Raw {
+    let mut meta = meta.and_then(|meta| Object::parse(meta).ok()).unwrap_or_default();
+    meta.set(VERSION, to_raw(version));
+    meta.to_raw()
+}
+
+/// A definition that also says what another yard must know: the permissions that it needs here, and its older versions.
+pub fn advertised(definition: &RawValue, permissions: &[String], older: &[Raw]) -> Raw {
+    with(definition, |meta| {
+        for (key, value) in [(PERMISSIONS, to_raw(permissions)), (VERSIONS, to_raw(older))] {
+            match value.get() {
+                "[]" => drop(meta.remove(key)),
+                _ => meta.set(key, value),
+            }
+        }
+    })
+}
+
+fn said(definition: &RawValue, key: &str) -> Option<Raw> {
+    if !mentions(definition, OURS) {
+        return None;
+    }
+    let meta = Object::parse(definition).ok()?.remove("_meta")?;
+    Object::parse(&meta).ok()?.remove(key)
+}
+
+fn with(definition: &RawValue, change: impl FnOnce(&mut Object)) -> Raw {
+    let Ok(mut members) = Object::parse(definition) else { return definition.to_owned() };
+    let mut meta = members.get("_meta").and_then(|meta| Object::parse(meta).ok()).unwrap_or_default();
+    change(&mut meta);
+    if meta.is_empty() {
+        drop(members.remove("_meta"))
+    } else {
+        members.set("_meta", meta.to_raw())
+    }
+    members.to_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::json::from_text;
+
+    use super::{advertised, asked_version, asking_for, metadata, permissions, split_versions};
+
+    #[test]
+    fn what_is_advertised_is_read_back_and_every_other_byte_stays() {
+        let plain = r#"{"name":"t","n":1.0,"_meta":{"x":1e400}}"#;
+        let old = from_text(r#"{"name":"t","_meta":{"dev.toolyard/metadata":{"version":"1"}}}"#.to_owned());
+        let both = advertised(
+            &from_text(plain.to_owned()),
+            &["admin".to_owned(), "write".to_owned()],
+            std::slice::from_ref(&old),
+        );
+        assert_eq!(permissions(&both), Ok(vec!["admin".to_owned(), "write".to_owned()]));
+        let (stripped, older) = split_versions(both);
+        assert_eq!((older.len(), older[0].get()), (1, old.get()));
+        assert_eq!(metadata(&older[0])["version"], "1");
+        assert_eq!(advertised(&stripped, &[], &[]).get(), plain);
+        let bare = from_text(r#"{"name":"t"}"#.to_owned());
+        assert_eq!(advertised(&bare, &[], &[]).get(), bare.get());
+    }
+
+    #[test]
+    fn permissions_that_cannot_be_read_are_no_permissions_at_all_but_an_error() {
+        let of = |said: &str| {
+            permissions(&from_text(format!(
+                r#"{{"name":"t","_meta":{{"dev.toolyard/permissions":{said}}}}}"#
+            )))
+        };
+        assert_eq!(of("[]"), Ok(Vec::new()));
+        for wrong in [r#""admin""#, "[1]", "{}", "null", r#"[""]"#] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+        let many: Vec<String> = (0..65).map(|at| format!("\"p{at}\"")).collect();
+        assert!(of(&format!("[{}]", many.join(","))).is_err());
+        assert!(of(&format!("[\"{}\"]", "x".repeat(256))).is_err());
+    }
+
+    #[test]
+    fn a_call_says_which_version_it_asks_for() {
+        let asked = asking_for("1.0", Some(&from_text(r#"{"progressToken":7}"#.to_owned())));
+        assert_eq!(asked.get(), r#"{"progressToken":7,"dev.toolyard/version":"1.0"}"#);
+        assert_eq!(asked_version(&asked), Ok(Some("1.0".to_owned())));
+        assert_eq!(asked_version(&from_text("{}".to_owned())), Ok(None));
+        assert!(asked_version(&from_text(r#"{"dev.toolyard/version":1}"#.to_owned())).is_err());
+    }
+}

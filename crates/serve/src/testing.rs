@@ -1,0 +1,125 @@
+//! A yard behind its real routes, without a socket: for tests of tools as REST shows them. Tests of a tool alone are made
+//! with `toolyard_sdk::testing`.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, header};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use toolyard_hub::{Principal, Yard};
+use toolyard_random::RandomError;
+use toolyard_wire::EndpointSettings;
+use tower::ServiceExt;
+
+use crate::control::ControlSettings;
+use crate::door::{Auth, Door, DoorSettings};
+use crate::fronts::Fronts;
+use crate::mcp::{McpSettings, ParkingKey};
+use crate::router::router;
+
+/// What a client of the REST front meets.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use serde_json::json;
+/// use toolyard_sdk::{Native, Tool, hub::Yard};
+///
+/// let tool = Tool::new("greet", || async { Ok("hello") });
+/// let app = toolyard_serve::testing::RestApp::new(Yard::of([Native::new("mine").tool(tool).into_source()]));
+/// let answer = app.post("/mcp/tools/greet/execute", &json!({"params": {}})).await;
+/// assert_eq!((answer.status, &answer.body["success"]), (200, &json!(true)));
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct RestApp {
+    router: Router,
+}
+
+/// What was answered.
+#[derive(Debug, Clone)]
+pub struct RestAnswer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    /// The body as JSON; a string where it is none.
+    pub body: Value,
+}
+
+impl RestApp {
+    /// For somebody who may do everything. Needs a runtime.
+    ///
+    /// # Panics
+    /// Where the system has no random numbers.
+    pub fn new(yard: Arc<Yard>) -> Self {
+        Self::as_principal(yard, Principal::owner())
+    }
+
+    /// For this principal. Needs a runtime.
+    ///
+    /// # Panics
+    /// Where the system has no random numbers.
+    #[expect(clippy::panic, reason = "a test cannot go on without random numbers")]
+    pub fn as_principal(yard: Arc<Yard>, principal: Principal) -> Self {
+        match Self::build(yard, principal) {
+            Ok(app) => app,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn build(yard: Arc<Yard>, principal: Principal) -> Result<Self, RandomError> {
+        let key = ParkingKey::generate()?;
+        let settings = DoorSettings { auth: Auth::None(principal), hosts: Vec::new(), origins: Vec::new() };
+        let endpoint = EndpointSettings { body: yard.limits().payload, ..EndpointSettings::default() };
+        let (mcp, control) = (McpSettings::default(), ControlSettings::default());
+        let fronts = Fronts::new(yard, Vec::new(), mcp, endpoint, &control, key);
+        Ok(Self { router: router(fronts, Door::new(settings, true)) })
+    }
+
+    /// Executes a tool with these params.
+    pub async fn execute(&self, tool: &str, params: Value) -> RestAnswer {
+        let name: String = form_urlencoded::byte_serialize(tool.as_bytes()).collect();
+        // A plus is a space only in forms.
+        let path = format!("/mcp/tools/{}/execute", name.replace('+', "%20"));
+        self.post(&path, &json!({"params": params})).await
+    }
+
+    pub async fn get(&self, path: &str) -> RestAnswer {
+        self.request("GET", path, Body::empty()).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> RestAnswer {
+        self.request("POST", path, Body::from(body.to_string())).await
+    }
+
+    pub async fn delete(&self, path: &str) -> RestAnswer {
+        self.request("DELETE", path, Body::empty()).await
+    }
+
+    #[expect(clippy::panic, reason = "a test that asks for what is no address is wrong")]
+    async fn request(&self, method: &str, path: &str, body: Body) -> RestAnswer {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "127.0.0.1")
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body);
+        let request = request.unwrap_or_else(|error| panic!("{path} is not a path: {error}"));
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        let (parts, body) = response.into_parts();
+        let bytes = match body.collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) => panic!("the answer of {path} was cut off: {error}"),
+        };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        RestAnswer { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+}
+
+impl std::fmt::Debug for RestApp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RestApp")
+    }
+}
