@@ -47,7 +47,7 @@ const NOT_ARGUMENTS: [&str; 14] = [
 pub(crate) struct Order {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    /// Pairs for the `Cookie` header, encoded.
+    /// Pairs for the `Cookie` header, as they are sent.
     pub(crate) cookies: Vec<String>,
     pub(crate) payload: Option<Payload>,
 }
@@ -107,7 +107,7 @@ impl Order {
         if self.cookies.is_empty() {
             return Ok(());
         }
-        let value = HeaderValue::from_str(&self.cookies.join("; "))
+        let value = HeaderValue::from_bytes(self.cookies.join("; ").as_bytes())
             .map_err(|_| Refusal::Document("a cookie holds what cannot be sent".to_owned()))?;
         self.headers.insert(COOKIE, value);
         Ok(())
