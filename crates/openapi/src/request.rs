@@ -24,7 +24,7 @@ use crate::operation::{Argument, Operation, Place};
 use given::plain;
 use styles::Writing;
 
-/// What the protocol itself writes, and what the specification says is no parameter. An argument cannot set these.
+/// What the protocol itself writes, and what the specification says is no parameter. These are never arguments.
 const NOT_ARGUMENTS: [&str; 14] = [
     "accept",
     "authorization",
@@ -41,6 +41,11 @@ const NOT_ARGUMENTS: [&str; 14] = [
     "transfer-encoding",
     "upgrade",
 ];
+
+/// Whether a header is not for an argument to set.
+pub(crate) fn is_no_argument(header: &str) -> bool {
+    NOT_ARGUMENTS.iter().any(|other| other.eq_ignore_ascii_case(header))
+}
 
 /// A request as the document describes it, before anybody has proved who they are.
 #[derive(Debug, Clone, PartialEq)]
@@ -194,7 +199,7 @@ fn content(media_type: &str, raw: &RawValue) -> Option<String> {
 
 fn header(argument: &Argument, raw: &RawValue) -> Result<Option<(HeaderName, HeaderValue)>, Refusal> {
     let name = argument.wire_name.as_str();
-    if NOT_ARGUMENTS.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+    if is_no_argument(name) {
         return Ok(None);
     }
     let value = match &argument.content {
