@@ -17,7 +17,7 @@ pub struct Limits {
     pub payload: usize,
     /// How many calls of one source run at once; more wait. `None` means no limit.
     pub per_source: Option<usize>,
-    /// How often each principal may call. `None` means no limit.
+    /// How often each principal may call. `None` means no limit; the default lets work through and stops runaway loops.
     pub rate: Option<Rate>,
     /// Tighter limits for single sources. Only `calls` may be wider: it stands in for `per_source`.
     pub sources: BTreeMap<SourceName, Bounds>,
@@ -53,7 +53,7 @@ impl Default for Limits {
             call_time: Duration::from_secs(300),
             payload: 10 * 1024 * 1024,
             per_source: Some(10),
-            rate: None,
+            rate: Some(Rate::USUAL),
             sources: BTreeMap::new(),
             tools: Vec::new(),
             subscriptions: 1_000,
@@ -69,4 +69,9 @@ impl Default for Limits {
 pub struct Rate {
     pub per_second: f64,
     pub burst: f64,
+}
+
+impl Rate {
+    /// Of each principal, unless somebody says otherwise.
+    pub const USUAL: Self = Self { per_second: 50.0, burst: 2_000.0 };
 }

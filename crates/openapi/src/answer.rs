@@ -2,10 +2,11 @@
 //! as what they are, anything else as a blob. A status of 400 or more is the tool saying that it failed.
 
 mod charset;
+mod promise;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use http::header::{CONTENT_TYPE, HeaderMap};
+use http::header::{CONTENT_TYPE, HeaderMap, LINK};
 use http::{Method, StatusCode};
 use reqwest::Url;
 use serde_json::value::RawValue;
@@ -13,6 +14,7 @@ use serde_json::{Map, Value, json};
 use toolyard_hub::Outcome;
 use toolyard_hub::json::{Object, to_raw};
 
+use crate::operation::Operation;
 use crate::request::is_json;
 
 /// An answer that was read, whole or up to a limit.
@@ -36,62 +38,99 @@ pub(crate) enum Cut {
     Time,
 }
 
-/// Headers that help whoever reads about a failure. Others may be private, or only noise.
-const OF_INTEREST: [&str; 18] = [
+/// Headers that people need beside an answer, by name. Others may be private, or only noise.
+const OF_INTEREST: [&str; 29] = [
     "allow",
+    "content-disposition",
     "content-length",
     "content-location",
+    "content-range",
     "content-type",
     "deprecation",
     "etag",
     "last-modified",
     "link",
     "location",
+    "next-page",
+    "page",
+    "per-page",
+    "prev-page",
+    "ratelimit",
     "ratelimit-limit",
+    "ratelimit-policy",
     "ratelimit-remaining",
     "ratelimit-reset",
     "request-id",
     "retry-after",
     "sunset",
+    "total",
+    "total-count",
+    "total-pages",
     "warning",
     "www-authenticate",
     "x-request-id",
 ];
-/// Longer values are cut.
+/// How the names begin that servers give to rate limits and to pages.
+const FAMILIES: [&str; 5] = ["x-ratelimit-", "x-rate-limit-", "x-total", "x-pagination", "x-page"];
+/// Longer values are cut. Links to further pages can be long, and are of no use in part.
 const LONGEST: usize = 500;
+const LONGEST_LINK: usize = 8_000;
 
 impl Answer {
-    /// The result of the tool. `wraps` says whether structured content is `{"result": …}`.
-    pub(crate) fn into_outcome(self, wraps: bool) -> Outcome {
-        let failed = !self.status.is_success();
-        let mut content = Vec::new();
+    /// The result of the tool. What breaks the tool's output schema is an error: clients throw such a result away, and
+    /// would leave their user in the dark about a call that was made.
+    pub(crate) async fn into_outcome(self, operation: &Operation) -> Outcome {
         let body = self.body();
-        if failed || (body.is_empty() && self.bytes.is_empty()) {
-            content.push(text(self.head(&body)));
-        } else {
-            content.extend(body.text.iter().map(text));
+        if !self.status.is_success() {
+            return self.failure(self.head(&body), &body);
         }
+        match promise::structured(operation, &self, &body).await {
+            Ok(structured) => {
+                let nothing = body.is_empty() && self.bytes.is_empty();
+                let words = if nothing { Some(self.head(&body)) } else { body.text.clone() };
+                let mut result = self.content(words, &body);
+                if let Some(structured) = structured {
+                    result.set("structuredContent", structured);
+                }
+                result.set("_meta", self.meta());
+                Outcome::success(result.to_raw())
+            }
+            Err(mut words) => {
+                if let Some(text) = &body.text {
+                    words.push_str("\n\n");
+                    words.push_str(text);
+                }
+                self.failure(words, &body)
+            }
+        }
+    }
+
+    /// The tool says that it failed.
+    fn failure(&self, words: String, body: &Body) -> Outcome {
+        let mut result = self.content(Some(words), body);
+        result.set("isError", to_raw(&true));
+        result.set("_meta", self.meta());
+        Outcome::failure(result.to_raw())
+    }
+
+    fn content(&self, words: Option<String>, body: &Body) -> Object {
+        let mut content: Vec<Value> = words.map(text).into_iter().collect();
         content.extend(body.block.clone());
         content.extend(self.remark().map(text));
         let mut result = Object::default();
         result.set("content", to_raw(&content));
-        if !failed && let Some(structured) = structured(&body, wraps) {
-            result.set("structuredContent", structured);
-        }
-        if failed {
-            result.set("isError", to_raw(&true));
-        }
+        result
+    }
+
+    fn meta(&self) -> Box<RawValue> {
         let headers = self.of_interest();
         let headers: Map<String, Value> =
             headers.into_iter().map(|(name, value)| (name, value.into())).collect();
-        let http = json!({"dev.toolyard/http": {"status": self.status.as_u16(), "headers": headers}});
-        result.set("_meta", to_raw(&http));
-        let body = result.to_raw();
-        if failed { Outcome::failure(body) } else { Outcome::success(body) }
+        to_raw(&json!({"dev.toolyard/http": {"status": self.status.as_u16(), "headers": headers}}))
     }
 
     fn body(&self) -> Body {
-        let said = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let said = content_type(&self.headers);
         let kind = essence(said);
         if self.bytes.is_empty() {
             return Body::default();
@@ -145,20 +184,25 @@ impl Answer {
         text
     }
 
+    /// Headers of one name are one, as a list.
     fn of_interest(&self) -> Vec<(String, String)> {
         let wanted = |name: &str| {
+            let plain = name.strip_prefix("x-").unwrap_or(name);
             OF_INTEREST.contains(&name)
-                || name.starts_with("x-ratelimit-")
-                || name.starts_with("x-rate-limit-")
+                || (OF_INTEREST.contains(&plain) && plain.contains("page"))
+                || FAMILIES.iter().any(|family| name.starts_with(family))
         };
         let head_only = self.method == Method::HEAD;
         let boring = |name: &str| matches!(name, "content-length" | "content-type") && !head_only;
-        let shown = self.headers.iter().filter(|(name, _)| wanted(name.as_str()) && !boring(name.as_str()));
+        let shown = self.headers.keys().filter(|name| wanted(name.as_str()) && !boring(name.as_str()));
         shown
-            .filter_map(|(name, value)| {
-                let value = String::from_utf8_lossy(value.as_bytes());
+            .filter_map(|name| {
+                let longest = if name == LINK { LONGEST_LINK } else { LONGEST };
+                let values = self.headers.get_all(name).iter();
+                let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+                let letters = values.join(", ");
                 let value: String =
-                    value.chars().filter(|letter| !letter.is_control()).take(LONGEST).collect();
+                    letters.chars().filter(|letter| !letter.is_control()).take(longest).collect();
                 Some((name.as_str().to_owned(), value)).filter(|(_, value)| !value.is_empty())
             })
             .collect()
@@ -204,20 +248,6 @@ fn text(text: impl AsRef<str>) -> Value {
     json!({"type": "text", "text": text.as_ref()})
 }
 
-fn structured(body: &Body, wraps: bool) -> Option<Box<RawValue>> {
-    if !wraps {
-        return body.json.clone().filter(|raw| raw.get().starts_with('{'));
-    }
-    let mut wrapped = Object::default();
-    let inner = match (&body.json, &body.text) {
-        (Some(raw), _) => raw.clone(),
-        (None, Some(text)) => to_raw(text),
-        (None, None) => to_raw(&Value::Null),
-    };
-    wrapped.set("result", inner);
-    Some(wrapped.to_raw())
-}
-
 /// Whether people read this.
 pub(crate) fn is_text(content_type: &str) -> bool {
     let kind = essence(content_type);
@@ -245,6 +275,11 @@ pub(crate) fn is_text(content_type: &str) -> bool {
         )
 }
 
+/// What the server says that it is.
+fn content_type(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
 /// A media type without its parameters.
 fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
@@ -252,9 +287,8 @@ fn essence(content_type: &str) -> String {
 
 /// Whether an answer of this kind may never end: what came of it is worth having.
 pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
-    let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     matches!(
-        essence(said).as_str(),
+        essence(content_type(headers)).as_str(),
         "text/event-stream"
             | "application/x-ndjson"
             | "application/ndjson"

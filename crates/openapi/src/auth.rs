@@ -10,7 +10,7 @@ use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use toolyard_hub::{Error, Kind};
 
 use crate::operation::{Operation, Place, Requirement, Scheme, SchemeKind};
-use crate::request::{Allow, Order, escaped};
+use crate::request::Order;
 use crate::settings::{AuthSettings, ClientSettings, Credential, MissingAuth};
 pub(crate) use tokens::{Ask, Tokens};
 
@@ -188,11 +188,11 @@ impl Plan<'_> {
         for step in &self.steps {
             match step {
                 Step::Key { place: Place::Query, wire_name, value } => order.add_to_query(wire_name, value),
-                Step::Key { place: Place::Cookie, wire_name, value } => order.cookies.push(format!(
-                    "{}={}",
-                    escaped(wire_name, Allow::Unreserved),
-                    escaped(value, Allow::Unreserved)
-                )),
+                // A cookie is no address: whoever reads it takes it as it is.
+                Step::Key { place: Place::Cookie, wire_name, value } => {
+                    secret(value, wire_name)?;
+                    order.cookies.push(format!("{wire_name}={value}"));
+                }
                 Step::Key { wire_name, value, .. } => {
                     let name =
                         HeaderName::from_bytes(wire_name.as_bytes()).map_err(|_| unusable(wire_name))?;

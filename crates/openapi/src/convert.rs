@@ -7,6 +7,7 @@ mod body;
 mod cut;
 mod describe;
 mod draft;
+mod files;
 mod filter;
 mod hidden;
 mod keywords;
@@ -17,6 +18,7 @@ mod parameters;
 mod paths;
 mod pattern;
 mod schema;
+mod script;
 mod servers;
 mod shapes;
 mod split;
@@ -89,6 +91,8 @@ impl Default for Budgets {
 pub enum OutputSchemas {
     #[default]
     Shown,
+    /// They say only that it is an object, which nothing can break.
+    Lenient,
     LeftOut,
 }
 
@@ -116,9 +120,11 @@ pub fn convert(document: &Document, settings: &ConvertSettings) -> Conversion {
         .iter()
         .map(|source| Named { id: source.id, method: source.method.as_str(), path: source.path })
         .collect();
-    let names = renamed(&sources, names::names(&named), settings);
+    let given = names::names(&named);
+    let shared: Vec<Option<usize>> = given.iter().map(|name| name.shared_by).collect();
+    let names = renamed(&sources, given.into_iter().map(|name| name.text).collect(), settings);
     let mut operations = Vec::with_capacity(sources.len());
-    for (source, name) in sources.iter().zip(names) {
+    for ((source, name), shared_by) in sources.iter().zip(names).zip(shared) {
         schemas.report.operation = Some(source.label());
         let candidate = Candidate {
             method: source.method.as_str(),
@@ -129,7 +135,15 @@ pub fn convert(document: &Document, settings: &ConvertSettings) -> Conversion {
             item: source.item,
         };
         match filter::keep(&settings.filters, &candidate) {
-            Kept::In => operations.push(schemas.operation(source, name, &schemes, settings)),
+            Kept::In => {
+                if let Some(count) = shared_by {
+                    let id = source.id.unwrap_or("no operationId");
+                    let message =
+                        format!("{count} operations would have the name of `{id}`; this one is `{name}`");
+                    schemas.report.warn(&At::of(&source.target), "shared-name", message);
+                }
+                operations.push(schemas.operation(source, name, &schemes, settings));
+            }
             Kept::Filtered => {}
             Kept::Hidden(extension) => {
                 let message = format!("`{extension}` hides this operation; it is no tool");

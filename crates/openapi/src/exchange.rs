@@ -1,11 +1,12 @@
 //! One call on the network: sends the request, proves who we are, follows redirects within the same origin, waits where
 //! the server says so, and reads the answer up to a limit. Dropping it hangs up.
 
+mod coding;
 mod retry;
 
 use std::time::Duration;
 
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::{Response, Url};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -19,6 +20,7 @@ use crate::operation::{Operation, Scheme};
 use crate::request::{Order, Payload, Refusal, order};
 use crate::server::{NAME_IT, SAY_WHERE, base};
 use crate::settings::DocumentSettings;
+use coding::Coding;
 
 /// How often a request is sent on to another path.
 const MOST_REDIRECTS: usize = 5;
@@ -94,7 +96,7 @@ impl Exchange<'_> {
                 continue;
             }
             let answer = self.read(response, sent, note, ends).await?;
-            return Ok(answer.into_outcome(operation.wraps_answer));
+            return Ok(answer.into_outcome(operation).await);
         }
     }
 
@@ -170,12 +172,13 @@ impl Exchange<'_> {
         ends: Instant,
     ) -> Result<Answer, Error> {
         let (status, headers) = (response.status(), response.headers().clone());
-        let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes().to_ascii_lowercase());
-        if encoding.is_some_and(|encoding| encoding != b"identity") {
-            let message =
-                format!("{} answered in a compressed form that was not asked for", shown(&sent.url));
-            return Err(Error::new(Kind::ToolFailed, message));
-        }
+        let coding = Coding::of(&headers).map_err(|coding| {
+            let message = format!(
+                "{} answered with the content encoding {coding}, which was not asked for and cannot be read",
+                shown(&sent.url)
+            );
+            Error::new(Kind::ToolFailed, message).suggest("have the server send it uncompressed, or as gzip")
+        })?;
         let most = self.settings.largest_answer;
         let streams = is_stream(&headers);
         let patience = if streams { ends.checked_sub(LAST).unwrap_or(ends) } else { ends };
@@ -205,6 +208,24 @@ impl Exchange<'_> {
             bytes.extend_from_slice(&piece);
         }
         let Sent { method, url, .. } = sent;
+        let unpacked = match coding {
+            Coding::Identity => None,
+            _ if bytes.is_empty() => None,
+            coding => Some(coding.unpack(&bytes, most).map_err(|error| {
+                Error::new(
+                    Kind::ToolFailed,
+                    format!("{} answered what cannot be unpacked: {error}", shown(&url)),
+                )
+            })?),
+        };
+        if let Some(unpacked) = unpacked {
+            let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+            if unpacked.cut && !streams && !crate::answer::is_text(kind) {
+                return Err(self.too_large(&url, most));
+            }
+            bytes = unpacked.bytes;
+            cut = cut.or(unpacked.cut.then_some(Cut::Size));
+        }
         Ok(Answer { method, url, status, headers, bytes, cut, note })
     }
 

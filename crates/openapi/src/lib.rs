@@ -26,8 +26,8 @@ pub use convert::{Budgets, Conversion, ConvertSettings, Filters, OutputSchemas, 
 pub use document::{Document, Fetch, Limits, LoadError, LoadSettings, Location, load};
 pub use fetch::fetching;
 pub use operation::{
-    Argument, Body, Diagnostic, Encoding, FieldEncoding, Method, Operation, Place, Requirement, Scheme,
-    SchemeKind, ServerUrl, Severity, Style, Variable,
+    AnswerRule, Argument, Body, Diagnostic, Encoding, FieldEncoding, Method, Operation, Place, Requirement,
+    Scheme, SchemeKind, ServerUrl, Severity, Style, Variable, Wrapping,
 };
 pub use settings::{
     AuthSettings, ClientSending, ClientSettings, Credential, DocumentSettings, MissingAuth, References,

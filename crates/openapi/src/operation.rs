@@ -2,9 +2,11 @@
 //! that is shown and the request that is sent are both made from this table.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
-use toolyard_hub::Raw;
+use toolyard_hub::json::Object;
+use toolyard_hub::{Raw, Schema};
 
 /// One operation, ready to be offered and called.
 #[derive(Debug, Clone)]
@@ -20,14 +22,29 @@ pub struct Operation {
     pub servers: Vec<ServerUrl>,
     pub arguments: Vec<Argument>,
     pub body: Option<Body>,
-    /// Whether the answer's schema was no object and is therefore `{"result": …}`, in schema and answer alike.
-    pub wraps_answer: bool,
+    /// Which answers are put into `{"result": …}`, in the output schema and in results alike.
+    pub wrapping: Wrapping,
+    /// The tool's output schema, compiled when the first answer is checked against it.
+    pub output: Arc<OnceLock<Option<Schema>>>,
+    /// Where the document has the schemas that the output schema was made from.
+    pub answer_rules: Vec<AnswerRule>,
     /// What the operation asks to be sent with `Accept`, best first.
     pub produces: Vec<String>,
     /// Any of these will do; none at all means that nothing is needed, and so does an empty one.
     pub security: Vec<Vec<Requirement>>,
     pub tags: Vec<String>,
     pub operation_id: Option<String>,
+}
+
+impl Operation {
+    /// What the tool says about its results, if it says anything.
+    pub(crate) fn output_schema(&self) -> Option<&Schema> {
+        let read = || {
+            let mut definition = Object::parse(&self.definition).ok()?;
+            definition.remove("outputSchema").map(Schema::new)
+        };
+        self.output.get_or_init(read).as_ref()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -127,6 +144,8 @@ pub struct Body {
     pub required: bool,
     /// How single members of a form are written, by wire name.
     pub fields: BTreeMap<String, FieldEncoding>,
+    /// Whether members of other names are files.
+    pub more_files: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,6 +168,29 @@ pub struct FieldEncoding {
     pub allow_reserved: bool,
     /// Whether it is a file: base64 or a data URI, or an object with `data`, `filename` and `content_type`.
     pub file: bool,
+}
+
+/// Which answers are put into `{"result": …}`, since structured content has to be an object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Wrapping {
+    /// None: all of them are JSON objects.
+    #[default]
+    Never,
+    /// Those that are not JSON objects.
+    Others,
+    /// All of them.
+    Always,
+}
+
+/// The schema of one good response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerRule {
+    /// As the document has it: `200`, `2XX`, `default`.
+    pub status: String,
+    /// A JSON pointer into the document.
+    pub pointer: String,
+    /// Which of several schemas it is, in the order of the output schema's `anyOf`.
+    pub branch: usize,
 }
 
 /// A security scheme that an operation asks for.

@@ -24,7 +24,7 @@ use crate::operation::{Argument, Operation, Place};
 use given::plain;
 use styles::Writing;
 
-/// What the protocol itself writes, and what the specification says is no parameter. An argument cannot set these.
+/// What the protocol itself writes, and what the specification says is no parameter. These are never arguments.
 const NOT_ARGUMENTS: [&str; 14] = [
     "accept",
     "authorization",
@@ -42,12 +42,17 @@ const NOT_ARGUMENTS: [&str; 14] = [
     "upgrade",
 ];
 
+/// Whether a header is not for an argument to set.
+pub(crate) fn is_no_argument(header: &str) -> bool {
+    NOT_ARGUMENTS.iter().any(|other| other.eq_ignore_ascii_case(header))
+}
+
 /// A request as the document describes it, before anybody has proved who they are.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Order {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    /// Pairs for the `Cookie` header, encoded.
+    /// Pairs for the `Cookie` header, as they are sent.
     pub(crate) cookies: Vec<String>,
     pub(crate) payload: Option<Payload>,
 }
@@ -107,7 +112,7 @@ impl Order {
         if self.cookies.is_empty() {
             return Ok(());
         }
-        let value = HeaderValue::from_str(&self.cookies.join("; "))
+        let value = HeaderValue::from_bytes(self.cookies.join("; ").as_bytes())
             .map_err(|_| Refusal::Document("a cookie holds what cannot be sent".to_owned()))?;
         self.headers.insert(COOKIE, value);
         Ok(())
@@ -194,7 +199,7 @@ fn content(media_type: &str, raw: &RawValue) -> Option<String> {
 
 fn header(argument: &Argument, raw: &RawValue) -> Result<Option<(HeaderName, HeaderValue)>, Refusal> {
     let name = argument.wire_name.as_str();
-    if NOT_ARGUMENTS.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+    if is_no_argument(name) {
         return Ok(None);
     }
     let value = match &argument.content {

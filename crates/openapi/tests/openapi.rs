@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
 
 mod openapi {
+    mod answers;
     mod corpus;
     mod documented;
+    mod files;
     mod hostile;
     mod rules;
     mod schemas;

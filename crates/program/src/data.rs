@@ -12,8 +12,26 @@ use toolyard_hub::{Outcome, Raw};
 use crate::fault::failure;
 use crate::program::{Block, Data, Failure};
 
+/// Where tools that are HTTP APIs say status and headers of an answer.
+const HTTP: &str = "dev.toolyard/http";
+
 /// What a call gave, or how the tool says that it failed. Pieces that were sent ahead come first.
 pub(crate) fn read(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<Data, Failure> {
+    let data = without_http(tool, outcome, ahead)?;
+    Ok(match http(&outcome.body) {
+        Some(http) => Data::Http { data: Box::new(data), http },
+        None => data,
+    })
+}
+
+/// Status and headers of the HTTP answer behind a result.
+fn http(body: &RawValue) -> Option<Raw> {
+    let meta = Object::parse(body).ok()?.remove("_meta")?;
+    let http = Object::parse(&meta).ok()?.remove(HTTP)?;
+    http.get().starts_with('{').then_some(http)
+}
+
+fn without_http(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<Data, Failure> {
     let mut members = Object::parse(&outcome.body).unwrap_or_default();
     let structured = members.remove("structuredContent").filter(|value| value.get() != "null");
     let content =
@@ -163,6 +181,18 @@ mod tests {
             given(&json!({"structuredContent": null, "content": [{"type": "text", "text": "x"}]})),
             "Text(\"x\")"
         );
+    }
+
+    #[test]
+    fn what_an_http_api_gave_comes_with_its_status_and_headers() {
+        let http = json!({"status": 200, "headers": {"link": "</b>; rel=next"}});
+        let body =
+            json!({"content": [], "structuredContent": {"a": 1}, "_meta": {"dev.toolyard/http": http}});
+        assert_eq!(
+            given(&body),
+            format!("Http {{ data: Json(RawValue({{\"a\":1}})), http: RawValue({http}) }}")
+        );
+        assert_eq!(given(&json!({"structuredContent": {}, "_meta": {"other": {}}})), "Json(RawValue({}))");
     }
 
     #[test]

@@ -77,7 +77,9 @@ pub(crate) fn tool(definition: &Value) -> Arc<Tool> {
 }
 
 pub(crate) fn yard(sources: &[Arc<dyn Source>]) -> Arc<Yard> {
-    let yard = Yard::new(YardSettings::default());
+    // Rates have tests of their own.
+    let limits = toolyard_hub::Limits { rate: None, ..Default::default() };
+    let yard = Yard::new(YardSettings { limits, ..YardSettings::default() });
     for source in sources {
         yard.add(Arc::clone(source));
     }

@@ -92,6 +92,11 @@ pub enum Data {
     Text(String),
     /// Several pieces, or one that is neither JSON nor text.
     Blocks(Vec<Block>),
+    /// What a call of an HTTP API gave, with `status` and `headers` of the answer.
+    Http {
+        data: Box<Self>,
+        http: Raw,
+    },
 }
 
 #[derive(Debug)]

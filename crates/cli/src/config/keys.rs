@@ -16,7 +16,7 @@ use super::openapi::{BudgetKeys, FilterKeys, MissingAuthKey, ReferencesKey, Sche
 use super::programs::ProgramKeys;
 use super::records::{AuditKeys, HistoryKeys};
 use super::transport::TransportKind;
-use super::values::{PermissionKeys, Time, Word, Words};
+use super::values::{OutputSchemasKey, PermissionKeys, Time, Word, Words};
 use crate::args::AuthMode;
 use toolyard_tester::{Sharing, TesterSettings};
 
@@ -134,8 +134,8 @@ pub(super) struct ServerKeys {
     pub(super) rename: Option<BTreeMap<String, String>>,
     /// Descriptions for tools, by the same keys.
     pub(super) describe: Option<BTreeMap<String, String>>,
-    /// Whether the document's tools say what they answer.
-    pub(super) output_schemas: Option<bool>,
+    /// Whether the document's tools say what they answer, or `"lenient"`: only that it is an object.
+    pub(super) output_schemas: Option<OutputSchemasKey>,
     /// How much room one tool of the document may take.
     pub(super) budgets: Option<BudgetKeys>,
     /// Where references of the document to other documents may lead.

@@ -1,10 +1,14 @@
 //! `[limits]` and the `limits` of a server, of a tool or of a token: the hub's limits as people write them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use toolyard_hub::{Bounds, DefinitionLimits, Limits, OwnQuotas, QuotaLimits, Rate};
 use toolyard_upstream::MESSAGE_BYTES;
 
@@ -22,8 +26,8 @@ pub(crate) struct LimitKeys {
     payload_bytes: Option<usize>,
     /// Calls of one source at once; more wait. 0 means no limit.
     calls_per_source: Option<usize>,
-    /// How many calls a principal may make; no limit if this is not said.
-    rate: Option<RateKeys>,
+    /// How many calls a principal may make, or `false` for no limit.
+    rate: Option<PrincipalRateKey>,
     /// Resources that one session, or one stream of subscriptions, may be subscribed to.
     subscriptions: Option<usize>,
     /// The largest message that is read from a server, in bytes.
@@ -97,6 +101,49 @@ pub(crate) struct RateKeys {
     burst: f64,
 }
 
+/// The rate of every principal: as said, as usual, or none.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum PrincipalRateKey {
+    Off,
+    Usual,
+    Of(RateKeys),
+}
+
+impl<'de> Deserialize<'de> for PrincipalRateKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reading;
+        impl<'de> Visitor<'de> for Reading {
+            type Value = PrincipalRateKey;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table, or false")
+            }
+
+            fn visit_bool<E: Error>(self, limited: bool) -> Result<PrincipalRateKey, E> {
+                Ok(if limited { PrincipalRateKey::Usual } else { PrincipalRateKey::Off })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<PrincipalRateKey, A::Error> {
+                Deserialize::deserialize(MapAccessDeserializer::new(entries)).map(PrincipalRateKey::Of)
+            }
+        }
+        deserializer.deserialize_any(Reading)
+    }
+}
+
+impl JsonSchema for PrincipalRateKey {
+    fn schema_name() -> Cow<'static, str> {
+        "PrincipalRate".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "How many calls a principal may make, or false for no limit.",
+            "anyOf": [generator.subschema_for::<RateKeys>(), {"type": "boolean"}],
+        })
+    }
+}
+
 /// A value that is of the right kind and still makes no sense, or is risky: where, and why.
 pub(super) struct Nonsense {
     pub(super) severity: Severity,
@@ -133,7 +180,11 @@ impl LimitKeys {
                 Some(most) => Some(most),
                 None => usual.per_source,
             },
-            rate: self.rate.as_ref().map(RateKeys::rate),
+            rate: match &self.rate {
+                Some(PrincipalRateKey::Off) => None,
+                Some(PrincipalRateKey::Of(rate)) => Some(rate.rate()),
+                Some(PrincipalRateKey::Usual) | None => usual.rate,
+            },
             subscriptions: self.subscriptions.unwrap_or(usual.subscriptions),
             quotas: self.quotas.limits(),
             memory_mark: self.memory_mark_bytes,
@@ -185,7 +236,9 @@ impl LimitKeys {
         let mut found = Vec::new();
         found.extend(seconds(self.call_seconds, &["limits", "call_seconds"]));
         found.extend(seconds(self.drain_seconds, &["limits", "drain_seconds"]));
-        found.extend(self.rate.iter().flat_map(|rate| rate.nonsense(&["limits", "rate"])));
+        if let Some(PrincipalRateKey::Of(rate)) = &self.rate {
+            found.extend(rate.nonsense(&["limits", "rate"]));
+        }
         for (given, key) in [
             (self.message_bytes, "message_bytes"),
             (self.definition_bytes_per_source, "definition_bytes_per_source"),

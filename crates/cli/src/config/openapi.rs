@@ -15,7 +15,7 @@ use super::address::{is_address, is_header_value};
 use super::keys::ServerKeys;
 use super::origin::Origin;
 use super::server::{permissions, sent_headers};
-use super::values::{Word, Words};
+use super::values::{OutputSchemasKey, Word, Words};
 
 /// How to prove who we are with one security scheme of the document.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
@@ -285,8 +285,9 @@ fn convert(keys: &ServerKeys) -> ConvertSettings {
             heavy_bytes: said.heavy_bytes.unwrap_or(usual.heavy_bytes),
         },
         output_schemas: match keys.output_schemas {
-            Some(false) => OutputSchemas::LeftOut,
-            Some(true) | None => OutputSchemas::Shown,
+            Some(OutputSchemasKey::Off) => OutputSchemas::LeftOut,
+            Some(OutputSchemasKey::Lenient) => OutputSchemas::Lenient,
+            Some(OutputSchemasKey::On) | None => OutputSchemas::Shown,
         },
     }
 }

@@ -29,6 +29,14 @@ pub(super) enum PermissionKeys {
     ByTool(BTreeMap<String, Vec<String>>),
 }
 
+/// Whether tools of a document say what they answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OutputSchemasKey {
+    Off,
+    On,
+    Lenient,
+}
+
 const TIME: &str = "a number of seconds or a text such as \"30s\", \"2m\" or \"500ms\"";
 /// A year. What is longer is a slip, and would overflow sums of times.
 const LONGEST_SECONDS: f64 = 31_536_000.0;
@@ -169,6 +177,45 @@ impl<'de> Deserialize<'de> for PermissionKeys {
             }
         }
         deserializer.deserialize_any(Reading)
+    }
+}
+
+impl<'de> Deserialize<'de> for OutputSchemasKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const EXPECTED: &str = "true, false or \"lenient\"";
+        struct Reading;
+        impl Visitor<'_> for Reading {
+            type Value = OutputSchemasKey;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(EXPECTED)
+            }
+
+            fn visit_bool<E: Error>(self, shown: bool) -> Result<OutputSchemasKey, E> {
+                Ok(if shown { OutputSchemasKey::On } else { OutputSchemasKey::Off })
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<OutputSchemasKey, E> {
+                match text {
+                    "lenient" => Ok(OutputSchemasKey::Lenient),
+                    _ => Err(E::custom(format_args!("expected {EXPECTED}"))),
+                }
+            }
+        }
+        deserializer.deserialize_any(Reading)
+    }
+}
+
+impl JsonSchema for OutputSchemasKey {
+    fn schema_name() -> Cow<'static, str> {
+        "OutputSchemas".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Whether tools say what they answer; lenient: only that it is an object.",
+            "anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["lenient"]}],
+        })
     }
 }
 

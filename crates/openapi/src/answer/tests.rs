@@ -4,7 +4,13 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use reqwest::Url;
 
+use serde_json::{Value, json};
+use toolyard_hub::Outcome;
+use toolyard_hub::json::to_raw;
+
 use super::{Answer, Cut};
+use crate::operation::{AnswerRule, Method as Verb, Operation, Wrapping};
+use crate::request::made::operation;
 
 fn answer(status: u16, headers: &[(&str, &str)], bytes: impl AsRef<[u8]>) -> Answer {
     let header = |(name, value): &(&str, &str)| {
@@ -23,12 +29,41 @@ fn answer(status: u16, headers: &[(&str, &str)], bytes: impl AsRef<[u8]>) -> Ans
 
 const JSON: (&str, &str) = ("content-type", "application/json; charset=utf-8");
 
+fn outcome(answer: Answer, operation: &Operation) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(answer.into_outcome(operation))
+}
+
+/// The result of a tool that says nothing about its results.
 fn plain(answer: Answer) -> String {
-    answer.into_outcome(false).body.get().to_owned()
+    outcome(answer, &operation(Verb::Get, "/a")).body.get().to_owned()
+}
+
+/// A tool with an output schema.
+fn promising(schema: &Value, wrapping: Wrapping) -> Operation {
+    let definition = json!({"name": "made", "inputSchema": {"type": "object"}, "outputSchema": schema});
+    let rule = |status: &str, branch| AnswerRule {
+        status: status.to_owned(),
+        pointer: format!("/paths/~1a/get/responses/{status}"),
+        branch,
+    };
+    let several = schema.get("anyOf").is_some();
+    let answer_rules = if several { vec![rule("200", 0), rule("202", 1)] } else { vec![rule("200", 0)] };
+    Operation { definition: to_raw(&definition), wrapping, answer_rules, ..operation(Verb::Get, "/a") }
 }
 
 fn wrapped(answer: Answer) -> String {
-    answer.into_outcome(true).body.get().to_owned()
+    let schema = json!({"type": "object", "properties": {"result": {}}, "required": ["result"]});
+    outcome(answer, &promising(&schema, Wrapping::Always)).body.get().to_owned()
+}
+
+/// Whether a result says that it failed, its first text, and its structured content.
+fn kept(answer: Answer, schema: &Value, wrapping: Wrapping) -> (bool, String, Value) {
+    let outcome = outcome(answer, &promising(schema, wrapping));
+    let result: Value = serde_json::from_str(outcome.body.get()).unwrap();
+    assert_eq!(outcome.failed, result["isError"] == true);
+    let text = result["content"][0]["text"].as_str().unwrap_or_default();
+    (outcome.failed, text.to_owned(), result["structuredContent"].clone())
 }
 
 #[test]
@@ -110,7 +145,8 @@ fn a_failure_says_its_status_the_headers_of_interest_and_the_body() {
         ("set-cookie", "session=secret"),
         ("x-internal", "secret"),
     ];
-    let outcome = answer(429, &headers, r#"{"message":"slow down"}"#).into_outcome(true);
+    let outcome = answer(429, &headers, r#"{"message":"slow down"}"#);
+    let outcome = self::outcome(outcome, &operation(Verb::Get, "/a"));
     assert!(outcome.failed);
     let headers = r#"{"retry-after":"30","x-ratelimit-remaining":"0","x-request-id":"r1","www-authenticate":"Bearer realm=\"x\""}"#;
     assert_eq!(
@@ -118,6 +154,110 @@ fn a_failure_says_its_status_the_headers_of_interest_and_the_body() {
         format!(
             r#"{{"content":[{{"type":"text","text":"HTTP 429 Too Many Requests\nretry-after: 30\nx-ratelimit-remaining: 0\nx-request-id: r1\nwww-authenticate: Bearer realm=\"x\"\n\n{{\"message\":\"slow down\"}}"}}],"isError":true,"_meta":{{"dev.toolyard/http":{{"status":429,"headers":{headers}}}}}}}"#
         )
+    );
+}
+
+const MADE: &str = "the call was made: GET /a answered HTTP 200 OK, but the answer breaks the schema of the document at \
+                    #/paths/~1a/get/responses/200: ";
+
+#[test]
+fn an_answer_that_breaks_its_schema_is_an_error_that_says_which_rule_and_shows_the_body() {
+    let schema = json!({"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]});
+    let body = r#"{"id": "seven"}"#;
+    assert_eq!(
+        kept(answer(200, &[JSON], body), &schema, Wrapping::Never),
+        (true, format!("{MADE}id: \"seven\" is not of type \"integer\"\n\n{body}"), Value::Null)
+    );
+    let (failed, text, _) = kept(answer(200, &[JSON], "{}"), &schema, Wrapping::Never);
+    assert_eq!((failed, text), (true, format!("{MADE}id: is required\n\n{{}}")));
+    // What keeps to it goes out as it came, and a failure is not held against it.
+    let (failed, _, structured) = kept(answer(200, &[JSON], r#"{"id":7}"#), &schema, Wrapping::Never);
+    assert_eq!((failed, structured), (false, json!({"id": 7})));
+    let (failed, text, _) = kept(answer(404, &[JSON], "[]"), &schema, Wrapping::Never);
+    assert_eq!((failed, text.as_str()), (true, "HTTP 404 Not Found\n\n[]"));
+}
+
+#[test]
+fn an_answer_of_another_kind_than_promised_is_an_error() {
+    let schema = json!({"type": "object", "properties": {"id": {"type": "integer"}}});
+    for (body, headers, why) in [
+        ("", JSON, "the answer has no body"),
+        ("<p>Hi</p>", ("content-type", "text/html; charset=utf-8"), "the answer is text/html, not JSON"),
+        ("oops{", JSON, "the answer says application/json but is not JSON"),
+        ("[1]", JSON, "the answer is JSON, but not an object"),
+    ] {
+        let (failed, text, structured) = kept(answer(200, &[headers], body), &schema, Wrapping::Never);
+        let line = text.lines().next().unwrap_or_default();
+        assert_eq!((failed, line, structured), (true, format!("{MADE}{why}").as_str(), Value::Null));
+        assert!(text.ends_with(body), "{text}");
+    }
+}
+
+#[test]
+fn json_under_another_label_is_taken_for_what_it_is_if_that_is_what_was_promised() {
+    let schema = json!({"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]});
+    let text = ("content-type", "text/plain");
+    let (failed, _, structured) = kept(answer(200, &[text], r#"{"id":7}"#), &schema, Wrapping::Never);
+    assert_eq!((failed, structured), (false, json!({"id": 7})));
+    let list = json!({"type": "object", "properties": {"result": {"type": "array"}}, "required": ["result"]});
+    let (failed, _, structured) = kept(answer(200, &[text], "[7]"), &list, Wrapping::Always);
+    assert_eq!((failed, structured), (false, json!({"result": [7]})));
+}
+
+#[test]
+fn of_several_schemas_the_one_of_the_status_says_what_is_wrong() {
+    let object = |name: &str| json!({"properties": {name: {"type": "integer"}}, "required": [name]});
+    let schema = json!({"type": "object", "anyOf": [object("id"), object("job")]});
+    for body in [r#"{"id":1}"#, r#"{"job":1}"#] {
+        assert!(!kept(answer(202, &[JSON], body), &schema, Wrapping::Never).0, "{body}");
+    }
+    let (failed, text, _) = kept(answer(202, &[JSON], r#"{"job":"x"}"#), &schema, Wrapping::Never);
+    assert!(failed && text.contains("responses/202: job: \"x\" is not of type \"integer\"\n"), "{text}");
+}
+
+#[test]
+fn a_lenient_schema_is_broken_by_nothing() {
+    let schema = json!({"type": "object"});
+    let image = ("content-type", "image/png");
+    for (answer, structured) in [
+        (answer(200, &[JSON], r#"{"a":1}"#), json!({"a": 1})),
+        (answer(200, &[JSON], "[1]"), json!({"result": [1]})),
+        (answer(200, &[JSON], "oops{"), json!({"result": "oops{"})),
+        (answer(204, &[], ""), json!({"result": null})),
+        (answer(200, &[image], [1]), json!({"result": null})),
+    ] {
+        let (failed, _, found) = kept(answer, &schema, Wrapping::Others);
+        assert_eq!((failed, found), (false, structured));
+    }
+}
+
+#[test]
+fn headers_that_people_need_are_in_the_metadata() {
+    let links = format!("<https://x/?after={}>; rel=\"next\"", "a".repeat(1_000));
+    let headers = [
+        JSON,
+        ("link", links.as_str()),
+        ("link", "</last>; rel=\"last\""),
+        ("x-total-count", "70"),
+        ("x-next-page", "2"),
+        ("content-disposition", "attachment; filename=\"a.csv\""),
+        ("content-range", "items 0-9/70"),
+        ("ratelimit", "limit=10"),
+        ("x-ratelimit-reset", "5"),
+        ("set-cookie", "session=secret"),
+    ];
+    let result: Value = serde_json::from_str(&plain(answer(200, &headers, "{}"))).unwrap();
+    assert_eq!(
+        result["_meta"]["dev.toolyard/http"]["headers"],
+        json!({
+            "link": format!("{links}, </last>; rel=\"last\""),
+            "x-total-count": "70",
+            "x-next-page": "2",
+            "content-disposition": "attachment; filename=\"a.csv\"",
+            "content-range": "items 0-9/70",
+            "ratelimit": "limit=10",
+            "x-ratelimit-reset": "5",
+        })
     );
 }
 

@@ -1,4 +1,4 @@
-//! What an operation answers: the best of its good responses, as a schema whose root is an object.
+//! What an operation answers: all of its good responses, as one schema whose root is an object.
 
 use super::bank::{Key, value_at};
 use super::body::rank;
@@ -6,15 +6,27 @@ use super::draft::{Draft, Fields, fields, object};
 use super::schema::{Direction, Schemas};
 use super::spot::{At, Found, follow};
 use crate::document::{Members, Node, Target};
-use crate::operation::Encoding;
+use crate::operation::{AnswerRule, Encoding, Method, Wrapping};
 
 /// The schema of an answer, before it is packed.
 #[derive(Debug)]
 pub(super) struct Answer<'d> {
     pub(super) root: Fields<'d>,
     pub(super) needs: Vec<Key>,
-    /// Whether the answer is put into `{"result": …}`.
-    pub(super) wrapped: bool,
+    pub(super) wrapping: Wrapping,
+    pub(super) rules: Vec<AnswerRule>,
+}
+
+/// What the good responses of an operation may answer.
+#[derive(Debug, Default)]
+struct Successes {
+    /// The schemas of bodies that are JSON, each once.
+    json: Vec<Target>,
+    rules: Vec<AnswerRule>,
+    /// Whether a body may be something else than JSON.
+    other: bool,
+    /// Whether there may be no body, or one that is JSON of any kind.
+    unknown: bool,
 }
 
 impl<'d> Schemas<'d> {
@@ -40,44 +52,128 @@ impl<'d> Schemas<'d> {
         }
     }
 
-    /// The schema of the best good response that is JSON.
+    /// A schema that allows every good response. There is none where one of them has no body, or may be any JSON: clients
+    /// refuse a result without structured content if its tool declares a schema.
     pub(super) fn answer(
         &mut self,
+        method: &Method,
         responses: &[(&'d str, Found<'d>)],
         produces: &[String],
     ) -> Option<Answer<'d>> {
+        let successes = self.successes(method, responses, produces);
+        if successes.unknown || successes.json.is_empty() {
+            return None;
+        }
+        let before = std::mem::take(&mut self.needs);
+        let answer = match successes.json.as_slice() {
+            [only] if !successes.other => self.rooted(only),
+            several => self.any_of(several, successes.other),
+        };
+        let needs = std::mem::replace(&mut self.needs, before);
+        let (mut root, wrapping) = answer?;
+        let mut whole = fields([("$schema", super::DRAFT.into()), ("type", "object".into())]);
+        root.remove("type");
+        for (key, value) in root {
+            whole.insert(key, value);
+        }
+        Some(Answer { root: whole, needs, wrapping, rules: successes.rules })
+    }
+
+    /// A schema that no object can break, for operations that describe an answer in JSON.
+    pub(super) fn lenient_answer(
+        &mut self,
+        method: &Method,
+        responses: &[(&'d str, Found<'d>)],
+        produces: &[String],
+    ) -> Option<Answer<'d>> {
+        let successes = self.successes(method, responses, produces);
+        if successes.json.is_empty() {
+            return None;
+        }
+        let root = fields([("$schema", super::DRAFT.into()), ("type", "object".into())]);
+        Some(Answer { root, needs: Vec::new(), wrapping: Wrapping::Others, rules: Vec::new() })
+    }
+
+    fn successes(
+        &mut self,
+        method: &Method,
+        responses: &[(&'d str, Found<'d>)],
+        produces: &[String],
+    ) -> Successes {
         let mut good: Vec<&(&str, Found<'_>)> =
             responses.iter().filter(|(status, _)| is_good(status)).collect();
         good.sort_by_key(|(status, _)| order(status));
         if good.is_empty() && responses.len() == 1 {
             good.extend(responses.iter().filter(|(status, _)| *status == "default"));
         }
-        let described: Vec<Target> =
-            good.iter().filter_map(|(_, response)| json_schema(response, produces)).collect();
-        let best = described.first()?;
-        let value = value_at(self.document, best)?;
-        let differs = |other: &Target| value_at(self.document, other) != Some(value);
-        if described.iter().any(differs) {
-            let message = "good responses differ; the output schema is that of the first of them";
-            self.report.note(&At::of(best), "one-of-several", message);
+        let mut found = Successes { unknown: *method == Method::Head, ..Successes::default() };
+        for (status, response) in good {
+            let bodies = bodies(response, produces);
+            // These two have no body, whatever the document says.
+            found.unknown |= bodies.is_empty() || matches!(*status, "204" | "205");
+            for body in bodies {
+                match body {
+                    Described::Json(target) => self.add_json(status, target, &mut found),
+                    Described::AnyJson => found.unknown = true,
+                    Described::Other => found.other = true,
+                }
+            }
         }
-        if value.is_blank() || *value == Node::Bool(true) {
-            return None;
+        found
+    }
+
+    fn add_json(&self, status: &str, target: Target, found: &mut Successes) {
+        let value = value_at(self.document, &target);
+        let known = |other: &Target| other.part == target.part && value_at(self.document, other) == value;
+        found.unknown |= value.is_none_or(|value| value.is_blank() || *value == Node::Bool(true));
+        let branch = found.json.iter().position(known).unwrap_or_else(|| {
+            found.json.push(target.clone());
+            found.json.len() - 1
+        });
+        let rule = AnswerRule { status: status.to_owned(), pointer: target.pointer, branch };
+        if !found.rules.iter().any(|other| other.status == rule.status && other.branch == rule.branch) {
+            found.rules.push(rule);
         }
-        let before = std::mem::take(&mut self.needs);
-        let answer = self.rooted(best);
-        let needs = std::mem::replace(&mut self.needs, before);
-        let (mut root, wrapped) = answer?;
-        let mut whole = fields([("$schema", super::DRAFT.into()), ("type", "object".into())]);
-        root.remove("type");
-        for (key, value) in root {
-            whole.insert(key, value);
+    }
+
+    /// A schema for several kinds of answers. Where all that are JSON are objects they stay as they are, and text stands
+    /// in `{"result": …}` beside them; else everything does.
+    fn any_of(&mut self, targets: &[Target], other: bool) -> Option<(Fields<'d>, Wrapping)> {
+        let mut objects = true;
+        let mut branches = Vec::with_capacity(targets.len() + 1);
+        for target in targets {
+            let value = value_at(self.document, target)?;
+            objects &= self.is_object(value, target.part, 16);
+            let converted = self.inner(value, &At::of(target), Direction::Output);
+            if converted.is_anything() {
+                return None;
+            }
+            branches.push(converted);
         }
-        Some(Answer { root: whole, needs, wrapped })
+        // A text as it came; of bytes there is nothing to say here, they are a block of content.
+        let not_json = object([("type", Draft::texts(["string", "null"]))]);
+        if objects {
+            if other {
+                let properties = object([("result", not_json)]);
+                branches.push(object([
+                    ("type", "object".into()),
+                    ("properties", properties),
+                    ("required", Draft::texts(["result"])),
+                    ("additionalProperties", false.into()),
+                ]));
+            }
+            let wrapping = if other { Wrapping::Others } else { Wrapping::Never };
+            return Some((fields([("anyOf", branches.into())]), wrapping));
+        }
+        if other {
+            branches.push(not_json);
+        }
+        let properties = object([("result", object([("anyOf", branches.into())]))]);
+        Some((fields([("properties", properties), ("required", Draft::texts(["result"]))]), Wrapping::Always))
     }
 
     /// The schema with an object at its root: as it is, or as the one property of such an object.
-    fn rooted(&mut self, target: &Target) -> Option<(Fields<'d>, bool)> {
+    fn rooted(&mut self, target: &Target) -> Option<(Fields<'d>, Wrapping)> {
         let value = value_at(self.document, target)?;
         if self.is_object(value, target.part, 16) {
             let converted = match value.get("$ref").and_then(Node::as_str) {
@@ -96,7 +192,7 @@ impl<'d> Schemas<'d> {
                 if let Some(reference) = root.remove("$ref") {
                     root.put("allOf", vec![object([("$ref", reference)])]);
                 }
-                return Some((root, false));
+                return Some((root, Wrapping::Never));
             }
         }
         let converted = self.inner(value, &At::of(target), Direction::Output);
@@ -104,7 +200,7 @@ impl<'d> Schemas<'d> {
             return None;
         }
         let properties = object([("result", converted)]);
-        Some((fields([("properties", properties), ("required", Draft::texts(["result"]))]), true))
+        Some((fields([("properties", properties), ("required", Draft::texts(["result"]))]), Wrapping::Always))
     }
 
     /// Whether every value that a schema allows is an object.
@@ -154,23 +250,39 @@ fn order(status: &str) -> u16 {
     status.parse().unwrap_or(300)
 }
 
-/// Where the schema of a response is, if it is JSON.
-fn json_schema(response: &Found<'_>, produces: &[String]) -> Option<Target> {
+/// One kind of body that a response may have.
+enum Described {
+    /// JSON by the schema at this place.
+    Json(Target),
+    AnyJson,
+    Other,
+}
+
+/// The bodies that a response may have; none where it has no body.
+fn bodies(response: &Found<'_>, produces: &[String]) -> Vec<Described> {
     let at = At::of(&response.target);
-    if response.members.contains_key("schema") {
-        let speaks_json = produces.is_empty() || produces.iter().any(|media_type| is_json(media_type));
-        let kind = response.members.get("schema").and_then(|schema| schema.get("type"));
-        let file = kind.and_then(Node::as_str) == Some("file");
-        return (speaks_json && !file).then(|| at.key("schema").target());
+    if let Some(schema) = response.members.get("schema") {
+        if schema.get("type").and_then(Node::as_str) == Some("file") {
+            return vec![Described::Other];
+        }
+        let is_other = |media_type: &String| !is_json(media_type);
+        let mut found = Vec::new();
+        if produces.is_empty() || !produces.iter().all(is_other) {
+            found.push(Described::Json(at.key("schema").target()));
+        }
+        if produces.iter().any(is_other) {
+            found.push(Described::Other);
+        }
+        return found;
     }
-    let Some(Node::Object(content)) = response.members.get("content") else { return None };
-    let json = content
-        .iter()
-        .filter(|(media_type, described)| is_json(media_type) && described.get("schema").is_some());
-    let (media_type, _) = json.min_by_key(|(media_type, _)| rank(media_type).0)?;
+    let Some(Node::Object(content)) = response.members.get("content") else { return Vec::new() };
     let here = at.key("content");
-    let here = here.key(media_type);
-    Some(here.key("schema").target())
+    let kinds = content.iter().map(|(media_type, described)| match described.get("schema") {
+        _ if !is_json(media_type) => Described::Other,
+        Some(_) => Described::Json(here.key(media_type).key("schema").target()),
+        None => Described::AnyJson,
+    });
+    kinds.collect()
 }
 
 fn is_json(media_type: &str) -> bool {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::bank::value_at;
 use super::draft::{Draft, Fields, fields, object, typed};
+use super::files::{Files, file_schema, is_binary};
 use super::parameters::{Parameter, dressed, style};
 use super::schema::{Direction, Schemas};
 use super::spot::{At, follow};
@@ -27,6 +28,8 @@ pub(super) struct Whole<'d> {
     source: Option<Target>,
     ready: Draft<'d>,
     words: Fields<'d>,
+    /// Whether some of its members are files.
+    files: bool,
 }
 
 impl Whole<'_> {
@@ -94,7 +97,7 @@ impl<'d> Schemas<'d> {
                     "no-content",
                     "the body does not say what it is made of; JSON is assumed",
                 );
-                let whole = Whole { source: None, ready: Draft::anything(), words };
+                let whole = Whole { source: None, ready: Draft::anything(), words, files: false };
                 return Some(Planned {
                     body: body("application/json", Encoding::Json, required),
                     whole,
@@ -149,9 +152,24 @@ impl<'d> Schemas<'d> {
         stated.or_else(|| schema.get("properties").map(|_| "object"))
     }
 
-    /// The best of several media types; which one it was is noted.
+    /// The best of several media types; which one it was is noted. A file is sent as one wherever that is possible.
     fn best<'c>(&mut self, content: &'c Members, at: &At<'_>) -> Option<(&'c str, &'c Node)> {
-        let best = content.iter().min_by_key(|(media_type, _)| rank(media_type).0)?;
+        let parts = content.keys().map(rank).filter(|(_, encoding)| *encoding == Some(Encoding::Multipart));
+        let multipart = parts.map(|(rank, _)| rank).min();
+        let mut ranked = Vec::with_capacity(content.len());
+        for (media_type, described) in content.iter() {
+            let (mut place, encoding) = rank(media_type);
+            if let Some(multipart) = multipart
+                && matches!(encoding, Some(Encoding::Json | Encoding::Form))
+                && let Some(schema) = described.get("schema")
+                && self.has_files(schema, at.part)
+            {
+                place = place.max(multipart + 1);
+            }
+            ranked.push((place, media_type, described));
+        }
+        let (_, media_type, described) = ranked.into_iter().min_by_key(|(place, ..)| *place)?;
+        let best = (media_type, described);
         if content.len() > 1 {
             let all: Vec<&str> = content.keys().collect();
             let message = format!("the body is sent as {}, one of {}", best.0, all.join(", "));
@@ -168,10 +186,12 @@ impl<'d> Schemas<'d> {
         };
         let Some(target) = schema.filter(|_| ready.is_none()) else {
             let ready = ready.unwrap_or_else(Draft::anything);
-            return Planned { body, whole: Whole { source: None, ready, words }, spread: None };
+            let whole = Whole { source: None, ready, words, files: false };
+            return Planned { body, whole, spread: None };
         };
         let spread = self.spread(&target, &mut body);
-        let whole = Whole { source: Some(target), ready: Draft::anything(), words };
+        let files = body.more_files || body.fields.values().any(|field| field.file);
+        let whole = Whole { source: Some(target), ready: Draft::anything(), words, files };
         Planned { body, whole, spread }
     }
 
@@ -194,6 +214,13 @@ impl<'d> Schemas<'d> {
             "deprecated",
         ];
         let value = value_at(self.document, target)?;
+        if body.encoding == Encoding::Multipart {
+            let files = self.files_in(value, target.part);
+            for name in files.names {
+                body.fields.entry(name).or_default().file = true;
+            }
+            body.more_files = files.more;
+        }
         let found = follow(self.document, &mut self.report, value, &At::of(target), "the body's schema")?;
         let schema = found.members;
         let Some(Node::Object(properties)) = schema.get("properties") else { return None };
@@ -214,10 +241,8 @@ impl<'d> Schemas<'d> {
         // A name that has no property is something that only the whole can have.
         let known = names.iter().all(|name| properties.contains_key(name));
         if !plain || !object || !closed || nullable || !says || !known || properties.is_empty() {
-            self.file_fields(properties, found.target.part, body);
             return None;
         }
-        self.file_fields(properties, found.target.part, body);
         let at = At::of(&found.target);
         let here = at.key("properties");
         let mut members = Vec::new();
@@ -226,10 +251,13 @@ impl<'d> Schemas<'d> {
                 continue;
             }
             let before = std::mem::take(&mut self.needs);
-            let file = body.fields.get(name).is_some_and(|field| field.file);
-            let schema = match property {
-                Node::Object(described) if file => file_schema(View::all(described)),
-                property => self.inner(property, &here.key(name), Direction::Input),
+            let files = match body.encoding {
+                Encoding::Multipart => self.files(property, at.part),
+                _ => None,
+            };
+            let schema = match (property, files) {
+                (Node::Object(described), Some(files)) => file_schema(View::all(described), files),
+                (property, _) => self.inner(property, &here.key(name), Direction::Input),
             };
             let needs = std::mem::replace(&mut self.needs, before);
             members.push(Member {
@@ -240,29 +268,6 @@ impl<'d> Schemas<'d> {
             });
         }
         (!members.is_empty()).then_some(members)
-    }
-
-    fn file_fields(&mut self, properties: &Members, part: usize, body: &mut Body) {
-        if body.encoding != Encoding::Multipart {
-            return;
-        }
-        for (name, property) in properties.iter() {
-            if self.is_file(property, part, 8) {
-                body.fields.entry(name.to_owned()).or_default().file = true;
-            }
-        }
-    }
-
-    fn is_file(&mut self, schema: &Node, part: usize, hops: usize) -> bool {
-        if hops == 0 {
-            return false;
-        }
-        if let Some(reference) = schema.get("$ref").and_then(Node::as_str) {
-            let Ok(key) = self.bank.look_up(self.document, part, reference) else { return false };
-            let Some(value) = self.bank.value(key) else { return false };
-            return self.is_file(value, self.bank.part(key), hops - 1);
-        }
-        is_binary(schema) || schema.get("items").is_some_and(|items| self.is_file(items, part, hops - 1))
     }
 
     /// What the `encoding` of a form says about its fields.
@@ -342,7 +347,7 @@ impl<'d> Schemas<'d> {
             let before = std::mem::take(&mut self.needs);
             let schema = if is_file(&field) {
                 body.fields.entry(field.wire_name.clone()).or_default().file = true;
-                file_schema(View::all(field.members))
+                file_schema(View::all(field.members), Files::ONE)
             } else {
                 let (schema, writing) = self.written(field, crate::operation::Place::Query);
                 if schema.as_object().and_then(|schema| schema.text("type")) == Some("array") {
@@ -360,35 +365,26 @@ impl<'d> Schemas<'d> {
                 needs,
             });
         }
-        let whole = Whole { source: None, ready: typed("object"), words: Fields::new() };
+        let whole = Whole { source: None, ready: typed("object"), words: Fields::new(), files: false };
         Some(Planned { body, whole, spread: Some(members) })
     }
 
     /// The schema of a body that stays one property.
     pub(super) fn whole_schema(&mut self, whole: Whole<'d>) -> Draft<'d> {
-        let schema = match whole.source {
-            Some(target) => match value_at(self.document, &target) {
-                Some(value) => self.inner(value, &At::of(&target), Direction::Input),
-                None => whole.ready,
+        let value = whole.source.as_ref().and_then(|target| value_at(self.document, target));
+        let schema = match (whole.source, value) {
+            (Some(target), Some(value)) => match whole.files {
+                true => self.multipart(value, &At::of(&target)),
+                false => self.inner(value, &At::of(&target), Direction::Input),
             },
-            None => whole.ready,
+            _ => whole.ready,
         };
         super::parameters::wrapped(schema, whole.words)
     }
 }
 
 fn body(media_type: &str, encoding: Encoding, required: bool) -> Body {
-    Body { media_type: media_type.to_owned(), encoding, required, fields: BTreeMap::new() }
-}
-
-fn is_binary(schema: &Node) -> bool {
-    let is = |key: &str, values: &[&str]| {
-        schema.get(key).and_then(Node::as_str).is_some_and(|value| values.contains(&value))
-    };
-    let typed = schema.get("contentMediaType").and_then(Node::as_str);
-    is("format", &["binary", "base64", "byte", "file"])
-        || is("type", &["file"])
-        || typed.is_some_and(|media_type| rank(media_type).1 == Some(Encoding::Bytes))
+    Body { media_type: media_type.to_owned(), encoding, required, fields: BTreeMap::new(), more_files: false }
 }
 
 fn text_schema<'d>(media_type: &str) -> Draft<'d> {
@@ -396,7 +392,7 @@ fn text_schema<'d>(media_type: &str) -> Draft<'d> {
 }
 
 /// `format`, which is a hint: `contentEncoding` is checked by some, and would refuse a data: URI.
-fn bytes<'d>() -> Fields<'d> {
+pub(super) fn bytes<'d>() -> Fields<'d> {
     fields([("type", "string".into()), ("format", "byte".into())])
 }
 
@@ -404,30 +400,4 @@ fn bytes_schema<'d>() -> Draft<'d> {
     let mut schema = bytes();
     schema.put("description", "The bytes, as base64 or as a data: URI.");
     Draft::Object(schema)
-}
-
-/// A file of a form: its bytes, or those with a name and a type.
-fn file_schema<'d>(source: View<'d>) -> Draft<'d> {
-    let named = object([
-        ("type", "object".into()),
-        (
-            "properties",
-            object([
-                ("data", bytes().into()),
-                ("filename", typed("string")),
-                ("content_type", typed("string")),
-            ]),
-        ),
-        ("required", Draft::texts(["data"])),
-        ("additionalProperties", false.into()),
-    ]);
-    let one = object([("anyOf", vec![bytes().into(), named].into())]);
-    let mut words = Fields::new();
-    let remarks = [
-        "A file: its bytes as base64 or as a data: URI, or an object with `data`, `filename` and `content_type`.",
-    ];
-    super::keywords::words(source, &remarks.map(str::to_owned), &mut words);
-    let list = source.get("type").and_then(Node::as_str) == Some("array") || source.contains_key("items");
-    let schema = if list { object([("type", "array".into()), ("items", one)]) } else { one };
-    super::parameters::wrapped(schema, words)
 }

@@ -11,13 +11,18 @@ fn text<'a>(members: &'a Members, key: &str) -> &'a str {
     members.get(key).and_then(Node::as_str).unwrap_or_default().trim()
 }
 
-/// The summary, else the operationId in words, else method and path.
+/// The summary, else the operationId in words, else method and path. An id in another script than the name's is the title as
+/// it is.
 pub(super) fn title(operation: &Members, id: Option<&str>, method: &str, path: &str) -> String {
     let summary = text(operation, "summary");
     if !summary.is_empty() {
         return cut(&one_line(summary), 200).into_owned();
     }
-    let words = super::names::snake_case(id.unwrap_or_default()).replace('_', " ");
+    let id = id.unwrap_or_default().trim();
+    if !id.is_ascii() {
+        return cut(&one_line(id), 200).into_owned();
+    }
+    let words = super::names::snake_case(id).replace('_', " ");
     let mut characters = words.chars();
     match characters.next() {
         Some(first) => {
@@ -31,6 +36,7 @@ pub(super) fn title(operation: &Members, id: Option<&str>, method: &str, path: &
 pub(super) fn description(
     operation: &Members,
     item: &Members,
+    label: &str,
     parameters: &[Parameter<'_>],
     responses: &[(&str, Found<'_>)],
     most: usize,
@@ -46,6 +52,8 @@ pub(super) fn description(
     } else {
         (summary, description)
     };
+    // Without any words, what it is is all that can be said about it.
+    let summary = if summary.is_empty() && description.is_empty() { label } else { summary };
     said.push_str(summary);
     if !description.is_empty() && !description.starts_with(summary.trim_end_matches('.')) {
         if !summary.is_empty() {

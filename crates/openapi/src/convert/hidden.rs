@@ -64,16 +64,13 @@ impl<'d> Schemas<'d> {
         done
     }
 
-    /// A definition as it is for a value of which more is hidden than the definition knows, if it requires some of that: it
-    /// cannot be referred to then, since it is as it is for everybody else.
-    pub(super) fn without_hidden(
-        &mut self,
-        key: Key,
-        at: &At<'_>,
-        direction: Direction,
-    ) -> Option<Draft<'d>> {
+    /// A definition as it is for a value of which more is hidden than the definition knows, if it requires some of that, or
+    /// that has files among its members: it cannot be referred to then, since it is as it is for everybody else.
+    pub(super) fn in_this_place(&mut self, key: Key, at: &At<'_>, direction: Direction) -> Option<Draft<'d>> {
         let most = self.written_out.len() >= MOST_WRITTEN_OUT || self.written_out.contains(&key);
-        if self.hidden.is_empty() || most || !self.requires_hidden(key, direction) {
+        let hides =
+            |schemas: &mut Self| !schemas.hidden.is_empty() && schemas.requires_hidden(key, direction);
+        if most || !(self.parts || hides(self)) {
             return None;
         }
         let target = self.bank.target(key)?.clone();

@@ -6,6 +6,7 @@ use serde_json::Number;
 
 use super::draft::{Draft, Fields, weighs_at_most};
 use super::pattern;
+use super::schema::Direction;
 use super::spot::{At, Report};
 use super::view::View;
 use crate::document::Node;
@@ -59,9 +60,70 @@ pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(short)
 }
 
+/// Formats that some clients check and others do not. Answers often differ from them in ways that do not matter, such as a
+/// time without a zone, and a client that checks would throw the whole answer away.
+const CHECKED_FORMATS: [&str; 24] = [
+    "byte",
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "idn-email",
+    "idn-hostname",
+    "int32",
+    "int64",
+    "ipv4",
+    "ipv6",
+    "iri",
+    "iri-reference",
+    "iso-date-time",
+    "iso-time",
+    "json-pointer",
+    "regex",
+    "time",
+    "uri",
+    "uri-reference",
+    "uri-template",
+    "url",
+    "uuid",
+];
+
+fn is_checked_format(format: &str) -> bool {
+    CHECKED_FORMATS.contains(&format) || format.contains("json-pointer")
+}
+
+/// A step that is no whole number is checked with rounding errors.
+fn is_fractional(source: View<'_>) -> bool {
+    let step = source.get("multipleOf").and_then(|step| match step {
+        Node::Number(step) => step.as_f64(),
+        _ => None,
+    });
+    step.is_some_and(|step| step.fract() != 0.0)
+}
+
+/// What an answer is told to be in words, because not every client would check it alike.
+pub(super) fn output_remarks(source: View<'_>, remarks: &mut Vec<String>) {
+    if let Some(format) =
+        source.get("format").and_then(Node::as_str).filter(|format| is_checked_format(format))
+    {
+        remarks.push(format!("Format: {format}"));
+    }
+    if let Some(Node::Number(step)) = source.get("multipleOf").filter(|_| is_fractional(source)) {
+        remarks.push(format!("A multiple of {step}"));
+    }
+}
+
 /// `format`, `default` and examples.
-pub(super) fn hints<'d>(source: View<'d>, at: &At<'_>, report: &mut Report<'_>, out: &mut Fields<'d>) {
+pub(super) fn hints<'d>(
+    source: View<'d>,
+    at: &At<'_>,
+    direction: Direction,
+    report: &mut Report<'_>,
+    out: &mut Fields<'d>,
+) {
     match source.get("format") {
+        Some(Node::String(format)) if direction == Direction::Output && is_checked_format(format) => {}
         Some(Node::String(format)) if !format.is_empty() => out.put("format", &**format),
         None | Some(Node::Null | Node::String(_)) => {}
         Some(_) => {
@@ -104,7 +166,13 @@ pub(super) fn examples<'d>(source: View<'d>, out: &mut Fields<'d>) {
 }
 
 /// Bounds of numbers, with 3.0's and Swagger's boolean `exclusive…` put into one keyword.
-pub(super) fn numbers(source: View<'_>, at: &At<'_>, report: &mut Report<'_>, out: &mut Fields<'_>) {
+pub(super) fn numbers(
+    source: View<'_>,
+    at: &At<'_>,
+    direction: Direction,
+    report: &mut Report<'_>,
+    out: &mut Fields<'_>,
+) {
     for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         let limit = number(source, bound, at, report);
         match source.get(exclusive) {
@@ -128,6 +196,9 @@ pub(super) fn numbers(source: View<'_>, at: &At<'_>, report: &mut Report<'_>, ou
                 }
             }
         }
+    }
+    if direction == Direction::Output && is_fractional(source) {
+        return;
     }
     if let Some(step) = number(source, "multipleOf", at, report) {
         if step.as_f64().is_some_and(|step| step > 0.0) {

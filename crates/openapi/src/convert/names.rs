@@ -1,9 +1,11 @@
 //! Tools' names: from the operationId, else from method and path; unique, short enough for every client, and the same
-//! tomorrow when the document has more operations.
+//! whatever order the document has its operations in.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
+
+use super::script::spelled;
 
 /// Clients refuse names over 64 characters, and put something of their own before them.
 pub(super) const LONGEST: usize = 60;
@@ -16,39 +18,133 @@ pub(super) struct Named<'a> {
     pub(super) path: &'a str,
 }
 
-/// A name for each operation, in the same order. Who comes first keeps the plain name; further ones get their method, then
-/// the end of their path, then a hash.
-pub(super) fn names(operations: &[Named<'_>]) -> Vec<String> {
-    let mut taken: HashSet<String> = HashSet::new();
-    let mut names: Vec<Option<String>> = Vec::with_capacity(operations.len());
-    for operation in operations {
-        let plain = shortened(&plain(operation));
-        names.push(taken.insert(plain.clone()).then_some(plain));
+/// The name of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) text: String,
+    /// How many operations would have had the same name, this one included, where there are several.
+    pub(super) shared_by: Option<usize>,
+}
+
+/// A name for each operation, in the same order. Where several would have the same, each gets a suffix, so that which one
+/// comes first changes nothing: its method if that is another than those of the others, else the parameters of its path,
+/// else as much of its path as it takes.
+pub(super) fn names(operations: &[Named<'_>]) -> Vec<Name> {
+    let plain: Vec<String> = operations.iter().map(plain).collect();
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, name) in plain.iter().enumerate() {
+        groups.entry(shortened(name)).or_default().push(at);
     }
-    let mut settled = Vec::with_capacity(operations.len());
-    for (operation, name) in operations.iter().zip(names) {
-        settled.push(name.unwrap_or_else(|| {
-            let plain = plain(operation);
-            let with_method = format!("{plain}_{}", snake_case(operation.method));
-            let with_path = format!("{with_method}_{}", hint(operation.path));
-            let whole = short_hash(&format!("{} {}", operation.method, operation.path));
-            let mut choices = vec![shortened(&with_method), shortened(&with_path)];
-            choices.push(shortened(&format!("{with_method}_{whole}")));
-            let counted = (2..).map(|n| shortened(&format!("{with_method}_{whole}_{n}")));
-            choices.into_iter().chain(counted).find(|name| taken.insert(name.clone())).unwrap_or(plain)
-        }));
+    let mut taken: HashSet<String> =
+        groups.iter().filter(|(_, group)| group.len() == 1).map(|(name, _)| name.clone()).collect();
+    let mut settled: Vec<Option<Name>> = vec![None; operations.len()];
+    for (name, group) in groups {
+        if let [only] = group.as_slice() {
+            settled[*only] = Some(Name { text: name, shared_by: None });
+            continue;
+        }
+        let shared_by = Some(group.len());
+        for (at, text) in apart(operations, &plain, group, &mut taken) {
+            settled[at] = Some(Name { text, shared_by });
+        }
+    }
+    // Every operation is in one group.
+    settled.into_iter().flatten().collect()
+}
+
+/// Names for operations that would have the same one. A suffix that two of them would get is given to neither.
+fn apart(
+    operations: &[Named<'_>],
+    plain: &[String],
+    mut group: Vec<usize>,
+    taken: &mut HashSet<String>,
+) -> Vec<(usize, String)> {
+    group.sort_by_key(|at| (operations[*at].path, operations[*at].method));
+    let mut methods: HashMap<&str, usize> = HashMap::new();
+    for at in &group {
+        *methods.entry(operations[*at].method).or_default() += 1;
+    }
+    let mut settled = Vec::with_capacity(group.len());
+    for step in [Step::Method, Step::Parameters, Step::PathEnd, Step::MethodAndPathEnd, Step::Path] {
+        let wanted: Vec<(usize, Option<String>)> = group
+            .iter()
+            .map(|at| {
+                let operation = &operations[*at];
+                let alone = methods.get(operation.method) == Some(&1);
+                let suffix = step.suffix(operation, alone);
+                (*at, suffix.map(|suffix| shortened(&format!("{}_{suffix}", plain[*at]))))
+            })
+            .collect();
+        let mut times: HashMap<&str, usize> = HashMap::new();
+        for name in wanted.iter().filter_map(|(_, name)| name.as_deref()) {
+            *times.entry(name).or_default() += 1;
+        }
+        let free: Vec<(usize, String)> = wanted
+            .iter()
+            .filter_map(|(at, name)| Some((*at, name.clone()?)))
+            .filter(|(_, name)| times.get(name.as_str()) == Some(&1) && !taken.contains(name))
+            .collect();
+        taken.extend(free.iter().map(|(_, name)| name.clone()));
+        let done: HashSet<usize> = free.iter().map(|(at, _)| *at).collect();
+        group.retain(|at| !done.contains(at));
+        settled.extend(free);
+    }
+    for at in group {
+        let operation = &operations[at];
+        let whole = short_hash(&format!("{} {}", operation.method, operation.path));
+        let hashed = format!("{}_{}_{whole}", plain[at], snake_case(operation.method));
+        let counted = (2..).map(|n| shortened(&format!("{hashed}_{n}")));
+        let mut choices = std::iter::once(shortened(&hashed)).chain(counted);
+        settled.extend(choices.find(|name| taken.insert(name.clone())).map(|name| (at, name)));
     }
     settled
 }
 
+/// What tells operations apart that would have the same name, the shortest first.
+#[derive(Clone, Copy)]
+enum Step {
+    Method,
+    Parameters,
+    PathEnd,
+    MethodAndPathEnd,
+    Path,
+}
+
+impl Step {
+    /// `alone` says whether no other operation of the group has this method.
+    fn suffix(self, operation: &Named<'_>, alone: bool) -> Option<String> {
+        let method = snake_case(operation.method);
+        let suffix = match self {
+            Self::Method => method.clone(),
+            Self::Parameters => {
+                let is_parameter = |segment: &&str| segment.starts_with('{');
+                let parameters: Vec<&str> = operation.path.split('/').filter(is_parameter).collect();
+                path_words(&parameters.join("/"))
+            }
+            Self::PathEnd => hint(operation.path),
+            Self::MethodAndPathEnd => format!("{method}_{}", hint(operation.path)),
+            Self::Path => path_words(operation.path),
+        };
+        let fits = !suffix.is_empty() && (alone || !matches!(self, Self::Method));
+        fits.then_some(suffix)
+    }
+}
+
+/// The name that an operation has if no other has it.
 fn plain(operation: &Named<'_>) -> String {
-    let from_id = snake_case(operation.id.unwrap_or_default());
-    if !from_id.is_empty() {
-        return from_id;
+    let id = operation.id.unwrap_or_default();
+    let word = snake_case(id);
+    if !word.is_empty() {
+        return if spelled(id).lossy { format!("{word}_{}", short_hash(id)) } else { word };
     }
     let method = snake_case(operation.method);
     let path = path_words(operation.path);
-    if path.is_empty() { format!("{method}_root") } else { format!("{method}_{path}") }
+    let plain = if path.is_empty() { format!("{method}_root") } else { format!("{method}_{path}") };
+    // What cannot be spelled is not there any more, and another path may be spelled the same.
+    match spelled(operation.path).lossy {
+        true => format!("{}_{}", plain.trim_end_matches("_root"), short_hash(operation.path)),
+        false => plain,
+    }
 }
 
 /// `/pets/{petId}/toys` is `pets_by_pet_id_toys`.
@@ -73,7 +169,7 @@ fn hint(path: &str) -> String {
 
 /// `getHTTPStatus-v2` is `get_http_status_v2`.
 pub(super) fn snake_case(text: &str) -> String {
-    let characters: Vec<char> = text.chars().collect();
+    let characters: Vec<char> = spelled(text).text.chars().collect();
     let mut out = String::with_capacity(text.len() + 8);
     for (at, &character) in characters.iter().enumerate() {
         if !character.is_ascii_alphanumeric() {
@@ -115,10 +211,14 @@ pub(super) fn short_hash(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, Named, names, snake_case};
+    use super::{LONGEST, Name, Named, snake_case};
 
     fn named(id: Option<&'static str>, method: &'static str, path: &'static str) -> Named<'static> {
         Named { id, method, path }
+    }
+
+    fn names(operations: &[Named<'_>]) -> Vec<String> {
+        super::names(operations).into_iter().map(|name| name.text).collect()
     }
 
     #[test]
@@ -132,7 +232,8 @@ mod tests {
             ("GetV1UsersID", "get_v1_users_id"),
             ("IPAddress.get", "ip_address_get"),
             ("__x__", "x"),
-            ("Überprüfen", "berpr_fen"),
+            ("Überprüfen", "uberprufen"),
+            ("получитьПользователя", "poluchit_polzovatelya"),
             ("取得", ""),
         ] {
             assert_eq!(snake_case(id), name);
@@ -154,28 +255,119 @@ mod tests {
     }
 
     #[test]
-    fn names_that_clash_get_the_method_then_the_path_then_a_hash() {
+    fn what_cannot_be_spelled_leaves_a_hash_beside_what_can() {
         let operations = [
-            named(Some("user"), "GET", "/user"),
-            named(Some("user"), "POST", "/user"),
-            named(Some("User"), "POST", "/admin/{id}"),
-            named(Some("user"), "POST", "/other/admin/{id}"),
-            named(Some("user_post"), "PUT", "/x"),
+            named(Some("取得User"), "GET", "/a"),
+            named(Some("削除User"), "GET", "/b"),
+            named(None, "GET", "/用户/{id}"),
+            named(None, "GET", "/订单/{id}"),
+            named(None, "GET", "/用户"),
         ];
+        let names = names(&operations);
         assert_eq!(
-            names(&operations),
-            ["user", "user_post_user", "user_post_admin_by_id", "user_post_d3e0b709", "user_post"]
+            names,
+            ["user_92b3a295", "user_5800a402", "get_by_id_f15fdd66", "get_by_id_87dbd874", "get_7b876aff"]
         );
     }
 
     #[test]
-    fn a_name_stays_when_operations_are_added() {
+    fn operations_that_share_an_id_get_their_method_where_the_methods_differ() {
+        let operations =
+            [named(Some("createUser"), "POST", "/users"), named(Some("createUser"), "PUT", "/users")];
+        assert_eq!(names(&operations), ["create_user_post", "create_user_put"]);
+    }
+
+    #[test]
+    fn operations_that_share_an_id_and_a_method_get_the_parameters_of_their_path() {
+        let operations = [
+            named(Some("getUser"), "GET", "/users/email/{email}"),
+            named(Some("getUser"), "GET", "/users/phone/{phone}"),
+            named(Some("getUser"), "GET", "/users/me"),
+            named(Some("getUser"), "HEAD", "/users/me"),
+        ];
+        assert_eq!(
+            names(&operations),
+            ["get_user_by_email", "get_user_by_phone", "get_user_me", "get_user_head"]
+        );
+    }
+
+    #[test]
+    fn names_that_still_clash_get_more_of_their_path_and_in_the_end_a_hash() {
+        let operations = [
+            named(Some("user"), "GET", "/user/{id}"),
+            named(Some("User"), "GET", "/admin/{id}"),
+            named(Some("user"), "GET", "/other/admin/{id}"),
+            named(Some("user_user_by_id"), "PUT", "/x"),
+            named(Some("item"), "GET", "/a/{id}"),
+            named(Some("item"), "GET", "/a/{id}/"),
+        ];
+        assert_eq!(
+            names(&operations),
+            [
+                "user_get_user_by_id",
+                "user_admin_by_id",
+                "user_other_admin_by_id",
+                "user_user_by_id",
+                "item_get_79802da9",
+                "item_get_a2ec5158"
+            ]
+        );
+    }
+
+    #[test]
+    fn names_do_not_depend_on_the_order_of_the_document() {
+        let operations = || {
+            vec![
+                named(Some("user"), "GET", "/user"),
+                named(Some("user"), "POST", "/user"),
+                named(Some("User"), "POST", "/admin/{id}"),
+                named(Some("user"), "POST", "/other/admin/{id}"),
+                named(Some("user_post"), "PUT", "/x"),
+                named(None, "GET", "/pets"),
+                named(Some("getPets"), "GET", "/other"),
+            ]
+        };
+        let by_operation = |operations: &[Named<'_>]| -> Vec<(String, String)> {
+            let mut pairs: Vec<(String, String)> = names(operations)
+                .into_iter()
+                .zip(operations)
+                .map(|(name, operation)| (format!("{} {}", operation.method, operation.path), name))
+                .collect();
+            pairs.sort();
+            pairs
+        };
+        let expected = by_operation(&operations());
+        for turn in 1..operations().len() {
+            let mut turned = operations();
+            turned.rotate_left(turn);
+            assert_eq!(by_operation(&turned), expected);
+            turned.reverse();
+            assert_eq!(by_operation(&turned), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_that_others_share_says_how_many_they_are() {
+        let operations = [
+            named(Some("user"), "GET", "/user"),
+            named(Some("user"), "POST", "/user"),
+            named(Some("pet"), "GET", "/pet"),
+        ];
+        let name = |text: &str, shared_by| Name { text: text.to_owned(), shared_by };
+        assert_eq!(
+            super::names(&operations),
+            [name("user_get", Some(2)), name("user_post", Some(2)), name("pet", None)]
+        );
+    }
+
+    #[test]
+    fn a_name_stays_when_operations_with_other_ids_are_added() {
         let few = [named(Some("user"), "GET", "/user"), named(Some("pet"), "GET", "/pet")];
         let more = [
             named(Some("user"), "GET", "/user"),
             named(Some("pet"), "GET", "/pet"),
-            named(Some("user"), "POST", "/user"),
-            named(Some("pet"), "PUT", "/pet"),
+            named(Some("makeUser"), "POST", "/user"),
+            named(None, "PUT", "/pet"),
         ];
         assert_eq!(names(&more)[..2], names(&few));
     }

@@ -7,6 +7,7 @@ use super::spot::{At, follow};
 use super::view::View;
 use crate::document::{Members, Node, Target};
 use crate::operation::{Place, Style};
+use crate::request::is_no_argument;
 
 /// A parameter as the document has it.
 #[derive(Debug)]
@@ -103,8 +104,7 @@ impl<'d> Schemas<'d> {
                 return None;
             }
         };
-        let own = ["accept", "content-type", "authorization"];
-        if kind == Kind::At(Place::Header) && own.contains(&name.to_ascii_lowercase().as_str()) {
+        if kind == Kind::At(Place::Header) && is_no_argument(&name) {
             let message = format!("the header `{name}` is not for a parameter to say; it was left out");
             self.report.note(&here, "reserved-header", message);
             return None;

@@ -36,6 +36,8 @@ pub(super) struct Schemas<'d> {
     pub(super) own: Option<Key>,
     /// Properties of the value that the schema at hand is about, which do not go this way.
     pub(super) hidden: HashSet<&'d str>,
+    /// Whether the value that the schema at hand is about is a multipart body, whose members may be files.
+    pub(super) parts: bool,
     /// Definitions that are being written out where they stand, the outermost first.
     pub(super) written_out: Vec<Key>,
     pub(super) known_said: HashMap<(Key, Direction), Rc<Said<'d>>>,
@@ -55,6 +57,7 @@ impl<'d> Schemas<'d> {
             needs: Vec::new(),
             own: None,
             hidden: HashSet::new(),
+            parts: false,
             written_out: Vec::new(),
             known_said: HashMap::new(),
             beside: if old { Beside::Words } else { Beside::Others },
@@ -65,8 +68,9 @@ impl<'d> Schemas<'d> {
         let own = self.own.replace(key);
         let hidden = std::mem::take(&mut self.hidden);
         let written_out = std::mem::take(&mut self.written_out);
+        let parts = std::mem::take(&mut self.parts);
         let done = work(self);
-        (self.own, self.hidden, self.written_out) = (own, hidden, written_out);
+        (self.own, self.hidden, self.written_out, self.parts) = (own, hidden, written_out, parts);
         done
     }
 
@@ -83,8 +87,9 @@ impl<'d> Schemas<'d> {
     fn about_another<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let own = self.own.take();
         let hidden = std::mem::take(&mut self.hidden);
+        let parts = std::mem::take(&mut self.parts);
         let done = work(self);
-        (self.own, self.hidden) = (own, hidden);
+        (self.own, self.hidden, self.parts) = (own, hidden, parts);
         done
     }
 
@@ -137,7 +142,7 @@ impl<'d> Schemas<'d> {
                     format!("`{reference}` leads back to this very schema; here it allows anything");
                 self.report.warn(at, "schema-cycle", message);
             }
-            Ok(key) => match self.without_hidden(key, at, direction) {
+            Ok(key) => match self.in_this_place(key, at, direction) {
                 Some(Draft::Object(written_out)) => base = written_out,
                 _ => {
                     self.needs.push(key);
@@ -179,10 +184,13 @@ impl<'d> Schemas<'d> {
         let mut out = Fields::new();
         let mut remarks = Vec::new();
         let mut body = Fields::new();
+        if direction == Direction::Output {
+            keywords::output_remarks(source, &mut remarks);
+        }
         let kinds = Kinds::of(source, at, &mut self.report);
         kinds.write(&mut body);
         choices(source, &kinds, at, &mut self.report, &mut body);
-        keywords::numbers(source, at, &mut self.report, &mut body);
+        keywords::numbers(source, at, direction, &mut self.report, &mut body);
         keywords::counts(source, at, &mut self.report, &mut body);
         keywords::pattern(source, at, &mut self.report, &mut body, &mut remarks);
         self.arrays(source, at, direction, &mut body);
@@ -199,7 +207,7 @@ impl<'d> Schemas<'d> {
         for (key, value) in body {
             out.insert(key, value);
         }
-        keywords::hints(source, at, &mut self.report, &mut out);
+        keywords::hints(source, at, direction, &mut self.report, &mut out);
         out
     }
 }

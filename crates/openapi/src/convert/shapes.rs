@@ -81,7 +81,10 @@ impl<'d> Schemas<'d> {
                             hidden.push(name);
                             continue;
                         }
-                        let converted = self.inner(property, &here.key(name), direction);
+                        let converted = match self.part(property, at.part) {
+                            Some(file) => file,
+                            None => self.inner(property, &here.key(name), direction),
+                        };
                         shown.put(name, converted);
                     }
                     out.put("properties", shown);
@@ -99,7 +102,10 @@ impl<'d> Schemas<'d> {
                 out.put("additionalProperties", *more);
             }
             Some(more) => {
-                let more = self.inner(more, &at.key("additionalProperties"), direction);
+                let more = match self.part(more, at.part) {
+                    Some(file) => file,
+                    None => self.inner(more, &at.key("additionalProperties"), direction),
+                };
                 out.put("additionalProperties", more);
             }
         }

@@ -77,7 +77,7 @@ impl<'a> At<'a> {
 pub(super) struct Report<'d> {
     document: &'d Document,
     pub(super) diagnostics: Vec<Diagnostic>,
-    seen: HashSet<(String, &'static str, Option<String>)>,
+    seen: HashSet<(String, &'static str, Option<String>, String)>,
     /// The operation that is at work.
     pub(super) operation: Option<String>,
     kept_back: usize,
@@ -122,7 +122,7 @@ impl<'d> Report<'d> {
         }
         // A schema that many operations share is faulty once, not once for each of them.
         let about = pointer.starts_with("/paths").then(|| self.operation.clone()).flatten();
-        if self.seen.insert((pointer.clone(), code, about)) {
+        if self.seen.insert((pointer.clone(), code, about, message.clone())) {
             let extra = match extra {
                 Extra::Nothing => None,
                 Extra::Is(value) => Some(value),

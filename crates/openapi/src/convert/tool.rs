@@ -1,6 +1,7 @@
 //! One operation of a document to one tool: its properties get names, and its schemas are put together.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::json;
@@ -89,11 +90,13 @@ impl<'d> Schemas<'d> {
 
         let responses = self.responses(source.members, &at);
         let answer = match settings.output_schemas {
-            OutputSchemas::Shown => self.answer(&responses, &produces),
+            OutputSchemas::Shown => self.answer(&source.method, &responses, &produces),
+            OutputSchemas::Lenient => self.lenient_answer(&source.method, &responses, &produces),
             OutputSchemas::LeftOut => None,
         };
         self.needs.clear();
-        let wraps_answer = answer.as_ref().is_some_and(|answer| answer.wrapped);
+        let wrapping = answer.as_ref().map(|answer| answer.wrapping).unwrap_or_default();
+        let answer_rules = answer.as_ref().map(|answer| answer.rules.clone()).unwrap_or_default();
         let output = answer.map(|answer| {
             let packed =
                 self.pack(answer.root, &answer.needs, Direction::Output, settings.budgets.output_bytes);
@@ -110,7 +113,7 @@ impl<'d> Schemas<'d> {
         let described = settings.said(source, &name, &settings.descriptions).map(str::to_owned);
         let most = settings.budgets.description_characters;
         let description = described.unwrap_or_else(|| {
-            describe::description(source.members, source.item, &parameters, &responses, most)
+            describe::description(source.members, source.item, &source.label(), &parameters, &responses, most)
         });
         let title = describe::title(source.members, source.id, source.method.as_str(), source.path);
         let definition = to_raw(&Definition {
@@ -130,7 +133,9 @@ impl<'d> Schemas<'d> {
             servers,
             arguments,
             body,
-            wraps_answer,
+            wrapping,
+            output: Arc::default(),
+            answer_rules,
             produces: accepted(&responses, &produces),
             security,
             tags: source.tags.clone(),
@@ -242,7 +247,7 @@ impl<'d> Schemas<'d> {
             if property.required {
                 required.push(Draft::from(name.clone()));
             }
-            shown.put(name.clone(), property.schema);
+            shown.put(name.clone(), titled(property.schema, &property.wire_name));
             arguments.push(Argument {
                 property: name,
                 place: property.place,
@@ -371,8 +376,9 @@ fn property_name(wire_name: &str) -> String {
     if wire_name.chars().all(fine) && wire_name.len() <= 64 {
         return wire_name.to_owned();
     }
+    let spelled = super::script::spelled(wire_name);
     let mut name = String::new();
-    for character in wire_name.chars() {
+    for character in spelled.text.chars() {
         if fine(character) {
             name.push(character);
         } else if !name.ends_with('_') && !name.is_empty() {
@@ -380,11 +386,22 @@ fn property_name(wire_name: &str) -> String {
         }
     }
     let name = name.trim_end_matches('_');
+    let hash = || super::names::short_hash(wire_name);
     match name {
-        "" => format!("parameter_{}", super::names::short_hash(wire_name)),
-        long if long.len() > 64 => format!("{}_{}", &long[..55], super::names::short_hash(wire_name)),
+        "" => format!("parameter_{}", hash()),
+        long if long.len() > 64 => format!("{}_{}", &long[..55], hash()),
+        name if spelled.lossy => format!("{}_{}", &name[..name.len().min(55)], hash()),
         name => name.to_owned(),
     }
+}
+
+/// A property whose name in the document is in another script says that name.
+fn titled<'d>(schema: Draft<'d>, wire_name: &str) -> Draft<'d> {
+    let says = schema.as_object().is_some_and(|members| members.contains_key("title"));
+    if wire_name.is_ascii() || says {
+        return schema;
+    }
+    super::parameters::wrapped(schema, fields([("title", wire_name.to_owned().into())]))
 }
 
 /// Swagger's `consumes` and `produces`: the operation's, else the document's.

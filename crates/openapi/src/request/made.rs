@@ -1,10 +1,11 @@
 //! Operations that are made by hand, for tests.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use toolyard_hub::json::empty_object;
 
-use crate::operation::{Argument, Body, Encoding, Method, Operation, Place, Style};
+use crate::operation::{Argument, Body, Encoding, Method, Operation, Place, Style, Wrapping};
 
 /// An operation with nothing to it.
 pub(crate) fn operation(method: Method, path: &str) -> Operation {
@@ -16,7 +17,9 @@ pub(crate) fn operation(method: Method, path: &str) -> Operation {
         servers: Vec::new(),
         arguments: Vec::new(),
         body: None,
-        wraps_answer: false,
+        wrapping: Wrapping::Never,
+        output: Arc::default(),
+        answer_rules: Vec::new(),
         produces: Vec::new(),
         security: Vec::new(),
         tags: Vec::new(),
@@ -40,5 +43,11 @@ pub(crate) fn argument(place: Place, name: &str) -> Argument {
 }
 
 pub(crate) fn body(encoding: Encoding, media_type: &str) -> Body {
-    Body { media_type: media_type.to_owned(), encoding, required: false, fields: BTreeMap::new() }
+    Body {
+        media_type: media_type.to_owned(),
+        encoding,
+        required: false,
+        fields: BTreeMap::new(),
+        more_files: false,
+    }
 }

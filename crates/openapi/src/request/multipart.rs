@@ -10,7 +10,7 @@ use crate::operation::{Body, FieldEncoding, Style};
 
 pub(super) fn write(body: &Body, said: &Said<'_>) -> Result<Payload, Refusal> {
     let mut parts = Parts { boundary: boundary()?, bytes: Vec::new() };
-    let usual = FieldEncoding::default();
+    let usual = FieldEncoding { file: body.more_files, ..FieldEncoding::default() };
     let how = |name: &str| body.fields.get(name).unwrap_or(&usual);
     match said {
         Said::Members(members) => {

@@ -1,7 +1,9 @@
 //! Parameters, bodies, answers, servers and security: the table behind each tool.
 
 use serde_json::{Value, json};
-use toolyard_openapi::{Argument, Conversion, Encoding, Place, Requirement, SchemeKind, ServerUrl, Style};
+use toolyard_openapi::{
+    Argument, Conversion, Encoding, Place, Requirement, SchemeKind, ServerUrl, Style, Wrapping,
+};
 
 use super::{converted, tool, warnings};
 
@@ -45,7 +47,11 @@ fn parameters_of_all_places_have_the_styles_that_they_ask_for() {
             {"name": "session", "in": "cookie", "schema": {"type": "string"}},
             {"name": "filter", "in": "query", "content": {"application/json": {"schema": {"type": "object"}}}},
             {"name": "odd", "in": "query", "style": "label", "schema": {}},
-            {"name": "Authorization", "in": "header", "schema": {"type": "string"}}
+            {"name": "Authorization", "in": "header", "schema": {"type": "string"}},
+            {"name": "Host", "in": "header", "required": true, "schema": {"type": "string"}},
+            {"name": "content-length", "in": "header", "schema": {"type": "integer"}},
+            {"name": "Transfer-Encoding", "in": "header", "schema": {"type": "string"}},
+            {"name": "CONNECTION", "in": "header", "schema": {"type": "string"}}
         ]}),
         &json!({}),
     );
@@ -69,6 +75,9 @@ fn parameters_of_all_places_have_the_styles_that_they_ask_for() {
     assert_eq!(arguments[6].content.as_deref(), Some("application/json"));
     assert_eq!(warnings(&conversion), ["unknown-style /paths/~1things~1{id}/post/parameters/9/style"]);
     assert_eq!(tool(&conversion, "it")["inputSchema"]["required"], json!(["id", "X-Trace"]));
+    // Headers that HTTP itself writes are no arguments, and that is told.
+    let left_out = conversion.diagnostics.iter().filter(|found| found.code == "reserved-header");
+    assert_eq!(left_out.count(), 5);
 }
 
 #[test]
@@ -294,7 +303,7 @@ fn answers_that_are_no_objects_are_wrapped() {
     let output = |responses: Value| {
         let conversion = document("3.0.3", &json!({"operationId": "it", "responses": responses}), &json!({}));
         let tool = tool(&conversion, "it");
-        (tool.get("outputSchema").cloned(), conversion.operations[0].wraps_answer)
+        (tool.get("outputSchema").cloned(), conversion.operations[0].wrapping)
     };
     let json =
         |schema: Value| json!({"description": "", "content": {"application/json": {"schema": schema}}});
@@ -304,25 +313,20 @@ fn answers_that_are_no_objects_are_wrapped() {
         (
             Some(json!({"$schema": draft, "type": "object",
                 "properties": {"result": {"type": "array", "items": {"type": "string"}}}, "required": ["result"]})),
-            true
+            Wrapping::Always
         )
     );
     let object = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let shown = json!({"$schema": draft, "type": "object", "properties": {"a": {"type": "string"}}});
-    // The lowest good status counts, and errors do not.
-    let several = json!({"default": json(json!({})), "404": json(json!({})), "202": json(json!({})), "201": json(object.clone())});
-    assert_eq!(output(several), (Some(shown.clone()), false));
-    assert_eq!(output(json!({"2XX": json(object)})), (Some(shown), false));
-    assert_eq!(
-        output(json!({"200": {"description": "", "content": {"text/plain": {"schema": {}}}}})),
-        (None, false)
-    );
-    assert_eq!(output(json!({"204": {"description": "gone"}})), (None, false));
+    // Errors do not count.
+    let several = json!({"default": json(json!({})), "404": json(json!({})), "201": json(object.clone())});
+    assert_eq!(output(several), (Some(shown.clone()), Wrapping::Never));
+    assert_eq!(output(json!({"2XX": json(object)})), (Some(shown), Wrapping::Never));
     let nullable = json!({"type": "object", "nullable": true});
-    assert!(output(json!({"200": json(nullable)})).1);
+    assert_eq!(output(json!({"200": json(nullable)})).1, Wrapping::Always);
     let both = json!({"oneOf": [{"type": "object", "title": "A"}, {"type": "object", "title": "B"}]});
-    let (schema, wrapped) = output(json!({"200": json(both)}));
-    assert_eq!((schema.unwrap()["type"].clone(), wrapped), (json!("object"), false));
+    let (schema, wrapping) = output(json!({"200": json(both)}));
+    assert_eq!((schema.unwrap()["type"].clone(), wrapping), (json!("object"), Wrapping::Never));
 }
 
 #[test]

@@ -171,11 +171,7 @@ pub(super) fn program(code: &str, faces: &[Face], output: u64) -> Result<Vec<u8>
 /// The answer to a question. The number is in front, so that the worker need not read the rest to know whose it is.
 pub(super) fn reply(id: u64, reply: &Reply) -> Result<Vec<u8>, serde_json::Error> {
     let (kind, rest) = match reply {
-        Reply::Data(Data::Json(raw)) => (b'j', raw.get().as_bytes().to_vec()),
-        Reply::Data(Data::Text(text)) => (b't', text.as_bytes().to_vec()),
-        Reply::Data(Data::Blocks(blocks)) => {
-            (b'b', serde_json::to_vec(&blocks.iter().map(Piece::of).collect::<Vec<_>>())?)
-        }
+        Reply::Data(given) => data(given)?,
         Reply::Face(face) => (b'f', serde_json::to_vec(face)?),
         Reply::Failed(Failure { message, kind, tool, details }) => {
             let words =
@@ -187,6 +183,27 @@ pub(super) fn reply(id: u64, reply: &Reply) -> Result<Vec<u8>, serde_json::Error
     body.extend(id.to_le_bytes());
     body.extend(rest);
     Ok(framed(kind, body))
+}
+
+fn data(given: &Data) -> Result<(u8, Vec<u8>), serde_json::Error> {
+    Ok(match given {
+        Data::Json(raw) => (b'j', raw.get().as_bytes().to_vec()),
+        Data::Text(text) => (b't', text.as_bytes().to_vec()),
+        Data::Blocks(blocks) => {
+            (b'b', serde_json::to_vec(&blocks.iter().map(Piece::of).collect::<Vec<_>>())?)
+        }
+        // Status and headers come first, with their length, and then what would have come without them.
+        Data::Http { data: inner, http } => {
+            let (kind, rest) = data(inner)?;
+            let http = http.get().as_bytes();
+            let mut body = Vec::with_capacity(http.len() + rest.len() + 5);
+            body.extend(u32::try_from(http.len()).unwrap_or(u32::MAX).to_le_bytes());
+            body.extend(http);
+            body.push(kind);
+            body.extend(rest);
+            (b'h', body)
+        }
+    })
 }
 
 #[derive(serde::Serialize)]

@@ -28,7 +28,7 @@ type Failure = Box<dyn std::error::Error>;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let mut limits = Limits::default();
+    let mut limits = Limits { rate: None, ..Limits::default() };
     let mut endpoint = EndpointSettings::default();
     let (mut tokens, mut odd, mut drain) = (Vec::new(), Vec::new(), Duration::from_secs(1));
     let mut arguments = std::env::args().skip(1);

@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Abilities, Direction, Kind, Order, Principal, Source, SourceName, State, Status, What, Yard,
+    Abilities, Direction, Kind, Limits, Order, Principal, Source, SourceName, State, Status, What, Yard,
+    YardSettings,
 };
 use toolyard_sdk::testing::{Caller, Report};
 use toolyard_testkit::harness::soon;
@@ -25,7 +26,9 @@ struct Servers {
 
 impl Servers {
     fn new() -> Self {
-        Self { yard: Yard::of([]), running: Vec::new() }
+        // Nobody is held back: what is tested is how often servers can die.
+        let limits = Limits { rate: None, ..Limits::default() };
+        Self { yard: Yard::new(YardSettings { limits, ..YardSettings::default() }), running: Vec::new() }
     }
 
     /// Starts an odd server over stdio under a name, with a mark to recognise its process by.

@@ -175,3 +175,18 @@ bas_url = "https://a.example"
     assert!(matches!(entry(&config, "near"), ServerEntry::Document(_)));
     assert!(matches!(entry(&config, "both"), ServerEntry::Broken(_)));
 }
+
+#[test]
+fn output_schemas_are_shown_left_out_or_lenient() {
+    let shown = |line: &str| {
+        let text = format!("[servers.pets]\nopenapi = \"pets.yaml\"\n{line}");
+        document(&Place::new(&[("toolyard.toml", &text)])).convert.output_schemas
+    };
+    assert_eq!(shown(""), OutputSchemas::Shown);
+    assert_eq!(shown("output_schemas = true"), OutputSchemas::Shown);
+    assert_eq!(shown("output_schemas = false"), OutputSchemas::LeftOut);
+    assert_eq!(shown("output_schemas = \"lenient\""), OutputSchemas::Lenient);
+    let wrong = "[servers.pets]\nopenapi = \"pets.yaml\"\noutput_schemas = \"loose\"\n";
+    let told = Place::new(&[("toolyard.toml", wrong)]).told(&[]);
+    assert!(told.contains("expected true, false or \"lenient\""), "{told}");
+}

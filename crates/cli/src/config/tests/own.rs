@@ -316,3 +316,16 @@ fn quotas_are_those_of_everybody_or_of_one_token() {
     let own = OwnQuotas { streams: Some(1), programs: Some(usize::MAX), ..OwnQuotas::default() };
     assert_eq!(config.access.tokens[0].bounds.quotas, own);
 }
+
+#[test]
+fn the_rate_of_principals_is_limited_unless_it_is_switched_off() {
+    let rate = |text: &str| Place::new(&[("toolyard.toml", text)]).load(&[]).limits().rate;
+    let usual = Some(Rate { per_second: 50.0, burst: 2_000.0 });
+    assert_eq!(rate(""), usual);
+    assert_eq!(rate("[limits]\nrate = true"), usual);
+    assert_eq!(rate("[limits]\nrate = false"), None);
+    assert_eq!(
+        rate("[limits]\nrate = { per_second = 5, burst = 7 }"),
+        Some(Rate { per_second: 5.0, burst: 7.0 })
+    );
+}

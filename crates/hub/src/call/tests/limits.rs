@@ -156,6 +156,30 @@ async fn rates_of_a_source_and_of_a_tool_are_for_all_callers_and_those_of_a_call
 }
 
 #[tokio::test(start_paused = true)]
+async fn every_principal_has_2000_calls_at_once_and_50_a_second_by_default() {
+    let source = Fake::working("s", tools(&["work"]), |_| async { Ok(done()) });
+    let yard = yard_with(Limits::default(), Vec::new(), &[&source]);
+    let (ada, bob) = (bounded("ada", Bounds::default()), bounded("bob", Bounds::default()));
+    let passed = async |caller: &Principal, most: usize| {
+        for count in 0..most {
+            if let Err(refused) = yard.call(by(caller, "work")).await {
+                assert_eq!(refused.kind(), Kind::RateLimited);
+                return count;
+            }
+        }
+        most
+    };
+    assert_eq!(passed(&ada, 3_000).await, 2_000);
+    tokio::time::advance(SECOND).await;
+    assert_eq!(passed(&ada, 3_000).await, 50);
+    assert_eq!(passed(&bob, 3_000).await, 2_000);
+    let unlimited = yard_with(Limits { rate: None, ..Limits::default() }, Vec::new(), &[&source]);
+    for _ in 0..2_100 {
+        unlimited.call(by(&ada, "work")).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_front_learns_what_is_left_of_the_rate_from_accepted_and_refused_calls() {
     let (yard, _) = slow(Limits::default());
     let rate = Rate { per_second: 0.5, burst: 2.0 };

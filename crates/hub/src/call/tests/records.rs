@@ -183,7 +183,7 @@ async fn a_front_names_the_call_or_the_yard_does() {
     let named = Request { id: Some(id), notes: Some(Arc::clone(&notes)), ..calling("work") };
     assert_eq!(next(named).await, id);
     assert_eq!(notes.tool().map(|tool| tool.full_name.to_string()), Some("mcp__s__work".to_owned()));
-    assert_eq!(notes.rate(), None);
+    assert_eq!(notes.rate().map(|rate| rate.remaining), Some(1_999));
     assert_ne!(next(calling("work")).await, next(calling("work")).await);
 }
 

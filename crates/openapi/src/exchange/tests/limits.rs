@@ -1,7 +1,10 @@
 //! Answers that are slow, large, odd, or that ask for patience.
 
+use std::io::Write;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use tokio::time::Instant;
 use toolyard_hub::Kind;
 
@@ -94,15 +97,48 @@ async fn a_stream_without_an_end_is_told_as_far_as_it_came() {
     assert!(outcome.body.get().contains("[cut off: 18 bytes came in the time that there was]"));
 }
 
+fn gzipped(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
 #[tokio::test]
-async fn nothing_is_asked_for_compressed_and_nothing_compressed_is_unpacked() {
-    let fake = Fake::start(|_, _| answer("200 OK", "content-encoding: gzip\r\n", [0x1f, 0x8b])).await;
+async fn an_answer_that_is_gzip_encoded_unasked_is_read() {
+    let packed = gzipped(br#"{"ok":true}"#);
+    let headers = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
+    let fake = Fake::start(move |_, _| answer("200 OK", headers, &packed)).await;
+    let outcome = Stage::of(&fake, Method::Get).call("{}").await.unwrap();
+    assert!(outcome.body.get().contains(r#""structuredContent":{"ok":true}"#), "{}", outcome.body.get());
+    assert_eq!(fake.seen()[0].header("accept-encoding"), None);
+}
+
+#[tokio::test]
+async fn a_small_answer_that_unpacks_to_a_large_one_is_refused() {
+    let packed = gzipped(&vec![b'0'; 1_000_000]);
+    assert!(packed.len() < 10_000);
+    let headers = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
+    let fake = Fake::start(move |_, _| answer("200 OK", headers, &packed)).await;
+    let mut stage = Stage::of(&fake, Method::Get);
+    stage.settings.largest_answer = 10_000;
+    let error = stage.call("{}").await.unwrap_err();
+    assert_eq!(error.message(), format!("{} answered more than 10000 bytes", fake.url()));
+}
+
+#[tokio::test]
+async fn an_encoding_that_cannot_be_read_is_told_by_its_name() {
+    let fake = Fake::start(|_, _| answer("200 OK", "content-encoding: br\r\n", [0x1f, 0x8b])).await;
     let error = Stage::of(&fake, Method::Get).call("{}").await.unwrap_err();
     assert_eq!(
         error.message(),
-        format!("{} answered in a compressed form that was not asked for", fake.url())
+        format!(
+            "{} answered with the content encoding br, which was not asked for and cannot be read",
+            fake.url()
+        )
     );
-    assert_eq!(fake.seen()[0].header("accept-encoding"), None);
+    let fake = Fake::start(|_, _| answer("200 OK", "content-encoding: gzip\r\n", [0x1f, 0x8b])).await;
+    let error = Stage::of(&fake, Method::Get).call("{}").await.unwrap_err();
+    assert!(error.message().contains("answered what cannot be unpacked"), "{}", error.message());
 }
 
 #[tokio::test]

@@ -75,8 +75,25 @@ async fn every_credential_is_where_its_scheme_has_it() {
     let seen = &fake.seen()[0];
     assert_eq!(seen.line, "GET /a?api%20key=query%20k%26y");
     assert_eq!(seen.header("x-key"), Some("header k&y"));
-    assert_eq!(seen.header("cookie"), Some("sid=cookie%20k%26y"));
+    assert_eq!(seen.header("cookie"), Some("sid=cookie k&y"));
     assert_eq!(seen.header("authorization"), Some("Basic YW5uOnA6w58="));
+}
+
+#[tokio::test]
+async fn a_cookie_credential_is_sent_as_configured() {
+    let fake = Fake::start(|_, _| json("{}")).await;
+    let mut stage = Stage::of(&fake, Method::Get);
+    let cookie = SchemeKind::ApiKey { place: Place::Cookie, wire_name: "sid".to_owned() };
+    stage.schemes = vec![scheme("cookie", cookie)];
+    needs(&mut stage, &[("cookie", &[])]);
+    let key = Credential::Token(Secret::new("a+b/c=="));
+    stage.settings.auth.schemes.insert("cookie".to_owned(), key);
+    stage.call("{}").await.unwrap();
+    assert_eq!(fake.seen()[0].header("cookie"), Some("sid=a+b/c=="));
+    let broken = Credential::Token(Secret::new("a\r\nx-evil: 1"));
+    stage.settings.auth.schemes.insert("cookie".to_owned(), broken);
+    assert!(stage.call("{}").await.is_err());
+    assert_eq!(fake.seen().len(), 1);
 }
 
 #[tokio::test]

@@ -191,9 +191,38 @@ def _block(block):
     return Media(block["kind"], block["mime_type"], b64decode(block["base64"]), block["uri"])
 
 
+class HttpDict(dict):
+    """What an HTTP API answered, with `status` and `headers` of the answer."""
+
+
+class HttpList(list):
+    """The same of a list."""
+
+
+class HttpText(str):
+    """The same of a text."""
+
+
+_HTTP = {dict: HttpDict, list: HttpList, str: HttpText}
+
+
+def _with_http(value, http):
+    """The value with `status` and `headers`, where it is something that can have them."""
+    kind = _HTTP.get(type(value))
+    if kind is not None:
+        value = kind(value)
+        value.status = http.get("status")
+        value.headers = http.get("headers", {})
+    return value
+
+
 def value_of(reply):
     kind, body = reply
     body = body[8:]
+    if kind == b"h":
+        length = 4 + int.from_bytes(body[:4], "little")
+        http, inner = body[4:length], body[length:]
+        return _with_http(value_of((inner[:1], bytes(8) + inner[1:])), _parsed(http))
     if kind == b"t":
         return body.decode()
     value = _parsed(body)

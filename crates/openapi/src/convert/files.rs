@@ -1,0 +1,210 @@
+//! Files in multipart bodies: which members are files, wherever in the body's schema that is said, and what a caller may give
+//! for one.
+
+use super::bank::Key;
+use super::body::{bytes, rank};
+use super::draft::{Draft, Fields, object, typed};
+use super::schema::{Direction, Schemas};
+use super::spot::At;
+use super::view::View;
+use crate::document::{Members, Node};
+use crate::operation::Encoding;
+
+/// Steps into a schema in which files are looked for.
+const MOST_HOPS: usize = 8;
+
+/// What may be given for a member that is a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Files {
+    one: bool,
+    many: bool,
+    none: bool,
+    /// Whether it is bytes as they are: base64 has a place in JSON, and bytes have none.
+    raw: bool,
+}
+
+impl Files {
+    pub(super) const ONE: Self = Self { one: true, many: false, none: false, raw: true };
+}
+
+/// The members of a body that are files.
+#[derive(Debug, Default)]
+pub(super) struct FileMembers {
+    pub(super) names: Vec<String>,
+    /// Whether members of any other name are.
+    pub(super) more: bool,
+    raw: bool,
+}
+
+impl FileMembers {
+    fn add(&mut self, name: &str, files: Files) {
+        self.raw |= files.raw;
+        if !self.names.iter().any(|known| known == name) {
+            self.names.push(name.to_owned());
+        }
+    }
+}
+
+impl<'d> Schemas<'d> {
+    /// The schema of a multipart body that stays one property.
+    pub(super) fn multipart(&mut self, value: &'d Node, at: &At<'_>) -> Draft<'d> {
+        let before = std::mem::replace(&mut self.parts, true);
+        let converted = self.schema(value, at, Direction::Input);
+        self.parts = before;
+        converted
+    }
+
+    /// A member of the value at hand as a file, if it is one.
+    pub(super) fn part(&mut self, property: &'d Node, part: usize) -> Option<Draft<'d>> {
+        let described = property.as_object().filter(|_| self.parts)?;
+        let files = self.files(property, part)?;
+        Some(file_schema(View::all(described), files))
+    }
+
+    /// Whether a body has bytes in it that JSON cannot hold.
+    pub(super) fn has_files(&mut self, schema: &Node, part: usize) -> bool {
+        self.files_in(schema, part).raw
+    }
+
+    /// The members that are files, in the schema or in any of its branches.
+    pub(super) fn files_in(&mut self, schema: &Node, part: usize) -> FileMembers {
+        let mut found = FileMembers::default();
+        self.gather_files(schema, part, MOST_HOPS, &mut found);
+        found
+    }
+
+    fn gather_files(&mut self, schema: &Node, part: usize, hops: usize, found: &mut FileMembers) {
+        if hops == 0 {
+            return;
+        }
+        if let Some((value, part)) = self.referred(schema, part) {
+            self.gather_files(value, part, hops - 1, found);
+        }
+        for (name, property) in
+            schema.get("properties").and_then(Node::as_object).into_iter().flat_map(Members::iter)
+        {
+            if let Some(files) = self.files(property, part) {
+                found.add(name, files);
+            }
+        }
+        let more = schema.get("additionalProperties");
+        if let Some(files) = more.and_then(|more| self.files(more, part)) {
+            found.more = true;
+            found.raw |= files.raw;
+        }
+        let branches = ["allOf", "anyOf", "oneOf"].iter().filter_map(|key| schema.get(key));
+        for branch in branches.filter_map(Node::as_array).flatten() {
+            self.gather_files(branch, part, hops - 1, found);
+        }
+    }
+
+    /// What a schema leads to, if it is a reference.
+    fn referred(&mut self, schema: &Node, part: usize) -> Option<(&'d Node, usize)> {
+        let reference = schema.get("$ref").and_then(Node::as_str)?;
+        let key: Key = self.bank.look_up(self.document, part, reference).ok()?;
+        Some((self.bank.value(key)?, self.bank.part(key)))
+    }
+
+    /// Whether a value is a file or a list of files, if it can be nothing else.
+    pub(super) fn files(&mut self, schema: &Node, part: usize) -> Option<Files> {
+        self.files_within(schema, part, MOST_HOPS)
+    }
+
+    fn files_within(&mut self, schema: &Node, part: usize, hops: usize) -> Option<Files> {
+        if hops == 0 {
+            return None;
+        }
+        if let Some((value, part)) = self.referred(schema, part) {
+            return self.files_within(value, part, hops - 1);
+        }
+        if is_binary(schema) {
+            return Some(Files { none: allows_null(schema), raw: !is_base64(schema), ..Files::ONE });
+        }
+        if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
+            let one = self.files_within(items, part, hops - 1)?;
+            return one.one.then_some(Files { one: false, many: true, none: allows_null(schema), ..one });
+        }
+        if let Some(Node::Array(branches)) = schema.get("allOf") {
+            return branches.iter().find_map(|branch| self.files_within(branch, part, hops - 1));
+        }
+        let branches = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key).and_then(Node::as_array))?;
+        let mut all = Files { none: allows_null(schema), ..Files::default() };
+        for branch in branches {
+            if branch.get("type").and_then(Node::as_str) == Some("null") {
+                all.none = true;
+                continue;
+            }
+            let files = self.files_within(branch, part, hops - 1)?;
+            all = Files {
+                one: all.one || files.one,
+                many: all.many || files.many,
+                none: all.none || files.none,
+                raw: all.raw || files.raw,
+            };
+        }
+        (all.one || all.many).then_some(all)
+    }
+}
+
+fn allows_null(schema: &Node) -> bool {
+    let nullable = ["nullable", "x-nullable"].iter().any(|key| schema.get(key) == Some(&Node::Bool(true)));
+    let types = schema.get("type").and_then(Node::as_array).into_iter().flatten();
+    nullable || types.filter_map(Node::as_str).any(|kind| kind == "null")
+}
+
+fn is_base64(schema: &Node) -> bool {
+    let says = |key: &str, words: &[&str]| {
+        schema.get(key).and_then(Node::as_str).is_some_and(|word| words.contains(&word))
+    };
+    says("format", &["byte", "base64"]) || schema.get("contentEncoding").is_some()
+}
+
+/// Whether a value is bytes.
+pub(super) fn is_binary(schema: &Node) -> bool {
+    let is = |key: &str, values: &[&str]| {
+        schema.get(key).and_then(Node::as_str).is_some_and(|value| values.contains(&value))
+    };
+    let typed = schema.get("contentMediaType").and_then(Node::as_str);
+    is("format", &["binary", "base64", "byte", "file"])
+        || is("type", &["file"])
+        || typed.is_some_and(|media_type| rank(media_type).1 == Some(Encoding::Bytes))
+}
+
+/// What may be given for a file: its bytes, or those with a name and a type.
+pub(super) fn file_schema<'d>(source: View<'d>, files: Files) -> Draft<'d> {
+    let named = object([
+        ("type", "object".into()),
+        (
+            "properties",
+            object([
+                ("data", bytes().into()),
+                ("filename", typed("string")),
+                ("content_type", typed("string")),
+            ]),
+        ),
+        ("required", Draft::texts(["data"])),
+        ("additionalProperties", false.into()),
+    ]);
+    let one: Vec<Draft<'d>> = vec![bytes().into(), named];
+    let mut allowed = if files.one { one.clone() } else { Vec::new() };
+    if files.many {
+        let items = object([("anyOf", one.into())]);
+        allowed.push(object([("type", "array".into()), ("items", items)]));
+    }
+    if files.none {
+        allowed.push(typed("null"));
+    }
+    let schema = match (allowed.len(), allowed.pop()) {
+        (1, Some(only)) => only,
+        (_, last) => {
+            allowed.extend(last);
+            object([("anyOf", allowed.into())])
+        }
+    };
+    let mut words = Fields::new();
+    let remarks = [
+        "A file: its bytes as base64 or as a data: URI, or an object with `data`, `filename` and `content_type`.",
+    ];
+    super::keywords::words(source, &remarks.map(str::to_owned), &mut words);
+    super::parameters::wrapped(schema, words)
+}
