@@ -129,7 +129,7 @@ export async function tryTools(tally, yard, context, files) {
   await tally.check("a tool's question is a form, and its answer goes back", async () => {
     await open("ask_name");
     await call("ask_name");
-    const question = page.getByRole("region", { name: "Questions of the tool" });
+    const question = page.getByRole("region", { name: "Questions of the server" });
     await question.waitFor();
     await question.getByRole("textbox").first().fill("Ada <i>Lovelace</i>");
     await question.getByRole("button", { name: "Answer" }).click();

@@ -36,7 +36,7 @@ export async function asked(tally, yard, context) {
     await page.getByRole("button", { name: `Call ${tool}` }).click();
     await question.waitFor();
   };
-  const question = page.getByRole("region", { name: "Questions of the tool" });
+  const question = page.getByRole("region", { name: "Questions of the server" });
   const result = page.getByRole("region", { name: "Result of the call" });
   const answer = () => question.getByRole("button", { name: "Answer", exact: true }).click();
 

@@ -24,6 +24,7 @@ mod cli {
     mod programs;
     mod recipe;
     mod rest;
+    mod sessions;
     mod starting;
     mod stopping;
     mod tester;

@@ -135,6 +135,11 @@ impl Client {
         &self.way.abilities
     }
 
+    /// Whether both lead to the same caller of the same request.
+    pub fn is_same_caller(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.way, &other.way)
+    }
+
     /// Reports progress. A value that does not grow is not sent, because the protocol wants each one to grow;
     /// neither is one that a slow reader has no room for.
     pub fn progress(&self, mut progress: Progress) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::Client;
+use crate::client::{Abilities, Client};
 use crate::deadline::Deadline;
 use crate::execution::ExecutionId;
 use crate::json::Raw;
@@ -142,10 +142,11 @@ impl Priority {
 /// What the caller said about the occasion; recorded and handed to hooks.
 #[derive(Debug, Clone, Default)]
 pub struct CallContext {
+    /// A label of the caller's choice where the front lets it choose one. It identifies nobody.
     pub session_id: Option<Arc<str>>,
     pub user_id: Option<Arc<str>>,
-    /// Cancelled when the session is over: what was set up for it can go.
-    pub session_ended: Option<CancellationToken>,
+    /// The session that the caller has with the front, where it has one.
+    pub client_session: Option<ClientSession>,
     /// Headers of the caller's request that the configuration lets through to sources, by lower-case name.
     pub headers: Vec<(String, String)>,
     /// What of the yard the front shows: names lead nowhere else.
@@ -157,6 +158,41 @@ pub struct CallContext {
     pub version: Option<String>,
     /// Whether the caller asked for that version, and did not just get the newest.
     pub version_asked: bool,
+}
+
+/// A client's session with a front: an MCP session, a control socket (such as a tab's), a terminal UI. The front makes it,
+/// so unlike `session_id` it says which client a call is of.
+#[derive(Debug, Clone)]
+pub struct ClientSession {
+    // Shared, because every call carries one.
+    inner: Arc<SessionParts>,
+}
+
+#[derive(Debug)]
+struct SessionParts {
+    id: Arc<str>,
+    abilities: Abilities,
+    ended: CancellationToken,
+}
+
+impl ClientSession {
+    /// `id` is unique among the sessions of all fronts. `abilities` has everything that the client can be asked in any
+    /// of its calls. `ended` is cancelled when the session is over: what was set up for it can go.
+    pub fn new(id: impl Into<Arc<str>>, abilities: Abilities, ended: CancellationToken) -> Self {
+        Self { inner: Arc::new(SessionParts { id: id.into(), abilities, ended }) }
+    }
+
+    pub fn id(&self) -> &Arc<str> {
+        &self.inner.id
+    }
+
+    pub fn abilities(&self) -> &Abilities {
+        &self.inner.abilities
+    }
+
+    pub fn ended(&self) -> &CancellationToken {
+        &self.inner.ended
+    }
 }
 
 /// The fronts that say which they are.

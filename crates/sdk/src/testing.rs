@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{
-    Abilities, Ask, Client, Deadline, Error, Kind, Level, LogLine, Outcome, Permissions, Principal, Progress,
-    Question, Raw, Request, Update, What, Yard, json,
+    Abilities, Ask, CallContext, Client, ClientSession, Deadline, Error, Kind, Level, LogLine, Outcome,
+    Permissions, Principal, Progress, Question, Raw, Request, Update, What, Yard, json,
 };
 
 use crate::native::Native;
@@ -32,6 +32,7 @@ pub struct Caller {
     answers: Vec<(String, Raw)>,
     cancel: CancellationToken,
     meta: Option<Raw>,
+    session: Option<ClientSession>,
 }
 
 /// What came of a call, and what happened on the way.
@@ -74,6 +75,7 @@ impl Caller {
             answers: Vec::new(),
             cancel: CancellationToken::new(),
             meta: None,
+            session: None,
         }
     }
 
@@ -113,6 +115,13 @@ impl Caller {
         self
     }
 
+    /// Calls as the client of this session.
+    #[must_use]
+    pub fn session(mut self, session: ClientSession) -> Self {
+        self.session = Some(session);
+        self
+    }
+
     /// Calls a tool with these arguments.
     pub async fn call(self, tool: Tool, arguments: impl Serialize) -> Report {
         let what = What::Tool { name: tool.name().to_owned(), arguments: Some(json::to_raw(&arguments)) };
@@ -127,6 +136,7 @@ impl Caller {
             deadline: Deadline::after(TIME),
             cancel: self.cancel.clone(),
             meta: self.meta.clone(),
+            context: CallContext { client_session: self.session.clone(), ..CallContext::default() },
             client,
             ..Request::new(what, Principal::new("test", self.permissions.clone()))
         };

@@ -11,6 +11,7 @@ mod servers {
     mod patience;
     mod raw_http;
     mod redirects;
+    mod sessions;
     mod start;
     mod subscriptions;
     mod tester_access;

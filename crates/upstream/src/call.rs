@@ -58,7 +58,7 @@ impl Sending<'_> {
     }
 
     pub(crate) async fn exchange(&self, call: &Call) -> Result<Outcome, Stopped> {
-        let in_flight = self.live.calls.enter(call.client.clone());
+        let mut in_flight = self.live.calls.enter(call);
         let (method, mut params, name) = request(&call.target);
         // Only who asked for a version is refused where the server does not have it any more.
         let version = call.context.version.as_deref().filter(|_| call.context.version_asked);
@@ -74,11 +74,14 @@ impl Sending<'_> {
             };
             let outbound = self.live.dress(method, &params, dress).map_err(Stopped::Failure)?;
             let answer = self.live.client.request(outbound);
-            let answer = patiently(answer, &in_flight.flight, self.settings.call_time).await;
-            let answer = answer.ok_or(Stopped::Silent)?.map_err(Stopped::Failure)?;
+            let answer = patiently(answer, &in_flight.flight, self.settings.call_time).await?;
+            if matches!(&answer, Ok(_) | Err(Failure::Rpc(_) | Failure::SessionGone)) {
+                in_flight.answered();
+            }
+            let answer = answer.map_err(Stopped::Failure)?;
             if !self.live.is_modern() {
-                // A question that came while nobody called is put to whoever called now: this call is their only way
-                // to hear of it, so it is not over before they have answered.
+                // A server that asked for the roots before anybody called is told them by whoever called now. This
+                // call is the only way to ask the client, so it is not over before that.
                 let answered = self.live.calls.adopted_answered(&in_flight.flight);
                 let _ = tokio::time::timeout(LAST_QUESTIONS, answered).await;
                 return Ok(Outcome { failed: says_failed(&answer), body: answer, modern: false });
@@ -213,17 +216,25 @@ fn says_failed(result: &RawValue) -> bool {
         && serde_json::from_str::<Says>(result.get()).is_ok_and(|says| says.is_error == Some(true))
 }
 
-/// Waits for an answer as long as the server is heard of now and then; `None` once it was silent for too long.
-async fn patiently<T>(answer: impl Future<Output = T>, flight: &Arc<Flight>, silence: Duration) -> Option<T> {
+/// Waits for an answer as long as the server is heard of now and then, and the call may go on.
+async fn patiently<T>(
+    answer: impl Future<Output = T>,
+    flight: &Arc<Flight>,
+    silence: Duration,
+) -> Result<T, Stopped> {
     tokio::pin!(answer);
     loop {
         tokio::select! {
-            answer = &mut answer => return Some(answer),
-            () = flight.heard.notified() => {}
+            answer = &mut answer => return Ok(answer),
+            () = flight.heard.notified() => {
+                if let Some(why) = flight.stopped() {
+                    return Err(Stopped::Error(why.clone()));
+                }
+            }
             () = tokio::time::sleep(silence) => {
                 // While a person is being asked, nobody is silent.
                 if !flight.is_asked() {
-                    return None;
+                    return Err(Stopped::Silent);
                 }
             }
         }

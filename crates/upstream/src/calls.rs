@@ -1,28 +1,56 @@
 //! The calls that one connection is busy with, so that what the server says meanwhile finds the call it is for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::Notify;
-use toolyard_hub::Client;
+use toolyard_hub::{Call, Client, Error, QuestionKind};
+
+/// How many clients are remembered that gave calls up. Beyond that, anybody may have.
+const MOST_GIVEN_UP: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     next: AtomicU64,
-    flights: Mutex<BTreeMap<u64, Arc<Flight>>>,
+    inner: Mutex<Inner>,
     entered: Notify,
     /// How many questions of the server came while nobody called, and wait for a call.
     orphans: AtomicU64,
     settled: Notify,
 }
 
+#[derive(Debug, Default)]
+struct Inner {
+    flights: BTreeMap<u64, Arc<Flight>>,
+    /// Whose calls were given up before the server had answered them: it may still ask about those.
+    given_up: GivenUp,
+}
+
+/// A client, as far as two calls can be told to be of the same one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct CallerKey {
+    principal: String,
+    session: Arc<str>,
+}
+
+#[derive(Debug, Default)]
+struct GivenUp {
+    by: HashSet<CallerKey>,
+    /// Somebody who cannot be told from others gave a call up.
+    by_anybody: bool,
+}
+
 /// One call under way.
 #[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) client: Client,
+    /// Nothing where the client has no session, so that two calls may be of two clients.
+    caller: Option<CallerKey>,
     /// The server was heard of: a silent call's clock starts anew.
     pub(crate) heard: Notify,
+    /// Why it must end before the server has answered.
+    stopped: OnceLock<Error>,
     /// How many questions to the client are open.
     asked: AtomicU64,
     /// How many there have been.
@@ -32,6 +60,23 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
+    fn new(call: &Call) -> Self {
+        let session = call.context.client_session.as_ref();
+        let caller = session.map(|session| CallerKey {
+            principal: call.principal.id().to_owned(),
+            session: Arc::clone(session.id()),
+        });
+        Self {
+            client: call.client.clone(),
+            caller,
+            heard: Notify::new(),
+            stopped: OnceLock::new(),
+            asked: AtomicU64::new(0),
+            questions: AtomicU64::new(0),
+            adopted: AtomicU64::new(0),
+        }
+    }
+
     /// Marks that the client is being asked, until the guard is dropped.
     pub(crate) fn asking(&self) -> Asking<'_> {
         self.asked.fetch_add(1, Ordering::Relaxed);
@@ -46,6 +91,26 @@ impl Flight {
     pub(crate) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed) > 0
     }
+
+    /// Ends the call with this error, whatever the server says from now on.
+    pub(crate) fn stop(&self, why: Error) {
+        let _ = self.stopped.set(why);
+        self.heard.notify_one();
+    }
+
+    /// Why the call must end now, if it must.
+    pub(crate) fn stopped(&self) -> Option<&Error> {
+        self.stopped.get()
+    }
+
+    fn can(&self, kind: QuestionKind) -> bool {
+        self.client.abilities().can(kind)
+    }
+
+    fn is_of_client(&self, other: &Self) -> bool {
+        let same_session = self.caller.is_some() && self.caller == other.caller;
+        same_session || self.client.is_same_caller(&other.client)
+    }
 }
 
 pub(crate) struct Asking<'a>(&'a Flight);
@@ -55,6 +120,19 @@ impl Drop for Asking<'_> {
         self.0.asked.fetch_sub(1, Ordering::Relaxed);
         self.0.heard.notify_one();
     }
+}
+
+/// Who has to answer a question of the server.
+#[derive(Debug)]
+pub(crate) enum Respondent {
+    /// The client of this call.
+    Call(Arc<Flight>),
+    /// The call that it was asked for, or the only one in flight, is of a client that cannot answer it.
+    Unable,
+    /// No call is in flight: the server asks for itself.
+    NoCall,
+    /// It may be about the calls of several clients. These are the calls whose clients could have answered.
+    Unclear(Vec<Arc<Flight>>),
 }
 
 /// A question that belongs to no call in particular, until it is answered.
@@ -85,33 +163,59 @@ impl Drop for Adopted<'_> {
 }
 
 impl Calls {
-    pub(crate) fn enter(self: &Arc<Self>, client: Client) -> InFlight {
+    pub(crate) fn enter(self: &Arc<Self>, call: &Call) -> InFlight {
         let tag = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        let flight = Arc::new(Flight {
-            client,
-            heard: Notify::new(),
-            asked: AtomicU64::new(0),
-            questions: AtomicU64::new(0),
-            adopted: AtomicU64::new(0),
-        });
-        self.lock().insert(tag, Arc::clone(&flight));
+        let flight = Arc::new(Flight::new(call));
+        self.lock().flights.insert(tag, Arc::clone(&flight));
         self.entered.notify_waiters();
-        InFlight { calls: Arc::clone(self), tag, flight }
+        InFlight { calls: Arc::clone(self), tag, flight, answered: false }
     }
 
     pub(crate) fn get(&self, tag: u64) -> Option<Arc<Flight>> {
-        self.lock().get(&tag).cloned()
+        self.lock().flights.get(&tag).cloned()
     }
 
     /// The only call there is: what belongs to no call in particular can only be for this one.
     pub(crate) fn only(&self) -> Option<Arc<Flight>> {
-        let flights = self.lock();
-        (flights.len() == 1).then(|| flights.values().next().cloned()).flatten()
+        let inner = self.lock();
+        (inner.flights.len() == 1).then(|| inner.flights.values().next().cloned()).flatten()
     }
 
-    /// The call that began last.
-    pub(crate) fn latest(&self) -> Option<Arc<Flight>> {
-        self.lock().values().next_back().cloned()
+    /// Who has to answer a question that came on the stream of call `tag`, where streams tell, on a connection that
+    /// several clients share. A question that may be about the calls of two clients is put to neither.
+    pub(crate) fn respondent(&self, tag: Option<u64>, kind: QuestionKind) -> Respondent {
+        let inner = self.lock();
+        if let Some(tag) = tag {
+            return match inner.flights.get(&tag) {
+                Some(flight) if flight.can(kind) => Respondent::Call(Arc::clone(flight)),
+                Some(_) => Respondent::Unable,
+                // It came with the answer to a request of our own, or of a call that is over.
+                None => Respondent::NoCall,
+            };
+        }
+        let Some(latest) = inner.flights.values().next_back() else { return Respondent::NoCall };
+        let of_one_client = inner.flights.values().all(|flight| flight.is_of_client(latest))
+            && !inner.given_up.by_others_than(latest);
+        let able = inner.flights.values().rev().filter(|flight| flight.can(kind));
+        let mut able: Vec<_> = able.cloned().collect();
+        match of_one_client {
+            // Of several calls of one client, the latest.
+            true if able.is_empty() => Respondent::Unable,
+            true => Respondent::Call(able.swap_remove(0)),
+            false => Respondent::Unclear(able),
+        }
+    }
+
+    /// The same on a connection that one client has for itself.
+    pub(crate) fn respondent_of_one(&self, tag: Option<u64>, kind: QuestionKind) -> Respondent {
+        let inner = self.lock();
+        let tagged = tag.and_then(|tag| inner.flights.get(&tag));
+        let able = inner.flights.values().rev().find(|flight| flight.can(kind));
+        match tagged.filter(|flight| flight.can(kind)).or(able) {
+            Some(flight) => Respondent::Call(Arc::clone(flight)),
+            None if inner.flights.is_empty() => Respondent::NoCall,
+            None => Respondent::Unable,
+        }
     }
 
     /// A call for a question that came while there was none: the next one that begins.
@@ -120,7 +224,8 @@ impl Calls {
         self.orphans.fetch_add(1, Ordering::Relaxed);
         loop {
             let entered = self.entered.notified();
-            match self.latest() {
+            let latest = self.lock().flights.values().next_back().cloned();
+            match latest {
                 Some(flight) => {
                     flight.adopted.fetch_add(1, Ordering::Relaxed);
                     let mut adopted = orphan;
@@ -145,12 +250,28 @@ impl Calls {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+    /// Whether the server may still be working on a call that nobody waits for.
+    pub(crate) fn has_given_up(&self) -> bool {
+        let inner = self.lock();
+        inner.given_up.by_anybody || !inner.given_up.by.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Flight>>> {
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl GivenUp {
+    fn add(&mut self, caller: Option<CallerKey>) {
+        match caller {
+            Some(caller) if self.by.len() < MOST_GIVEN_UP => drop(self.by.insert(caller)),
+            Some(caller) if self.by.contains(&caller) => {}
+            Some(_) | None => self.by_anybody = true,
+        }
+    }
+
+    fn by_others_than(&self, flight: &Flight) -> bool {
+        self.by_anybody || self.by.iter().any(|caller| flight.caller.as_ref() != Some(caller))
     }
 }
 
@@ -160,10 +281,22 @@ pub(crate) struct InFlight {
     calls: Arc<Calls>,
     pub(crate) tag: u64,
     pub(crate) flight: Arc<Flight>,
+    answered: bool,
+}
+
+impl InFlight {
+    /// The server has answered: it has no more to ask about this call.
+    pub(crate) fn answered(&mut self) {
+        self.answered = true;
+    }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.calls.lock().remove(&self.tag);
+        let mut inner = self.calls.lock();
+        inner.flights.remove(&self.tag);
+        if !self.answered {
+            inner.given_up.add(self.flight.caller.clone());
+        }
     }
 }

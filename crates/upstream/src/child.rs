@@ -32,6 +32,9 @@ use tail::Tail;
 /// How long what a process said last may take to be read once the process is gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// How long each step takes at most when a process is to end quickly: by itself, then asked.
+const QUICK: Duration = Duration::from_millis(600);
+
 /// How to start the process that keeps a server: this very program, with the arguments that make it a keeper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keeper {
@@ -84,6 +87,8 @@ pub struct Child {
 enum Order {
     Run,
     End,
+    /// To end, and not to wait for what does not.
+    Hurry,
     Kill,
 }
 
@@ -143,6 +148,22 @@ impl Child {
             // Only a runtime that shuts down stops looking before the end.
             Ok(None) | Err(_) => Fate::unknown("was given up"),
         }
+    }
+
+    /// Ends it within two seconds, for a client that is gone: asks soon, and does not wait as long for an answer.
+    pub(crate) async fn end_quickly(&self) -> Fate {
+        self.stdin.close();
+        for order in [Order::End, Order::Hurry] {
+            if let Ok(fate) = timeout(QUICK, self.exited()).await {
+                return fate;
+            }
+            self.order.send_replace(order);
+        }
+        if let Ok(fate) = timeout(GONE + LAST_WORDS, self.exited()).await {
+            return fate;
+        }
+        self.order.send_replace(Order::Kill);
+        self.exited().await
     }
 
     /// Ends it: closes its input, which is how a server is told that it is over, and gives it this long to go by
@@ -206,7 +227,8 @@ async fn run(
                 alone = changed.is_err();
                 match order {
                     Order::Kill => process.signal(Signal::KILL),
-                    Order::End => process.signal(Signal::TERM),
+                    // Told a second time, a keeper does not wait any longer.
+                    Order::End | Order::Hurry => process.signal(Signal::TERM),
                     Order::Run if alone => process.signal(Signal::TERM),
                     Order::Run => {}
                 }

@@ -17,6 +17,7 @@ mod login;
 mod own;
 mod question;
 mod settings;
+mod sharing;
 mod subscribe;
 mod supervise;
 mod tree;
@@ -32,8 +33,8 @@ pub use keeper::{KeepError, Kept, keep};
 pub use link::{Exchange, Link};
 pub use list::{Lists, Pages};
 pub use settings::{
-    AuthSettings, CommandSettings, EnvInheritance, OAuthSettings, ServerSettings, TransportSettings, UrlKind,
-    UrlSettings,
+    AuthSettings, CommandSettings, EnvInheritance, OAuthSettings, ServerSettings, SessionSharing,
+    TransportSettings, UrlKind, UrlSettings,
 };
 pub use toolyard_wire::{AddressFilter, Era, Version};
 pub use trust::tls;

@@ -1,154 +1,268 @@
-//! Sessions of a client's own. A legacy server may ask questions only of the client whose call it is working on,
-//! and on a shared connection nobody could tell whose that is. So a client that can be asked gets a connection
-//! of its own to such a server: opened when first used, capped in number, ended when idle.
+//! Private sessions: one client's own connection to a server, opened when it first needs one and ended soon after the
+//! client's session with us has ended. Which clients need one is decided in `sharing.rs`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use toolyard_hub::{Abilities, Call, Error, Kind};
+use toolyard_wire::Client;
 
 use crate::connect::{Alone, Credentials, connect_alone};
 use crate::live::Live;
 use crate::upstream::Inner;
 
-/// How many sessions of clients' own one server has at once.
+/// How many private sessions one server has at once.
 const MOST: usize = 16;
-/// How long one is kept that nobody uses.
+/// How long an unused one is kept whose client has no session with us that could end.
 const IDLE: Duration = Duration::from_secs(300);
+/// How long a server over HTTP may take to end one.
+const GOODBYE: Duration = Duration::from_millis(1_500);
 
+/// The private sessions with one server.
 #[derive(Debug, Default)]
-pub(crate) struct OwnSessions {
-    open: Mutex<Vec<Arc<Own>>>,
-    /// One is opened at a time, so that two calls of one client do not open two.
-    opening: tokio::sync::Mutex<()>,
+pub(crate) struct PrivateSessions {
+    open: Mutex<Vec<Arc<PrivateSession>>>,
+    /// One task for each, which ends it.
+    tasks: TaskTracker,
 }
 
 /// Whose session it is.
 #[derive(Debug, Clone, PartialEq)]
-struct Owner {
-    principal: String,
-    session: Option<Arc<str>>,
-    abilities: Abilities,
+enum Owner {
+    /// A client that has a session with us. Its calls share the private session.
+    Client { principal: String, session: Arc<str> },
+    /// A client without one is known by its principal alone, and what it can be asked is said with each call. Calls of
+    /// two clients must not meet, so only one call at a time uses the session.
+    Principal { principal: String, abilities: Abilities },
 }
 
 #[derive(Debug)]
-pub(crate) struct Own {
+pub(crate) struct PrivateSession {
     owner: Owner,
-    live: Live,
+    connection: OnceCell<Live>,
+    /// How many calls use it, those included that wait for it to be opened.
+    users: AtomicUsize,
     used: Mutex<Instant>,
+    attended: AtomicBool,
+    /// Cancelled when it is to be ended.
+    over: CancellationToken,
 }
 
 /// A session in use.
 #[derive(Debug)]
 pub(crate) struct InUse<'a> {
-    sessions: &'a OwnSessions,
-    own: Arc<Own>,
+    sessions: &'a Arc<PrivateSessions>,
+    session: Arc<PrivateSession>,
 }
 
 impl InUse<'_> {
-    pub(crate) fn live(&self) -> &Live {
-        &self.own.live
+    /// Its connection, once it is open.
+    pub(crate) fn live(&self) -> Option<&Live> {
+        self.session.connection.get()
     }
 
-    /// It is gone: nobody should be given it again.
+    /// It is gone: no call is given it again.
     pub(crate) fn forget(self) {
-        self.sessions.lock().retain(|own| !Arc::ptr_eq(own, &self.own));
+        self.sessions.end(&self.session);
     }
 }
 
 impl Drop for InUse<'_> {
     fn drop(&mut self) {
-        *self.own.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.session.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let last = self.session.users.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last && self.session.is_spent() {
+            self.sessions.end(&self.session);
+        }
     }
 }
 
-impl OwnSessions {
-    /// Only a legacy server asks on a connection; only a client that can be asked needs its own.
-    pub(crate) fn wanted(&self, shared: &Live, call: &Call) -> bool {
-        let abilities = call.client.abilities();
-        let askable = abilities.elicit_form || abilities.elicit_url || abilities.sample || abilities.roots;
-        askable && !shared.is_modern()
+impl PrivateSession {
+    /// Whether no call may use it after those that do. A server may still ask about a call that was given up; where the
+    /// next call may be of another client, that question would reach the wrong one.
+    fn is_spent(&self) -> bool {
+        match self.connection.get() {
+            None => true,
+            Some(live) => matches!(self.owner, Owner::Principal { .. }) && live.calls.has_given_up(),
+        }
     }
 
+    fn is_free_for(&self, owner: &Owner) -> bool {
+        let idle = || self.users.load(Ordering::Acquire) == 0;
+        self.owner == *owner && !self.over.is_cancelled() && (matches!(owner, Owner::Client { .. }) || idle())
+    }
+
+    fn last_used(&self) -> Instant {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the connection and what was started for it, politely at first, within two seconds.
+    async fn close(&self) {
+        let Some(live) = self.connection.get() else { return };
+        if let Client::Post(post) = &*live.client {
+            let _ = timeout(GOODBYE, post.end()).await;
+        }
+        if let Some(child) = &live.child {
+            child.end_quickly().await;
+        }
+    }
+}
+
+impl PrivateSessions {
+    /// The private session of the client that makes this call, opened if there is none.
     pub(crate) async fn take<'a>(
-        &'a self,
+        self: &'a Arc<Self>,
         inner: &Inner,
         shared: &Live,
         call: &Call,
     ) -> Result<InUse<'a>, Error> {
+        let principal = call.principal.id().to_owned();
         // Which log lines a client wants differs from call to call and does not need another session.
-        let abilities = Abilities { log_level: None, ..call.client.abilities().clone() };
-        let owner = Owner {
-            principal: call.principal.id().to_owned(),
-            session: call.context.session_id.clone(),
-            abilities,
+        let of_call = || Abilities { log_level: None, ..call.client.abilities().clone() };
+        let (owner, abilities, ended) = match &call.context.client_session {
+            Some(session) => (
+                Owner::Client { principal, session: Arc::clone(session.id()) },
+                session.abilities().clone(),
+                Some(session.ended().clone()),
+            ),
+            None => (Owner::Principal { principal, abilities: of_call() }, of_call(), None),
         };
-        let _one_at_a_time = self.opening.lock().await;
-        if let Some(own) = self.find(&owner) {
-            return Ok(InUse { sessions: self, own });
+        let used = self.reserve(owner, inner.settings.name.as_str())?;
+        let opening = async {
+            let alone = Alone {
+                common: &inner.common,
+                settings: &inner.settings,
+                authoriser: &inner.authoriser,
+                abilities: &abilities,
+                era: Some(shared.server.version.era()),
+                tape: &inner.tape,
+                credentials: Credentials::Granted,
+            };
+            connect_alone(alone).await.map(|(live, _)| live)
+        };
+        let opened = used.session.connection.get_or_try_init(|| opening).await;
+        if let Err(refused) = opened {
+            let message =
+                format!("cannot open a private session with {}: {}", inner.settings.name, refused.reason);
+            used.forget();
+            return Err(Error::new(Kind::CannotConnect, message));
         }
-        self.make_room(&inner.settings.name.to_string())?;
-        let cannot = |reason: &str| {
-            let message = format!("no session of this client's own with {}: {reason}", inner.settings.name);
-            Error::new(Kind::CannotConnect, message)
-        };
-        let alone = Alone {
-            common: &inner.common,
-            settings: &inner.settings,
-            authoriser: &inner.authoriser,
-            abilities: &owner.abilities,
-            era: Some(shared.server.version.era()),
-            tape: &inner.tape,
-            credentials: Credentials::Granted,
-        };
-        let (live, _) = connect_alone(alone).await.map_err(|refused| cannot(&refused.reason))?;
-        let own = Arc::new(Own { owner, live, used: Mutex::new(Instant::now()) });
-        self.lock().push(Arc::clone(&own));
-        Ok(InUse { sessions: self, own })
+        if !used.session.attended.swap(true, Ordering::AcqRel) {
+            let attending = attend(Arc::downgrade(self), Arc::clone(&used.session), ended);
+            self.tasks.spawn(attending);
+        }
+        Ok(used)
     }
 
-    /// A client with a session with us shares one connection among its calls. One without is known by its
-    /// principal alone, so a connection that is busy may be busy for another client of theirs.
-    fn find(&self, owner: &Owner) -> Option<Arc<Own>> {
-        let free = |own: &&Arc<Own>| owner.session.is_some() || own.live.calls.is_empty();
-        self.lock().iter().filter(|own| own.owner == *owner).find(free).cloned()
-    }
-
-    fn make_room(&self, name: &str) -> Result<(), Error> {
-        self.sweep();
+    /// A session for this owner, opened or still to be opened. Counted as used from here on, so that it is not taken
+    /// away again.
+    fn reserve(self: &Arc<Self>, owner: Owner, name: &str) -> Result<InUse<'_>, Error> {
         let mut open = self.lock();
-        if open.len() < MOST {
-            return Ok(());
-        }
-        let idle = open.iter().enumerate().filter(|(_, own)| own.live.calls.is_empty());
-        let oldest = idle.min_by_key(|(_, own)| own.last_used()).map(|(at, _)| at);
-        match oldest {
-            Some(at) => drop(open.remove(at)),
+        let found = open.iter().find(|session| session.is_free_for(&owner)).cloned();
+        let session = match found {
+            Some(session) => session,
             None => {
-                let message = format!("all {MOST} sessions of clients' own with {name} are in use");
-                return Err(Error::new(Kind::RateLimited, message).retry_after(Duration::from_secs(5)));
+                make_room(&mut open, name)?;
+                let session = Arc::new(PrivateSession {
+                    owner,
+                    connection: OnceCell::new(),
+                    users: AtomicUsize::new(0),
+                    used: Mutex::new(Instant::now()),
+                    attended: AtomicBool::new(false),
+                    over: CancellationToken::new(),
+                });
+                open.push(Arc::clone(&session));
+                session
             }
-        }
-        Ok(())
+        };
+        session.users.fetch_add(1, Ordering::AcqRel);
+        Ok(InUse { sessions: self, session })
     }
 
-    /// Ends the sessions that nobody has used for a while; dropping one ends what was started for it.
+    fn end(&self, session: &Arc<PrivateSession>) {
+        session.over.cancel();
+        self.lock().retain(|open| !Arc::ptr_eq(open, session));
+    }
+
+    /// Ends the sessions of clients without a session with us that nobody has used for a while.
     pub(crate) fn sweep(&self) {
-        self.lock().retain(|own| !own.live.calls.is_empty() || own.last_used().elapsed() < IDLE);
+        let old = |session: &PrivateSession| {
+            matches!(session.owner, Owner::Principal { .. })
+                && session.users.load(Ordering::Acquire) == 0
+                && session.last_used().elapsed() >= IDLE
+        };
+        self.lock().retain(|session| {
+            if old(session) {
+                session.over.cancel();
+            }
+            !session.over.is_cancelled()
+        });
     }
 
-    pub(crate) fn end_all(&self) {
-        self.lock().clear();
+    /// Ends all of them; done when what was started for them is gone.
+    pub(crate) async fn end_all(&self) {
+        for session in self.lock().drain(..) {
+            session.over.cancel();
+        }
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.tasks.reopen();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Own>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<PrivateSession>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Own {
-    fn last_used(&self) -> Instant {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+/// Ends the unused session that was used longest ago if there are too many.
+fn make_room(open: &mut Vec<Arc<PrivateSession>>, name: &str) -> Result<(), Error> {
+    if open.len() < MOST {
+        return Ok(());
     }
+    let idle = open.iter().enumerate().filter(|(_, session)| session.users.load(Ordering::Acquire) == 0);
+    match idle.min_by_key(|(_, session)| session.last_used()).map(|(at, _)| at) {
+        Some(at) => {
+            open.remove(at).over.cancel();
+            Ok(())
+        }
+        None => {
+            let message = format!("all {MOST} private sessions with {name} are in use");
+            Err(Error::new(Kind::RateLimited, message).retry_after(Duration::from_secs(5)))
+        }
+    }
+}
+
+/// Stays with an open session until it breaks, is told to end, or the client's session with us has ended; then ends it.
+async fn attend(
+    sessions: Weak<PrivateSessions>,
+    session: Arc<PrivateSession>,
+    ended: Option<CancellationToken>,
+) {
+    let client_gone = async {
+        match &ended {
+            Some(ended) => ended.cancelled().await,
+            None => std::future::pending().await,
+        }
+    };
+    let broken = async {
+        match session.connection.get() {
+            Some(live) => drop(live.client.broken().await),
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = client_gone => {}
+        () = session.over.cancelled() => {}
+        () = broken => {}
+    }
+    session.over.cancel();
+    if let Some(sessions) = sessions.upgrade() {
+        sessions.lock().retain(|open| !Arc::ptr_eq(open, &session));
+    }
+    session.close().await;
 }

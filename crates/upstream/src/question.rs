@@ -12,20 +12,21 @@ use toolyard_hub::json::{Object, mentions, to_raw};
 use toolyard_hub::{Abilities, Error, Question, QuestionKind, Raw};
 use toolyard_wire::{Client, Request, RpcError, code};
 
-use crate::calls::Calls;
+use crate::calls::{Calls, Respondent};
 use crate::hear::ServerQuestion;
+use crate::sharing::Sharing;
 
-/// How long a question waits for a call on which it can be put to somebody.
+/// How long a question about roots waits for a call on which the client of the connection can be asked.
 const NEXT_CALL: Duration = Duration::from_secs(60);
 
 /// How many questions of one connection are dealt with at once; the others wait.
 const MOST_OPEN: usize = 64;
 
 /// Who may be asked on a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Whom {
-    /// Several clients share it.
-    Nobody,
+    /// Several clients share it: whoever made the only call that the question can be about.
+    Shared(Arc<Sharing>),
     /// It is one client's own: whoever made the call that is under way.
     Caller,
 }
@@ -42,9 +43,9 @@ pub(crate) async fn answer_all(
         tokio::select! {
             question = questions.recv(), if open.len() < MOST_OPEN => match question {
                 Some(question) => {
-                    let (client, calls) = (Arc::clone(&client), Arc::clone(&calls));
+                    let (client, calls, whom) = (Arc::clone(&client), Arc::clone(&calls), whom.clone());
                     open.spawn(async move {
-                        let answer = answer(&calls, whom, &question.request, question.tag).await;
+                        let answer = answer(&calls, &whom, &question.request, question.tag).await;
                         let _ = client.respond(&question.request.id, &answer).await;
                     });
                 }
@@ -55,26 +56,50 @@ pub(crate) async fn answer_all(
     }
 }
 
-async fn answer(calls: &Calls, whom: Whom, request: &Request, tag: Option<u64>) -> Result<Raw, RpcError> {
+async fn answer(calls: &Calls, whom: &Whom, request: &Request, tag: Option<u64>) -> Result<Raw, RpcError> {
     if request.method == "ping" {
         return Ok(to_raw(&json!({})));
     }
     let params = request.params.clone().unwrap_or_else(|| to_raw(&json!({})));
     let kind = kind(&request.method, &params).ok_or_else(|| RpcError::method_not_found(&request.method))?;
-    let mut adopted = None;
-    let flight = match whom {
-        // Nobody has said on this connection that they can be asked.
-        Whom::Nobody => None,
-        // Some servers ask between calls, such as for the roots as soon as they are met: whoever calls next is asked.
-        Whom::Caller => match tag.and_then(|tag| calls.get(tag)).or_else(|| calls.latest()) {
-            Some(flight) => Some(flight),
-            None => {
-                adopted = tokio::time::timeout(NEXT_CALL, calls.adopt()).await.ok();
-                adopted.as_ref().and_then(|adopted| adopted.flight().cloned())
-            }
-        },
+    let (respondent, sharing) = match whom {
+        Whom::Shared(sharing) => (calls.respondent(tag, kind), Some(sharing)),
+        Whom::Caller => (calls.respondent_of_one(tag, kind), None),
     };
-    let flight = flight.ok_or_else(|| RpcError::method_not_found(&request.method))?;
+    if let (QuestionKind::Roots, Some(sharing)) = (kind, sharing) {
+        // What a server is told about roots it may keep, and those of one client are not those of the others.
+        sharing.needs_private_sessions(kind);
+    }
+    let mut adopted = None;
+    let flight = match (respondent, kind, sharing) {
+        (Respondent::Call(flight), ..) => flight,
+        // Some servers ask for the roots as soon as they are met. The client that the connection is for is asked on its
+        // next call, which is the first chance to ask it.
+        (Respondent::NoCall, QuestionKind::Roots, None) => {
+            adopted = tokio::time::timeout(NEXT_CALL, calls.adopt()).await.ok();
+            let flight = adopted.as_ref().and_then(|adopted| adopted.flight().cloned());
+            match flight.filter(|flight| flight.client.abilities().can(kind)) {
+                Some(flight) => flight,
+                None => return Ok(no_roots()),
+            }
+        }
+        (_, QuestionKind::Roots, _) => return Ok(no_roots()),
+        (Respondent::Unable, ..) => {
+            return Err(unanswered(&request.method, "the client of the call cannot answer it"));
+        }
+        (Respondent::NoCall, ..) => {
+            return Err(unanswered(&request.method, "no call is in flight that it could be about"));
+        }
+        (Respondent::Unclear(able), ..) => {
+            if let Some(sharing) = sharing {
+                sharing.unclear(kind, &request.method, &able);
+            }
+            return Err(unanswered(
+                &request.method,
+                "calls of several clients are in flight, and it is not clear whose it is about",
+            ));
+        }
+    };
     let _asking = flight.asking();
     // The legacy era has no names for questions; a modern client needs them to tell several apart.
     let question = Question { key: flight.next_key(), kind, params };
@@ -82,6 +107,15 @@ async fn answer(calls: &Calls, whom: Whom, request: &Request, tag: Option<u64>) 
     let answer = answers.into_iter().next().map(|(_, answer)| answer);
     drop(adopted);
     answer.ok_or_else(|| RpcError::new(code::INTERNAL, "the client gave no answer"))
+}
+
+/// A list of roots that needs neither a client nor a person.
+fn no_roots() -> Raw {
+    to_raw(&json!({"roots": []}))
+}
+
+fn unanswered(method: &str, why: &str) -> RpcError {
+    RpcError::new(code::INVALID_REQUEST, format!("{method} has no answer: {why}"))
 }
 
 fn refused(error: &Error) -> RpcError {

@@ -25,6 +25,8 @@ pub struct ServerSettings {
     pub tool_permissions: BTreeMap<String, Vec<String>>,
     /// The era of the protocol that it is spoken to in; found out by asking where this is not said.
     pub era: Option<Era>,
+    /// Whether clients share one session with it.
+    pub sessions: SessionSharing,
     /// How long it may take until it has connected and listed what it offers.
     pub start_time: Duration,
     /// How long a call may be silent; progress starts the clock anew.
@@ -46,12 +48,26 @@ impl ServerSettings {
             permissions: Vec::new(),
             tool_permissions: BTreeMap::new(),
             era: None,
+            sessions: SessionSharing::Auto,
             start_time: Duration::from_secs(30),
             call_time: Duration::from_secs(120),
             forward_headers: Vec::new(),
             auth: AuthSettings::default(),
         }
     }
+}
+
+/// Whether clients share one session with a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SessionSharing {
+    /// They do until the server asks something that may be about several clients' calls. From then on clients that can
+    /// answer have private sessions.
+    #[default]
+    Auto,
+    /// They always do.
+    Shared,
+    /// Each client has a private session.
+    PerClient,
 }
 
 #[derive(Debug, Clone, PartialEq)]

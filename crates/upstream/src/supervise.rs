@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use toolyard_hub::json::Object;
-use toolyard_hub::{Abilities, Offer, State, Status};
+use toolyard_hub::{Offer, State, Status};
 use toolyard_wire::{Client, Era, Failure};
 
 use crate::connect::{Refused, connect, introduce};
@@ -73,8 +73,11 @@ pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Co
                 let over = attend(&inner, &live, heard, &mut commands).await;
                 let stderr = live.stderr();
                 inner.live.store(None);
-                inner.own.end_all();
-                end(live).await;
+                match over {
+                    Over::Told(_) => drop(tokio::join!(inner.own.end_all(), end(live))),
+                    // Private sessions are connections of their own: they notice themselves whether they are affected.
+                    Over::Broken(_) | Over::Forgotten => end(live).await,
+                }
                 match over {
                     Over::Told(Command::Stop) => return stopped(&inner),
                     Over::Told(Command::Disable) => {
@@ -160,8 +163,7 @@ async fn start(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), 
 async fn begin(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), Refused> {
     let (abilities, whom) = match &inner.visitor {
         Some(visitor) => (visitor.abilities.clone(), Whom::Caller),
-        // Several clients share this connection, so it can do nothing that only one of them could.
-        None => (Abilities::default(), Whom::Nobody),
+        None => (inner.sharing.abilities(), Whom::Shared(Arc::clone(&inner.sharing))),
     };
     let met =
         connect(&inner.common, &inner.settings, &inner.authoriser, &abilities, known, &inner.tape).await;

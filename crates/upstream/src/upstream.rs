@@ -21,8 +21,9 @@ use crate::connect::Common;
 use crate::list::Lists;
 use crate::live::{Live, Mirrored};
 use crate::login::{self, UnderWay};
-use crate::own::OwnSessions;
+use crate::own::{InUse, PrivateSessions};
 use crate::settings::ServerSettings;
+use crate::sharing::Sharing;
 use crate::supervise::{Command, supervise};
 
 /// How many commands to a supervisor may wait.
@@ -56,7 +57,8 @@ pub(crate) struct Inner {
     pub(crate) live: ArcSwapOption<Live>,
     pub(crate) offer: ArcSwap<Offer>,
     pub(crate) mirrored: ArcSwap<Mirrored>,
-    pub(crate) own: OwnSessions,
+    pub(crate) own: Arc<PrivateSessions>,
+    pub(crate) sharing: Arc<Sharing>,
     pub(crate) tape: Arc<Tape>,
     status: RwLock<Status>,
     changed: Notify,
@@ -90,7 +92,8 @@ impl Upstream {
             live: ArcSwapOption::empty(),
             offer: ArcSwap::default(),
             mirrored: ArcSwap::default(),
-            own: OwnSessions::default(),
+            own: Arc::default(),
+            sharing: Arc::new(Sharing::new(&settings)),
             tape: Arc::default(),
             status: RwLock::new(Status::new(state, !settings.enabled)),
             changed: Notify::new(),
@@ -233,12 +236,12 @@ impl Inner {
             self.authoriser.fresh().await;
             let seen = self.authoriser.seen();
             let shared = self.shared().await?;
-            let own = match self.visitor.is_none() && self.own.wanted(&shared, &call) {
+            let own = match self.visitor.is_none() && self.sharing.wants_private(&shared, &call) {
                 // Rare, and large: what it needs is not carried by every call.
                 true => Some(Box::pin(self.own.take(self, &shared, &call)).await?),
                 false => None,
             };
-            let live = own.as_ref().map_or(&*shared, |own| own.live());
+            let live = own.as_ref().and_then(InUse::live).unwrap_or(&shared);
             let mirrored = self.mirrored.load();
             let sending = Sending { live, settings: &self.settings, mirrored: &mirrored };
             match sending.perform(&call).await {

@@ -33,8 +33,8 @@ export interface Run {
 
 const KEPT = 50;
 const PIECES = 2_000;
-/** What somebody at the page can be asked. */
-const ASKS: Question["kind"][] = ["elicit_form", "elicit_url", "sample", "roots"];
+/** What somebody at the page can be asked. Roots are not among it: a person has none, and a server gets an empty list. */
+const ASKS: Question["kind"][] = ["elicit_form", "elicit_url", "sample"];
 const runs = shallowReactive<Run[]>([]);
 let next = 1;
 

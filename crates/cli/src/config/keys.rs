@@ -163,6 +163,8 @@ pub(super) struct ServerKeys {
     pub(super) permissions: Option<PermissionKeys>,
     /// The era of the protocol that the server is spoken to in; found out by asking if this is not said.
     pub(super) era: Option<EraKey>,
+    /// Whether clients share one session with the server.
+    pub(super) sessions: Option<SessionsKey>,
     /// How long the server may take to connect and list what it offers.
     pub(super) start_timeout: Option<Time>,
     /// How long a call may be silent; progress starts the clock anew.
@@ -210,6 +212,16 @@ impl From<CheckKey> for ResultCheck {
 pub(super) enum EraKey {
     Legacy,
     Modern,
+}
+
+/// `auto`: clients share a session until the server asks something that cannot be told whose it is; `shared`: they
+/// always do; `per-client`: each client has its own.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum SessionsKey {
+    Auto,
+    Shared,
+    PerClient,
 }
 
 /// How to authorise with OAuth.

@@ -9,13 +9,13 @@ use toolyard_hub::printable::is_deceptive;
 use toolyard_hub::{Secret, SourceName};
 use toolyard_openapi::DocumentSettings;
 use toolyard_upstream::{
-    AuthSettings, CommandSettings, EnvInheritance, Era, OAuthSettings, ServerSettings, TransportSettings,
-    UrlKind, UrlSettings,
+    AuthSettings, CommandSettings, EnvInheritance, Era, OAuthSettings, ServerSettings, SessionSharing,
+    TransportSettings, UrlKind, UrlSettings,
 };
 
 use super::address::{is_address, is_header_name, is_header_value};
 use super::dotenv;
-use super::keys::{EraKey, OAuthKeys, ServerKeys};
+use super::keys::{EraKey, OAuthKeys, ServerKeys, SessionsKey};
 use super::openapi;
 use super::origin::Origin;
 use super::problem::Problem;
@@ -117,6 +117,11 @@ pub(super) fn entry(keys: ServerKeys, origin: &mut Origin<'_>) -> ServerEntry {
             EraKey::Legacy => Era::Legacy,
             EraKey::Modern => Era::Modern,
         }),
+        sessions: match keys.sessions {
+            Some(SessionsKey::Shared) => SessionSharing::Shared,
+            Some(SessionsKey::PerClient) => SessionSharing::PerClient,
+            Some(SessionsKey::Auto) | None => SessionSharing::Auto,
+        },
         start_time: keys.start_timeout.map_or(usual.start_time, |time| time.0),
         call_time: keys.call_timeout.map_or(usual.call_time, |time| time.0),
         forward_headers: keys.forward_headers.unwrap_or_default(),

@@ -165,7 +165,8 @@ async fn answer(client: &mut Client, asked: Asked, tool: &str, name: &str) -> St
 async fn questions_cross_from_era_to_era_and_reach_the_client_they_are_for() {
     let scratch = Scratch::new();
     let demo = scratch.file("demo.toml", "demo = true\n");
-    let server = |era: &str| inner(era).replace("DEMO", &demo) + &format!("era = \"{era}\"\n");
+    let more = |era: &str| format!("era = \"{era}\"\nsessions = \"per-client\"\n");
+    let server = |era: &str| inner(era).replace("DEMO", &demo) + &more(era);
     let config = scratch.file("toolyard.toml", &(server("legacy") + &server("modern")));
     let yard = serve(&config).await;
     until(&yard, "both servers", |names| names.len() == 16).await;

@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
-    Abilities, CallContext, Client, Deadline, Error, ExecutionId, FrontName, Kind, Level, Outcome, Raw,
-    Reach, Reference, Request, SourceName, Update, What,
+    Abilities, CallContext, Client, ClientSession, Deadline, Error, ExecutionId, FrontName, Kind, Level,
+    Outcome, Raw, Reach, Reference, Request, SourceName, Update, What,
 };
 
 use super::asks::word;
@@ -150,6 +150,12 @@ impl Wanted {
     }
 }
 
+/// What a socket can be asked in some call; each call says for itself which of these it can be asked. Roots are not among
+/// them: they are of a session, not of a call, and a person has none.
+fn socket_abilities() -> Abilities {
+    Abilities { elicit_form: true, elicit_url: true, sample: true, roots: false, log_level: None }
+}
+
 /// Makes a call and stays with it; what it says meanwhile goes out at once.
 pub(super) async fn call(
     desk: &Desk,
@@ -174,7 +180,11 @@ pub(super) async fn call(
         cancel,
         context: CallContext {
             session_id: Some(wanted.session_id.map_or_else(|| desk.session.clone(), Into::into)),
-            session_ended: Some(desk.ended.clone()),
+            client_session: Some(ClientSession::new(
+                desk.session.clone(),
+                socket_abilities(),
+                desk.ended.clone(),
+            )),
             headers: desk.headers.clone(),
             reach: wanted.reach,
             front: Some(FrontName::Control),

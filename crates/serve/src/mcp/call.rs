@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use toolyard_hub::{
-    Abilities, CallContext, Client, FrontName, Level, Lookup, Outcome, Principal, Quota, Request, Tool, What,
-    meta,
+    Abilities, CallContext, Client, ClientSession, FrontName, Level, Lookup, Outcome, Principal, Quota,
+    Request, Tool, What, meta,
 };
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Transport, check_params};
 
@@ -163,18 +163,24 @@ impl Front {
     }
 
     fn start(&self, request: &Inbound<Principal>, what: What) -> Result<Run, RpcError> {
-        let (client, updates) = Client::new(abilities(request)?);
         let version = match (&what, &request.meta.all) {
             (What::Tool { .. }, Some(meta)) => meta::asked_version(meta).map_err(RpcError::invalid_params)?,
             _ => None,
         };
+        let abilities = abilities(request)?;
+        let client_session = request.session.as_ref().map(|session| {
+            // Which log lines a client wants differs from call to call.
+            let abilities = Abilities { log_level: None, ..abilities.clone() };
+            ClientSession::new(session.id(), abilities, session.ended())
+        });
+        let (client, updates) = Client::new(abilities);
         let cancel = tokio_util::sync::CancellationToken::new();
         let call = Request {
             cancel: cancel.clone(),
             context: CallContext {
                 session_id: request.session.as_ref().map(|session| session.id().into()),
                 front: Some(FrontName::Mcp),
-                session_ended: request.session.as_ref().map(|session| session.ended()),
+                client_session,
                 headers: self.forwarded(&request.transport),
                 reach: self.reach.clone(),
                 version,

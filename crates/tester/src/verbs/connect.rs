@@ -77,8 +77,8 @@ impl Use<'_> {
             .with("message", to_raw(&message))
             .metadata(Metadata::default());
         seat.take(Arc::clone(&connection));
-        if let (Caller::Session { .. }, Some(ended)) = (&self.caller, &self.call.context.session_ended) {
-            self.tester.ends_with(ended.clone(), self.caller.clone(), connection);
+        if let (Caller::Session { .. }, Some(session)) = (&self.caller, &self.call.context.client_session) {
+            self.tester.ends_with(session.ended().clone(), self.caller.clone(), connection);
         }
         Ok(answer)
     }

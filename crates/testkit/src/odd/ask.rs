@@ -38,6 +38,22 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Asks outside any call, and keeps what was said.
+    pub(super) async fn ask_itself(&self, way: &Way) {
+        let roots = self.ask(way, "roots/list", "{}").await;
+        let elicit = self.ask(way, "elicitation/create", FORM).await;
+        self.told.send_replace(Some(format!(r#"{{"roots":{roots},"elicit":{elicit}}}"#)));
+    }
+
+    /// What was said outside any call, once it was.
+    pub(super) async fn told(&self) -> String {
+        let mut told = self.told.subscribe();
+        let said = told.wait_for(Option::is_some).await.ok().and_then(|said| said.clone());
+        said.unwrap_or_default()
+    }
+}
+
 fn input_required(tool: &str, asked: Vec<Question>, params: &Params) -> Reply {
     let state = format!("asked by {tool}");
     let Some(responses) = &params.input_responses else {

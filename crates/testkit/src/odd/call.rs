@@ -61,6 +61,14 @@ impl Server {
             (Kind::Asks, tool @ ("elicit" | "sample" | "roots" | "everything")) => {
                 self.asks(tool, params, way).await
             }
+            (Kind::Asks | Kind::AsksItself, "wait") => {
+                tokio::time::sleep(Duration::from_millis(arguments(params).every_ms)).await;
+                text("waited")
+            }
+            (Kind::AsksItself, "told") => {
+                let told = self.told().await;
+                structured(&told, &told)
+            }
             (Kind::Changes, tool) if tool == format!("tool_{}", self.seen.starts) => text(tool),
             (Kind::LongName, tool) if tool == long_name() => text("called"),
             (Kind::NullSchema, "null_schema") | (Kind::BadSchema, "bad_schema") => text("called"),

@@ -75,10 +75,12 @@ pub enum Kind {
     HangsLater,
     /// Requests to the client, as fast as they are read, up to a number.
     FloodsRequests,
+    /// Asks for the roots and for a form as soon as it is connected, outside any call; a tool tells what it was told.
+    AsksItself,
 }
 
 impl Kind {
-    pub const ALL: [(&str, Self); 34] = [
+    pub const ALL: [(&str, Self); 35] = [
         ("pages", Self::Pages),
         ("unknown-keys", Self::UnknownKeys),
         ("null-schema", Self::NullSchema),
@@ -113,6 +115,7 @@ impl Kind {
         ("endless-later", Self::EndlessLater),
         ("hangs-later", Self::HangsLater),
         ("floods-requests", Self::FloodsRequests),
+        ("asks-itself", Self::AsksItself),
     ];
 
     pub fn parse(name: &str) -> Option<Self> {
@@ -121,7 +124,7 @@ impl Kind {
 
     pub(super) fn eras(self) -> Eras {
         match self {
-            Self::LegacyOnly | Self::ForgetsSession | Self::CountsSessions => Eras::Legacy,
+            Self::LegacyOnly | Self::ForgetsSession | Self::CountsSessions | Self::AsksItself => Eras::Legacy,
             Self::ModernOnly => Eras::Modern,
             _ => Eras::Both,
         }

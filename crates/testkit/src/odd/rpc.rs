@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::seen::Seen;
@@ -111,6 +111,8 @@ pub(super) struct Server {
     began: Instant,
     flooding: AtomicBool,
     questions: Mutex<HashMap<String, oneshot::Sender<String>>>,
+    /// What `asks-itself` was told, once it was.
+    pub(super) told: watch::Sender<Option<String>>,
     leave: mpsc::Sender<u8>,
 }
 
@@ -124,6 +126,7 @@ impl Server {
             began: Instant::now(),
             flooding: AtomicBool::new(false),
             questions: Mutex::default(),
+            told: watch::Sender::new(None),
             leave,
         })
     }
@@ -135,7 +138,12 @@ impl Server {
     /// Does what one message asks for.
     pub(super) async fn handle(&self, message: Message, way: Way) {
         let (Some(method), Some(id)) = (&message.method, &message.id) else {
-            return self.heard(&message);
+            self.heard(&message);
+            let met = message.method.as_deref() == Some("notifications/initialized");
+            if met && self.kind() == Kind::AsksItself && way.standing {
+                self.ask_itself(&way).await;
+            }
+            return;
         };
         self.seen.request(method);
         if self.kind() == Kind::SlowStart {

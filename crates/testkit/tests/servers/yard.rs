@@ -12,7 +12,7 @@ use toolyard_hub::{
 };
 use toolyard_sdk::testing::{Caller, Report};
 use toolyard_testkit::harness::soon;
-use toolyard_upstream::{Common, ServerSettings, TransportSettings, Upstream};
+use toolyard_upstream::{Common, ServerSettings, SessionSharing, TransportSettings, Upstream};
 
 use super::ODD;
 use super::tree::{command, keeper, mark, marked, until_gone};
@@ -33,10 +33,15 @@ impl Servers {
 
     /// Starts an odd server over stdio under a name, with a mark to recognise its process by.
     fn add(&mut self, name: &str, kind: &str, mark: &str) {
+        self.add_with(name, kind, mark, SessionSharing::Auto);
+    }
+
+    fn add_with(&mut self, name: &str, kind: &str, mark: &str, sessions: SessionSharing) {
         // The shell is replaced by the server, and leaves the mark among its arguments behind.
         let transport = command("sh", &["-c", r#""$1" "$2" stdio"#, "sh", ODD, kind, mark]);
         let settings = ServerSettings {
             call_time: Duration::from_secs(20),
+            sessions,
             ..ServerSettings::new(SourceName::new(name), TransportSettings::Command(transport))
         };
         let me = to_raw(&json!({"name": "test", "version": "1"}));
@@ -149,10 +154,10 @@ async fn a_call_is_one_request_to_the_server() {
 }
 
 #[tokio::test]
-async fn a_client_that_can_be_asked_has_a_process_of_its_own_with_a_legacy_server() {
+async fn a_private_session_that_dies_is_replaced() {
     let mark = mark();
     let mut servers = Servers::new();
-    servers.add("server", "legacy-only", &mark);
+    servers.add_with("server", "legacy-only", &mark, SessionSharing::PerClient);
     servers.until("server", State::Ready).await;
     let shells = || marked(&mark).into_iter().filter(|pid| is_shell(*pid)).collect::<Vec<_>>();
     let shared = shells();

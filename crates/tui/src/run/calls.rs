@@ -8,11 +8,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolyard_hub::{
-    Abilities, Answers, Ask, CallContext, Client, Error, FrontName, Kind, Level, Principal, Request, Update,
-    What, Yard,
+    Abilities, Answers, Ask, CallContext, Client, ClientSession, Error, FrontName, Kind, Level, Principal,
+    Request, Update, What, Yard,
 };
 
 use crate::message::{AskId, CallId, Message, News};
+
+/// There is one terminal UI in a process.
+const SESSION: &str = "terminal-ui";
 
 /// What a server may ask of whoever sits before the UI. Folders are not among it: the UI has none to show.
 pub fn abilities() -> Abilities {
@@ -75,8 +78,8 @@ impl Running {
         self.calls.insert(id, cancel.clone());
         let (client, updates) = Client::new(abilities());
         let context = CallContext {
-            session_id: Some("terminal-ui".into()),
-            session_ended: Some(self.session.clone()),
+            session_id: Some(SESSION.into()),
+            client_session: Some(ClientSession::new(SESSION, abilities(), self.session.clone())),
             front: Some(FrontName::Ui),
             ..CallContext::default()
         };

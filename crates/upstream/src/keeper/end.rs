@@ -6,7 +6,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpgid, getpid, kill_process, kill_process_group, wait,
 };
 
-use super::watch::Watch;
+use super::watch::{Event, Watch};
 use crate::tree::descendants;
 
 /// How long the tree has between being asked to end and being killed.
@@ -55,14 +55,28 @@ impl Tree {
         if self.empty {
             return;
         }
+        // What was told until now is what made us end.
+        watch.forget_told();
         self.signal(Signal::TERM);
         // A stopped process sees the signal only when it goes on.
         self.signal(Signal::CONT);
-        self.wait(watch, GRACE);
+        self.wait_politely(watch);
         let limit = Instant::now() + GONE;
         while !self.empty && Instant::now() < limit {
             self.signal(Signal::KILL);
             self.wait(watch, AGAIN);
+        }
+    }
+
+    /// Waits until nothing is left, for as long as the tree is given; less if told to end once more.
+    fn wait_politely(&mut self, watch: &Watch) {
+        let limit = Instant::now() + GRACE;
+        loop {
+            self.reap();
+            let left = limit.saturating_duration_since(Instant::now());
+            if self.empty || left.is_zero() || !matches!(watch.child_or_told(left), Ok(Event::Child)) {
+                return;
+            }
         }
     }
 

@@ -40,6 +40,7 @@ impl Watch {
             pipe::register(signal, tell.try_clone()?)?;
         }
         children.set_nonblocking(true)?;
+        told.set_nonblocking(true)?;
         let parent = i32::try_from(parent).ok().and_then(Pid::from_raw);
         // Old kernels and strict sandboxes do not have this; then it is looked at from time to time.
         let gone = parent.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
@@ -75,6 +76,23 @@ impl Watch {
         wait(&mut [readable(&self.children)], Some(&timespec(limit)))?;
         self.drain();
         Ok(())
+    }
+
+    /// Waits until some child ends or a signal says once more that it is time to end, at most this long.
+    pub(super) fn child_or_told(&self, limit: Duration) -> io::Result<Event> {
+        let mut waited = [readable(&self.told), readable(&self.children)];
+        wait(&mut waited, Some(&timespec(limit)))?;
+        if happened(&waited, 0) {
+            return Ok(Event::Told);
+        }
+        self.drain();
+        Ok(Event::Child)
+    }
+
+    /// Forgets the signals that have come so far.
+    pub(super) fn forget_told(&self) {
+        let mut buffer = [0; 64];
+        while let Ok(1..) = (&self.told).read(&mut buffer) {}
     }
 
     fn drain(&self) {

@@ -1,0 +1,339 @@
+//! Sessions with legacy servers: which clients share one, whom a question reaches, and when a private session ends.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{
+    Abilities, Answers, Ask, CallContext, Client, ClientSession, Error, Kind, Outcome, Principal, Question,
+    QuestionKind, Request, SourceName, State, Update, What, Yard,
+};
+use toolyard_testkit::harness::soon;
+use toolyard_upstream::{Common, Era, ServerSettings, SessionSharing, TransportSettings, Upstream};
+
+use super::ODD;
+use super::tree::{command, keeper, mark, marked};
+
+struct Server {
+    yard: Arc<Yard>,
+    upstream: Arc<Upstream>,
+    mark: String,
+}
+
+impl Server {
+    async fn start(kind: &str, sessions: SessionSharing) -> Self {
+        Self::run(r#""$1" "$2" stdio"#, kind, sessions).await
+    }
+
+    async fn run(script: &str, kind: &str, sessions: SessionSharing) -> Self {
+        let mark = mark();
+        let transport = TransportSettings::Command(command("sh", &["-c", script, "sh", ODD, kind, &mark]));
+        let settings = ServerSettings {
+            era: Some(Era::Legacy),
+            sessions,
+            ..ServerSettings::new(SourceName::new("odd"), transport)
+        };
+        let me = to_raw(&json!({"name": "test", "version": "1"}));
+        let upstream = Upstream::start(settings, Common::new(keeper(), me).unwrap());
+        let server = Self { yard: Yard::of([Arc::clone(&upstream) as _]), upstream, mark };
+        soon("the server", async {
+            while server.yard.status(&SourceName::new("odd")).unwrap().state != State::Ready {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        server
+    }
+
+    /// How many sessions there are with it: each is a process of its own.
+    fn sessions(&self) -> usize {
+        let is_shell = |pid: &u32| {
+            std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().starts_with(b"sh\0")
+        };
+        marked(&self.mark).iter().filter(|pid| is_shell(pid)).count()
+    }
+
+    async fn until_sessions(&self, expected: usize) -> Duration {
+        let began = Instant::now();
+        soon(&format!("{expected} sessions"), async {
+            while self.sessions() != expected {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        began.elapsed()
+    }
+
+    /// Calls as a client, which answers questions as the test says.
+    fn call(&self, who: &Person, tool: &str, arguments: Value) -> Called {
+        let (client, updates) = Client::new(who.abilities.clone());
+        let what = What::Tool { name: tool.to_owned(), arguments: Some(to_raw(&arguments)) };
+        let cancel = CancellationToken::new();
+        let request = Request {
+            client,
+            cancel: cancel.clone(),
+            context: CallContext { client_session: who.session(), ..CallContext::default() },
+            ..Request::new(what, Principal::owner())
+        };
+        let yard = Arc::clone(&self.yard);
+        Called { updates, cancel, task: tokio::spawn(async move { yard.call(request).await }) }
+    }
+}
+
+/// Somebody who calls tools.
+struct Person {
+    session: Option<(String, CancellationToken)>,
+    abilities: Abilities,
+}
+
+impl Person {
+    fn new(session: &str) -> Self {
+        let session = Some((session.to_owned(), CancellationToken::new()));
+        let abilities = Abilities { elicit_form: true, sample: true, ..Abilities::default() };
+        Self { session, abilities }
+    }
+
+    fn who_cannot_be_asked(session: &str) -> Self {
+        Self { abilities: Abilities::default(), ..Self::new(session) }
+    }
+
+    fn with_roots(session: &str) -> Self {
+        Self { abilities: Abilities { roots: true, ..Abilities::default() }, ..Self::new(session) }
+    }
+
+    fn session(&self) -> Option<ClientSession> {
+        let (id, ended) = self.session.as_ref()?;
+        Some(ClientSession::new(id.as_str(), self.abilities.clone(), ended.clone()))
+    }
+
+    /// Ends the session with the yard.
+    fn leave(&self) {
+        self.session.as_ref().unwrap().1.cancel();
+    }
+}
+
+struct Called {
+    updates: mpsc::Receiver<Update>,
+    cancel: CancellationToken,
+    task: JoinHandle<Result<Outcome, Error>>,
+}
+
+struct Asked {
+    question: Question,
+    reply: tokio::sync::oneshot::Sender<Result<Answers, Error>>,
+}
+
+impl Asked {
+    fn answer(self, answer: Value) {
+        let _ = self.reply.send(Ok(vec![(self.question.key, to_raw(&answer))]));
+    }
+
+    fn give_name(self, name: &str) {
+        assert_eq!(self.question.kind, QuestionKind::ElicitForm);
+        self.answer(json!({"action": "accept", "content": {"name": name}}));
+    }
+}
+
+impl Called {
+    async fn asked(&mut self) -> Asked {
+        match soon("a question", self.updates.recv()).await {
+            Some(Update::Ask(Ask { mut questions, reply })) if questions.len() == 1 => {
+                Asked { question: questions.remove(0), reply }
+            }
+            other => panic!("no question but {other:?}"),
+        }
+    }
+
+    async fn outcome(mut self) -> (Result<Value, Error>, bool) {
+        let outcome = soon("an outcome", &mut self.task).await.unwrap();
+        let mut was_asked = false;
+        while let Ok(update) = self.updates.try_recv() {
+            was_asked |= matches!(update, Update::Ask(_));
+        }
+        (outcome.map(|outcome| serde_json::from_str(outcome.body.get()).unwrap()), was_asked)
+    }
+
+    /// What the tool answered; the caller was not asked anything.
+    async fn result(self) -> Value {
+        let (result, was_asked) = self.outcome().await;
+        assert!(!was_asked);
+        result.unwrap()["structuredContent"].clone()
+    }
+
+    async fn result_after_questions(self) -> Value {
+        self.outcome().await.0.unwrap()["structuredContent"].clone()
+    }
+
+    async fn error(self) -> Error {
+        self.outcome().await.0.unwrap_err()
+    }
+}
+
+#[tokio::test]
+async fn a_client_session_has_one_private_session_which_ends_within_two_seconds_of_it() {
+    let server = Server::start("counts-sessions", SessionSharing::PerClient).await;
+    let (ada, bob) = (Person::new("ada"), Person::new("bob"));
+    let pid = async |who: &Person| server.call(who, "sessions", json!({})).result().await["pid"].clone();
+    // At once and one after the other.
+    let first: Vec<Called> = (0..3).map(|_| server.call(&ada, "sessions", json!({}))).collect();
+    let mut pids = Vec::new();
+    for called in first {
+        pids.push(called.result().await["pid"].clone());
+    }
+    pids.push(pid(&ada).await);
+    pids.dedup();
+    assert_eq!(pids.len(), 1, "{pids:?}");
+    assert_ne!(pid(&bob).await, pids[0]);
+    assert_eq!(server.sessions(), 3);
+    ada.leave();
+    let took = server.until_sessions(2).await;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert_ne!(pid(&bob).await, pids[0]);
+    server.upstream.stop().await;
+    assert_eq!(server.sessions(), 0);
+}
+
+#[tokio::test]
+async fn a_private_session_ends_in_time_also_where_the_server_ignores_that_it_is_over() {
+    // The shell stays when its child has seen the end of its input, and obeys no polite signal.
+    let script = r#"trap '' TERM HUP INT; "$1" "$2" stdio; while :; do sleep 1; done"#;
+    let server = Server::run(script, "counts-sessions", SessionSharing::PerClient).await;
+    let ada = Person::new("ada");
+    server.call(&ada, "sessions", json!({})).result().await;
+    assert_eq!(server.sessions(), 2);
+    ada.leave();
+    let took = server.until_sessions(1).await;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    server.upstream.stop().await;
+}
+
+#[tokio::test]
+async fn clients_share_one_session_and_the_only_call_in_flight_is_asked() {
+    let server = Server::start("asks", SessionSharing::Auto).await;
+    for name in ["ada", "bob"] {
+        let mut called = server.call(&Person::new(name), "elicit", json!({}));
+        called.asked().await.give_name(name);
+        assert_eq!(called.result_after_questions().await["elicit"]["content"]["name"], name);
+    }
+    // Without a session with the yard, too.
+    let stranger = Person { session: None, ..Person::new("x") };
+    let mut called = server.call(&stranger, "elicit", json!({}));
+    called.asked().await.give_name("Eve");
+    assert_eq!(called.result_after_questions().await["elicit"]["content"]["name"], "Eve");
+    assert_eq!(server.sessions(), 1);
+    server.upstream.stop().await;
+}
+
+#[tokio::test]
+async fn several_calls_of_one_client_are_asked_on_the_shared_session() {
+    let server = Server::start("asks", SessionSharing::Auto).await;
+    let ada = Person::new("ada");
+    let waiting = server.call(&ada, "wait", json!({"every_ms": 60_000}));
+    let mut called = server.call(&ada, "elicit", json!({}));
+    called.asked().await.give_name("Ada");
+    assert_eq!(called.result_after_questions().await["elicit"]["content"]["name"], "Ada");
+    waiting.cancel.cancel();
+    assert_eq!(server.sessions(), 1);
+    server.upstream.stop().await;
+}
+
+#[tokio::test]
+async fn a_question_that_may_be_of_two_clients_reaches_neither_and_both_get_private_sessions() {
+    for sessions in [SessionSharing::Auto, SessionSharing::Shared] {
+        let server = Server::start("asks", sessions).await;
+        let (ada, bob) = (Person::new("ada"), Person::new("bob"));
+        let mut of_ada = server.call(&ada, "elicit", json!({}));
+        let _open = of_ada.asked().await;
+        let of_bob = server.call(&bob, "elicit", json!({}));
+        let (bobs, was_asked) = of_bob.outcome().await;
+        assert!(!was_asked);
+        for error in [bobs.unwrap_err(), of_ada.error().await] {
+            assert_eq!(error.kind(), Kind::ToolFailed);
+            assert!(error.message().contains("odd sent elicitation/create while"), "{error}");
+            let next = if sessions == SessionSharing::Auto { "call again" } else { "per-client" };
+            assert!(error.suggestion().unwrap().contains(next), "{error:?}");
+        }
+        assert_eq!(server.sessions(), 1);
+        if sessions == SessionSharing::Auto {
+            // From now on each has its own, and is asked what is its own.
+            let mut of_ada = server.call(&ada, "elicit", json!({}));
+            let to_ada = of_ada.asked().await;
+            let mut of_bob = server.call(&bob, "elicit", json!({}));
+            of_bob.asked().await.give_name("Bob");
+            to_ada.give_name("Ada");
+            assert_eq!(of_bob.result_after_questions().await["elicit"]["content"]["name"], "Bob");
+            assert_eq!(of_ada.result_after_questions().await["elicit"]["content"]["name"], "Ada");
+            assert_eq!(server.sessions(), 3);
+            // Who cannot be asked needs none.
+            server.call(&Person::who_cannot_be_asked("eve"), "wait", json!({"every_ms": 1})).result().await;
+            assert_eq!(server.sessions(), 3);
+        }
+        server.upstream.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_question_of_a_call_whose_client_cannot_answer_does_not_reach_another_client() {
+    let server = Server::start("asks", SessionSharing::Auto).await;
+    let eve = Person::who_cannot_be_asked("eve");
+    let said = server.call(&eve, "elicit", json!({})).result().await;
+    assert!(said["elicit"]["message"].as_str().unwrap().contains("cannot answer it"), "{said}");
+    // Ada could answer, and waits for something else; the question is about Eve's call.
+    let of_ada = server.call(&Person::new("ada"), "wait", json!({"every_ms": 60_000}));
+    let said = server.call(&eve, "elicit", json!({})).result().await;
+    assert!(said["elicit"]["message"].as_str().unwrap().contains("not clear whose"), "{said}");
+    let (ended, was_asked) = of_ada.outcome().await;
+    assert!(!was_asked);
+    assert!(ended.unwrap_err().suggestion().unwrap().contains("call again"));
+    server.upstream.stop().await;
+}
+
+#[tokio::test]
+async fn a_question_about_a_call_that_was_given_up_does_not_reach_the_next_client() {
+    let server = Server::start("asks", SessionSharing::Auto).await;
+    let (ada, bob) = (Person::new("ada"), Person::new("bob"));
+    let mut given_up = server.call(&ada, "elicit", json!({}));
+    drop(given_up.asked().await);
+    given_up.cancel.cancel();
+    given_up.error().await;
+    // The server may still ask about Ada's call, so what comes now is not taken for Bob's.
+    let (bobs, was_asked) = server.call(&bob, "elicit", json!({})).outcome().await;
+    assert!(!was_asked);
+    assert!(bobs.unwrap_err().message().contains("not clear which client"));
+    // It is clear for Ada, whose calls all are, and for Bob once he has a session of his own.
+    let mut again = server.call(&bob, "elicit", json!({}));
+    again.asked().await.give_name("Bob");
+    assert_eq!(again.result_after_questions().await["elicit"]["content"]["name"], "Bob");
+    server.upstream.stop().await;
+}
+
+#[tokio::test]
+async fn roots_are_answered_without_a_person_and_clients_with_roots_get_private_sessions() {
+    let server = Server::start("asks", SessionSharing::Auto).await;
+    let said = server.call(&Person::new("ada"), "roots", json!({})).result().await;
+    assert_eq!(said["roots"], json!({"roots": []}));
+    assert_eq!(server.sessions(), 1);
+    let (bob, eve) = (Person::with_roots("bob"), Person::with_roots("eve"));
+    for (who, uri) in [(&bob, "file:///bob"), (&eve, "file:///eve")] {
+        let mut called = server.call(who, "roots", json!({}));
+        let roots = json!({"roots": [{"uri": uri}]});
+        called.asked().await.answer(roots.clone());
+        assert_eq!(called.result_after_questions().await["roots"], roots);
+    }
+    assert_eq!(server.sessions(), 3);
+    server.upstream.stop().await;
+}
+
+#[tokio::test]
+async fn a_question_of_the_server_itself_is_not_put_to_the_next_caller() {
+    let server = Server::start("asks-itself", SessionSharing::Auto).await;
+    let told = server.call(&Person::new("ada"), "told", json!({})).result().await;
+    assert_eq!(told["roots"], json!({"roots": []}));
+    let why = told["elicit"]["message"].as_str().unwrap();
+    assert!(why.contains("no call is in flight"), "{why}");
+    server.upstream.stop().await;
+}
