@@ -115,7 +115,7 @@ impl Step {
     fn suffix(self, operation: &Named<'_>, alone: bool) -> Option<String> {
         let method = snake_case(operation.method);
         let suffix = match self {
-            Self::Method => method.clone(),
+            Self::Method => method,
             Self::Parameters => {
                 let is_parameter = |segment: &&str| segment.starts_with('{');
                 let parameters: Vec<&str> = operation.path.split('/').filter(is_parameter).collect();

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolyard_program::{Asked, Ending, Engine, How, Printed, Question, Unawaited};
+use toolyard_hub::json::to_raw;
+use toolyard_program::{Asked, Data, Ending, Engine, How, Printed, Question, Reply, Unawaited};
 
 use super::fixture::{engine, limits, program, run};
 use super::shop::{answer, faces};
@@ -45,6 +47,35 @@ print(asyncio.run(name(5)), loop.run_until_complete(asyncio.gather(name(1), name
 print(await task)
 "#;
     assert_eq!(with_tools(&engine, code).await, finished("Ann\nBob\nCarla\nEve ['Ann', 'Bob']\nDmitri\n"));
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_result_of_an_http_api_has_its_status_and_headers() {
+    let engine = engine();
+    let code = r#"
+import json
+customer = await get_customer(1)
+print(customer, customer["name"], isinstance(customer, dict), customer.status, customer.headers.get("link"))
+text = await describe("a")
+print(text, text.headers, json.dumps(customer))
+"#;
+    let (asked, mut questions) = mpsc::channel::<Asked>(8);
+    let mut program = program(code);
+    program.faces = faces();
+    let answering = async {
+        while let Some(Asked { question, reply }) = questions.recv().await {
+            let data = match question {
+                Question::Call { tool, .. } if tool.ends_with("describe") => Data::Text("hi".to_owned()),
+                _ => Data::Json(to_raw(&json!({"name": "Ann"}))),
+            };
+            let http = to_raw(&json!({"status": 200, "headers": {"link": "</2>"}}));
+            reply.send(Reply::Data(Data::Http { data: Box::new(data), http })).unwrap();
+        }
+    };
+    let (ending, ()) = tokio::join!(engine.run(program, asked, CancellationToken::new()), answering);
+    let printed = "{'name': 'Ann'} Ann True 200 </2>\nhi {'link': '</2>'} {\"name\": \"Ann\"}\n";
+    assert_eq!(ending.unwrap(), finished(printed));
     engine.stop().await;
 }
 

@@ -1,0 +1,63 @@
+"""Calls tools through the official Python SDK, which checks results against output schemas. The plan comes on standard input;
+one JSON line for each result goes to standard output."""
+
+import asyncio
+import json
+import sys
+
+from jsonschema import Draft7Validator
+from mcp import Client
+
+# As many calls as Prism can work on.
+AT_ONCE = 8
+
+
+def breaks(schema, text):
+    """Whether a body breaks a schema, both as it is and in an object."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        body = text
+    checker = Draft7Validator(schema or {})
+    return not any(checker.is_valid(value) for value in ([body] if isinstance(body, dict) else []) + [{"result": body}])
+
+
+async def call(client, turn, source, name, arguments, schema):
+    async with turn:
+        told = {"source": source, "name": name}
+        try:
+            result = await asyncio.wait_for(client.call_tool(name, arguments), 300)
+        except Exception as error:  # whatever the client says is the finding
+            return told | {"thrown": f"{type(error).__name__}: {error}"[:600]}
+    answer = result.model_dump(by_alias=True, mode="json")
+    http = (answer.get("_meta") or {}).get("dev.toolyard/http", {})
+    text = "".join(block.get("text") or "" for block in answer["content"][:1])
+    told |= {"isError": bool(answer.get("isError")), "status": http.get("status"), "text": text[:300]}
+    if text.startswith("the call was made: "):
+        told["breaks"] = breaks(schema, text.partition("\n\n")[2])
+    return told
+
+
+async def call_all(url, source, calls):
+    turn = asyncio.Semaphore(AT_ONCE)
+    async with Client(f"{url}/servers/{source}/mcp") as client:
+        cursor, schemas = None, {}
+        while True:
+            page = await client.list_tools(cursor=cursor)
+            schemas |= {tool.name: tool.output_schema for tool in page.tools}
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        order = [call for call in calls for _ in range(call["times"])]
+        jobs = [call(client, turn, source, one["name"], one["arguments"], schemas.get(one["name"])) for one in order]
+        for told in await asyncio.gather(*jobs):
+            print(json.dumps(told), flush=True)
+
+
+async def main():
+    order = json.load(sys.stdin)
+    for source, calls in order["plan"].items():
+        await call_all(order["url"], source, calls)
+
+
+asyncio.run(main())
