@@ -12,6 +12,7 @@ mod cli {
     mod cases;
     mod corpus;
     mod environment;
+    mod eras;
     mod gateway;
     mod hooks;
     mod hostile_servers;

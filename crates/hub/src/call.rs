@@ -39,7 +39,7 @@ impl Yard {
         let mut watch = Watch::new(self, &request)?;
         let Request { what, principal, deadline, cancel, priority, context, meta, client, id: _, notes } =
             request;
-        let resolved = resolve(&self.catalog(), what, &principal, &context);
+        let resolved = resolve(&self.catalog_in(context.era), what, &principal, &context);
         watch.start(resolved.as_ref().ok());
         let admitted = self.recorder.as_ref().map_or(Ok(()), |recorder| recorder.admit());
         let made = admitted.is_ok();

@@ -13,6 +13,7 @@ use crate::events::Change;
 use crate::json;
 use crate::name::{FullName, SourceName};
 use crate::principal::Principal;
+use crate::request::ClientEra;
 use crate::source::Source;
 use crate::visibility::Offered;
 
@@ -59,15 +60,15 @@ pub enum Lookup<T> {
 impl Catalog {
     /// Names everything in the order of the sources, so that the same sources always give the same names.
     pub fn build(sources: &[Arc<dyn Source>]) -> Self {
-        Self::default().rebuilt(sources)
+        Self::default().rebuilt(sources, ClientEra::Newest)
     }
 
     /// The catalog of these sources, for which only what is new since this one is read.
-    pub(crate) fn rebuilt(&self, sources: &[Arc<dyn Source>]) -> Self {
+    pub(crate) fn rebuilt(&self, sources: &[Arc<dyn Source>], era: ClientEra) -> Self {
         let mut catalog = Self::default();
         let mut names = Names::default();
         for source in sources {
-            let part = Part::of(source, self.parts.get(source.name()), &mut names);
+            let part = Part::of(source, era, self.parts.get(source.name()), &mut names);
             catalog.add(source, part);
         }
         catalog.by_specificity.clone_from(&catalog.templates);

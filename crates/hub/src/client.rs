@@ -173,6 +173,11 @@ impl Client {
         let _ = self.way.updates.send(Update::Pause(retry)).await;
     }
 
+    /// The same for whoever must not wait; a caller that reads slowly is not told.
+    pub fn offer_pause(&self, retry: Duration) {
+        self.offer(Update::Pause(retry));
+    }
+
     /// Asks the caller's side. While it thinks, the call's clock stands still and its place among the
     /// source's concurrent calls is free for others.
     pub async fn ask(&self, questions: Vec<Question>) -> Result<Answers, Error> {

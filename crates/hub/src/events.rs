@@ -97,6 +97,15 @@ impl Change {
     pub fn any(self) -> bool {
         self.tools || self.resources || self.prompts
     }
+
+    /// What changed in either.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            tools: self.tools || other.tools,
+            resources: self.resources || other.resources,
+            prompts: self.prompts || other.prompts,
+        }
+    }
 }
 
 /// A line that the process of a source wrote to standard error.

@@ -79,7 +79,9 @@ pub use rate::RateState;
 pub use reach::Reach;
 pub use record::{CallRecord, Recorder};
 pub use redact::Redaction;
-pub use request::{CallContext, ClientSession, FrontName, MadeBy, Priority, Reference, Request, Thing, What};
+pub use request::{
+    CallContext, ClientEra, ClientSession, FrontName, MadeBy, Priority, Reference, Request, Thing, What,
+};
 pub use results::{ResultCheck, ResultChecks};
 pub use schema::{Schema, SchemaCheck, Violation};
 pub use secret::Secret;

@@ -149,6 +149,8 @@ pub struct CallContext {
     pub client_session: Option<ClientSession>,
     /// Headers of the caller's request that the configuration lets through to sources, by lower-case name.
     pub headers: Vec<(String, String)>,
+    /// Which clients' offers and conversations the call belongs to.
+    pub era: ClientEra,
     /// What of the yard the front shows: names lead nowhere else.
     pub reach: Reach,
     pub made_by: MadeBy,
@@ -193,6 +195,16 @@ impl ClientSession {
     pub fn ended(&self) -> &CancellationToken {
         &self.inner.ended
     }
+}
+
+/// What a client speaks, as far as sources speak differently to clients of different eras. Fronts that are not of the
+/// protocol leave it to the source.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum ClientEra {
+    /// The newest that the source knows.
+    #[default]
+    Newest,
+    Legacy,
 }
 
 /// The fronts that say which they are.

@@ -18,7 +18,7 @@ use crate::manage::{LoginError, ManageError, Order, Said};
 use crate::name::{Prefix, SourceName};
 use crate::outcome::Outcome;
 use crate::principal::Principal;
-use crate::request::{CallContext, Priority};
+use crate::request::{CallContext, ClientEra, Priority};
 use crate::status::Status;
 use crate::yard::Yard;
 
@@ -34,6 +34,16 @@ pub trait Source: Send + Sync {
     /// What is offered just now. As long as that is the same, hand out the same `Arc`: the yard then has nothing
     /// to read. It asks while it holds its list of sources, so do not tell the [`Feed`] anything from in here.
     fn offer(&self) -> Arc<Offer>;
+
+    /// What is offered to clients of the legacy era, where that is something else, and is known.
+    fn legacy_offer(&self) -> Option<Arc<Offer>> {
+        None
+    }
+
+    /// Finds out what clients of this era are offered, where that is still to be found out. Costs nothing otherwise.
+    fn meet(&self, _era: ClientEra) -> Option<BoxFuture<'_, ()>> {
+        None
+    }
 
     /// How it is doing.
     fn status(&self) -> Status {

@@ -1,18 +1,19 @@
 //! The yard: the running set of sources and the catalog made of them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use futures_util::future::join_all;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::catalog::Catalog;
 use crate::error::Error;
-use crate::events::{Event, Events};
+use crate::events::{Change, Event, Events};
 use crate::history::History;
 use crate::hooks::Hooks;
 use crate::limits::{Limits, Rate};
@@ -21,8 +22,10 @@ use crate::places::Places;
 use crate::principal::Principal;
 use crate::quota::{Quota, QuotaCharge, Quotas};
 use crate::rate::{Counted, RateCounters};
+use crate::reach::Reach;
 use crate::record::Recorder;
 use crate::redact::Redaction;
+use crate::request::ClientEra;
 use crate::source::{Feed, Source};
 use crate::status::Status;
 use crate::subscriptions::SubscriptionCounts;
@@ -32,6 +35,8 @@ use crate::view::{Callers, View};
 /// The running set of sources.
 pub struct Yard {
     catalog: ArcSwap<Catalog>,
+    /// What clients of the legacy era are offered; the same catalog as long as no source makes a difference.
+    legacy: ArcSwap<Catalog>,
     sources: Mutex<Vec<Arc<dyn Source>>>,
     places: Mutex<HashMap<PlacesOf, Arc<Places>>>,
     pub(crate) rates: RateCounters,
@@ -82,6 +87,7 @@ impl Yard {
     pub fn new(settings: YardSettings) -> Arc<Self> {
         Arc::new(Self {
             catalog: ArcSwap::default(),
+            legacy: ArcSwap::default(),
             sources: Mutex::default(),
             places: Mutex::default(),
             rates: RateCounters::default(),
@@ -163,15 +169,30 @@ impl Yard {
             }
             let serving = self.wanted.load(Ordering::SeqCst);
             let before = self.catalog.load_full();
-            let now = before.rebuilt(&sources);
-            let change = now.change_since(&before);
-            let sources = if change.any() { now.sources_changed_since(&before) } else { Arc::default() };
+            let now = Arc::new(before.rebuilt(&sources, ClientEra::Newest));
+            let mut change = now.change_since(&before);
+            let mut changed = if change.any() { now.sources_changed_since(&before) } else { Arc::default() };
+            let legacy_before = self.legacy.load_full();
+            let legacy = match sources.iter().any(|source| source.legacy_offer().is_some()) {
+                true => Arc::new(legacy_before.rebuilt(&sources, ClientEra::Legacy)),
+                false => Arc::clone(&now),
+            };
+            // While there is no difference, this is the change that is known already.
+            let apart = !(Arc::ptr_eq(&legacy, &now) && Arc::ptr_eq(&legacy_before, &before));
+            let of_legacy = if apart { legacy.change_since(&legacy_before) } else { Change::default() };
+            if of_legacy.any() {
+                change = change.and(of_legacy);
+                let of_legacy = legacy.sources_changed_since(&legacy_before);
+                let both: BTreeSet<&SourceName> = changed.iter().chain(&*of_legacy).collect();
+                changed = both.into_iter().cloned().collect();
+            }
             for (source, warning) in now.warnings().iter().filter(|new| !before.warnings().contains(new)) {
                 tracing::warn!(%source, warning, "odd");
             }
-            self.catalog.store(Arc::new(now));
+            self.catalog.store(now);
+            self.legacy.store(legacy);
             self.served.store(serving, Ordering::SeqCst);
-            (change, sources)
+            (change, changed)
         };
         if change.any() {
             self.events.tell(Event::Changed(change, sources));
@@ -183,11 +204,38 @@ impl Yard {
         self.catalog.load_full()
     }
 
+    /// The catalog of what clients of this era are offered.
+    pub fn catalog_in(&self, era: ClientEra) -> Arc<Catalog> {
+        match era {
+            ClientEra::Newest => self.catalog(),
+            ClientEra::Legacy => self.legacy.load_full(),
+        }
+    }
+
     /// What this principal may see of it.
     pub fn view(&self, principal: &Principal) -> View {
+        self.view_in(principal, ClientEra::Newest)
+    }
+
+    /// What this principal may see of it with a client of this era.
+    pub fn view_in(&self, principal: &Principal, era: ClientEra) -> View {
         let restricted = self.restricted.load(Ordering::Relaxed);
         let callers = if restricted { Callers::Restricted } else { Callers::Alike };
-        View::new(self.catalog(), principal.clone()).among(callers)
+        View::new(self.catalog_in(era), principal.clone()).among(callers)
+    }
+
+    /// Has the sources within reach find out what they offer to clients of this era, and waits for that at most this
+    /// long. Whoever is slower goes on, and shows what it offers to others meanwhile.
+    pub async fn meet(&self, era: ClientEra, reach: &Reach, longest: Duration) {
+        if era == ClientEra::Newest {
+            return;
+        }
+        let sources = self.lock_sources().clone();
+        let within = sources.iter().filter(|source| reach.covers(source.name()));
+        let unmet: Vec<_> = within.filter_map(|source| source.meet(era)).collect();
+        if !unmet.is_empty() {
+            let _ = tokio::time::timeout(longest, join_all(unmet)).await;
+        }
     }
 
     /// Some callers are given less than others: from now on no list says that it is the same for everybody.

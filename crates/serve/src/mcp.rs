@@ -18,7 +18,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::task::TaskTracker;
-use toolyard_hub::{Principal, Quota, Reach, View, Yard};
+use toolyard_hub::{ClientEra, Principal, Quota, Reach, View, Yard};
 use toolyard_wire::{About, Charge, Era, Inbound, LEGACY_METHODS, Raw, RpcError, Service, Version};
 
 pub(crate) use listen::announce;
@@ -105,9 +105,9 @@ impl Front {
         Self { info: discover::info(&settings.identity), yard, reach, settings, parking, calls }
     }
 
-    /// What this caller may see of it.
-    fn view(&self, caller: &Principal) -> View {
-        self.yard.view(caller).of(self.reach.clone())
+    /// What the caller of this request may see of it.
+    fn view(&self, request: &Inbound<Principal>) -> View {
+        self.yard.view_in(&request.caller, client_era(request)).of(self.reach.clone())
     }
 
     /// Waits for the calls that nobody waits for any more: what runs in them must learn that before the
@@ -149,6 +149,7 @@ impl Service for Front {
         if request.method.ends_with("/list") {
             self.yard.admit_list(&request.caller).map_err(|error| errors::refused(&error))?;
             self.yard.settle(self.settings.start_wait).await;
+            self.yard.meet(client_era(&request), &self.reach, self.settings.start_wait).await;
         }
         match method {
             McpMethod::ListTools => self.list_tools(&request),
@@ -164,6 +165,14 @@ impl Service for Front {
             McpMethod::Subscribe => self.subscribe(&request),
             McpMethod::Unsubscribe => Self::unsubscribe(&request),
         }
+    }
+}
+
+/// Sources are spoken to in the era of the client whose request it is.
+fn client_era(request: &Inbound<Principal>) -> ClientEra {
+    match request.version.era() {
+        Era::Legacy => ClientEra::Legacy,
+        Era::Modern => ClientEra::Newest,
     }
 }
 

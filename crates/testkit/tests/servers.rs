@@ -5,6 +5,7 @@
 
 mod servers {
     mod ending;
+    mod eras;
     mod killed;
     mod many;
     mod odd;

@@ -73,6 +73,13 @@ pub(crate) fn listener(calls: Arc<Calls>, name: String, tape: Arc<Tape>) -> (Lis
                 );
             }
         }
+        // A caller that is connected to us is let go of as we are, so that it polls, too.
+        Said::Paused(tag, retry) => {
+            if let Some(flight) = calls.get(tag) {
+                flight.heard.notify_one();
+                flight.client.offer_pause(retry);
+            }
+        }
         Said::Noise(line) => tracing::debug!(server = name, line, "a line that is no message"),
     });
     (listener, Heard { lists, updated, questions })

@@ -14,6 +14,7 @@ mod link;
 mod list;
 mod live;
 mod login;
+mod other_era;
 mod own;
 mod question;
 mod settings;

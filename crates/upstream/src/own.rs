@@ -145,7 +145,7 @@ impl PrivateSessions {
             };
             connect_alone(alone).await.map(|(live, _)| live)
         };
-        let opened = used.session.connection.get_or_try_init(|| opening).await;
+        let opened = Box::pin(used.session.connection.get_or_try_init(|| opening)).await;
         if let Err(refused) = opened {
             let message =
                 format!("cannot open a private session with {}: {}", inner.settings.name, refused.reason);

@@ -88,6 +88,10 @@ impl TransportSettings {
         DOWNLOADERS.contains(&name).then_some(name)
     }
 
+    pub(crate) fn is_command(&self) -> bool {
+        matches!(self, Self::Command(_))
+    }
+
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Command(_) => "stdio",

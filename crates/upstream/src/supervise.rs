@@ -15,7 +15,7 @@ use crate::list::{self, Lists};
 use crate::live::{Live, Mirrored};
 use crate::question::{Whom, answer_all};
 use crate::subscribe::keep_subscribed;
-use crate::upstream::Inner;
+use crate::upstream::{Inner, Role};
 
 /// Several changes in a row are one: lists are read again once it has been quiet for this long.
 const QUIET: Duration = Duration::from_millis(50);
@@ -87,6 +87,10 @@ pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Co
                     Over::Told(Command::Reconnect) | Over::Forgotten => continue,
                     Over::Broken(why) => Refused { stderr, ..Refused::new(why) },
                 }
+            }
+            Err(refused) if inner.role == Role::LegacySide && !inner.was_ready() => {
+                tracing::debug!(server = %inner.settings.name, reason = refused.reason, "no legacy side");
+                return inner.set_status(Status::new(State::Failed, true));
             }
             Err(refused) => refused,
         };

@@ -1,7 +1,8 @@
 //! An MCP server as a source of the yard.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::mpsc::error::TrySendError;
@@ -9,8 +10,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use toolyard_hub::{
-    Abilities, AuthStatus, BoxFuture, Call, Direction, Error, Feed, Kind, LoginError, ManageError, Offer,
-    Order, Outcome, Said, Source, SourceName, State, Status,
+    Abilities, AuthStatus, BoxFuture, Call, ClientEra, Direction, Error, Feed, Kind, LoginError, ManageError,
+    Offer, Order, Outcome, Said, Source, SourceName, State, Status,
 };
 
 use crate::auth::{AuthError, Authoriser, Challenge};
@@ -21,6 +22,7 @@ use crate::connect::Common;
 use crate::list::Lists;
 use crate::live::{Live, Mirrored};
 use crate::login::{self, UnderWay};
+use crate::other_era::LegacySide;
 use crate::own::{InUse, PrivateSessions};
 use crate::settings::ServerSettings;
 use crate::sharing::Sharing;
@@ -33,6 +35,7 @@ const COMMANDS: usize = 8;
 #[derive(Debug)]
 pub struct Upstream {
     inner: Arc<Inner>,
+    legacy: LegacySide,
     commands: mpsc::Sender<Command>,
     supervisor: Mutex<Option<JoinHandle<()>>>,
 }
@@ -70,6 +73,17 @@ pub(crate) struct Inner {
     pub(crate) watch_changed: Notify,
     /// A call found out that the session is gone.
     pub(crate) lost: Notify,
+    pub(crate) role: Role,
+    was_ready: AtomicBool,
+}
+
+/// Which of the conversations with a server this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The one that is always there.
+    Main,
+    /// That of the legacy era beside it. It is given up if it does not work the first time.
+    LegacySide,
 }
 
 impl Upstream {
@@ -83,18 +97,45 @@ impl Upstream {
         Self::begin(settings, common, Some(visitor))
     }
 
+    /// The legacy side of a server that is spoken to in the modern era: the same credentials, the same transcript.
+    pub(crate) fn start_legacy_side(settings: ServerSettings, modern: &Inner) -> Arc<Self> {
+        let (authoriser, tape) = (Arc::clone(&modern.authoriser), Arc::clone(&modern.tape));
+        let side = Self::run(settings, modern.common.clone(), None, Role::LegacySide, authoriser, tape);
+        if let Some(feed) = modern.feed() {
+            side.attach(feed);
+        }
+        if side.inner.settings.transport.is_command() {
+            *side.inner.lock_watched() = modern.lock_watched().clone();
+        }
+        side
+    }
+
     fn begin(settings: ServerSettings, common: Common, visitor: Option<Visitor>) -> Arc<Self> {
+        let authoriser = Authoriser::new(&settings, &common.auth);
+        Self::run(settings, common, visitor, Role::Main, authoriser, Arc::default())
+    }
+
+    fn run(
+        settings: ServerSettings,
+        common: Common,
+        visitor: Option<Visitor>,
+        role: Role,
+        authoriser: Arc<Authoriser>,
+        tape: Arc<Tape>,
+    ) -> Arc<Self> {
         let state = if settings.enabled { State::Starting } else { State::Disabled };
         let inner = Arc::new(Inner {
-            authoriser: Authoriser::new(&settings, &common.auth),
+            authoriser,
             common,
             visitor,
+            role,
+            was_ready: AtomicBool::new(false),
             live: ArcSwapOption::empty(),
             offer: ArcSwap::default(),
             mirrored: ArcSwap::default(),
             own: Arc::default(),
             sharing: Arc::new(Sharing::new(&settings)),
-            tape: Arc::default(),
+            tape,
             status: RwLock::new(Status::new(state, !settings.enabled)),
             changed: Notify::new(),
             feed: OnceLock::new(),
@@ -106,7 +147,12 @@ impl Upstream {
         });
         let (commands, received) = mpsc::channel(COMMANDS);
         let supervisor = tokio::spawn(supervise(Arc::clone(&inner), received));
-        Arc::new(Self { inner, commands, supervisor: Mutex::new(Some(supervisor)) })
+        let (legacy, supervisor) = (LegacySide::default(), Mutex::new(Some(supervisor)));
+        Arc::new(Self { inner, legacy, commands, supervisor })
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
     }
 
     pub fn settings(&self) -> &ServerSettings {
@@ -115,6 +161,7 @@ impl Upstream {
 
     /// Connects anew, at once.
     pub fn reconnect(&self) {
+        self.end_legacy_side();
         let _ = self.commands.try_send(Command::Reconnect);
     }
 
@@ -130,6 +177,22 @@ impl Upstream {
 
     /// Ends the connection, and everything that was started for it.
     pub async fn stop(&self) {
+        if let Some(legacy) = self.legacy.take() {
+            legacy.stop_supervisor().await;
+        }
+        self.stop_supervisor().await;
+        self.inner.authoriser.finish().await;
+    }
+
+    /// Has the legacy side end in the background; it is opened again when it is needed.
+    fn end_legacy_side(&self) {
+        if let Some(legacy) = self.legacy.take() {
+            // A queue that is full has a command in it that ends the connection, too, or its supervisor is gone.
+            let _ = legacy.commands.try_send(Command::Stop);
+        }
+    }
+
+    async fn stop_supervisor(&self) {
         let _ = self.commands.send(Command::Stop).await;
         // A login that nobody is asked about yet ends when the server answers, or does not in time.
         if let Ok(mut login) = self.inner.login.try_lock() {
@@ -139,7 +202,19 @@ impl Upstream {
         if let Some(supervisor) = supervisor {
             let _ = supervisor.await;
         }
-        self.inner.authoriser.finish().await;
+    }
+
+    /// Carries a call out in the era of its client.
+    async fn call_in_era(&self, call: Call) -> Result<Outcome, Error> {
+        if call.context.era == ClientEra::Legacy && self.inner.role == Role::Main {
+            // Which eras the server knows is clear once it is connected to; why it is not is said below.
+            let _ = self.inner.shared().await;
+            // Rare, and large: what it needs is not carried by every call.
+            if let Some(legacy) = Box::pin(self.legacy.get(&self.inner)).await {
+                return legacy.inner.call(call).await;
+            }
+        }
+        self.inner.call(call).await
     }
 }
 
@@ -162,6 +237,9 @@ impl Inner {
 
     /// Changes the status and tells whoever watches.
     pub(crate) fn set_status(&self, status: Status) {
+        if status.state == State::Ready {
+            self.was_ready.store(true, Ordering::Relaxed);
+        }
         {
             let mut now = self.status.write().unwrap_or_else(PoisonError::into_inner);
             let settled = now.settled || status.settled;
@@ -198,6 +276,27 @@ impl Inner {
         if let Some(feed) = self.feed.get() {
             feed.resource_updated(uri);
         }
+    }
+
+    /// Whether it has ever been connected to.
+    pub(crate) fn was_ready(&self) -> bool {
+        self.was_ready.load(Ordering::Relaxed)
+    }
+
+    /// Waits until it is connected, or is known not to be.
+    pub(crate) async fn settled(&self) {
+        loop {
+            let changed = self.changed.notified();
+            let status = self.status();
+            if status.settled && status.state != State::Starting {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    pub(crate) fn lock_watched(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The shared connection; waits for it while it is being made for the first time.
@@ -332,7 +431,21 @@ impl Source for Upstream {
         &self.inner.settings.permissions
     }
 
+    fn legacy_offer(&self) -> Option<Arc<Offer>> {
+        self.legacy.offer()
+    }
+
+    fn meet(&self, era: ClientEra) -> Option<BoxFuture<'_, ()>> {
+        if era == ClientEra::Newest || !self.legacy.is_unmet(&self.inner) {
+            return None;
+        }
+        Some(Box::pin(async { drop(self.legacy.get(&self.inner).await) }))
+    }
+
     fn watch(&self, uri: &str) {
+        if let Some(legacy) = self.legacy.with_own_state() {
+            legacy.watch(uri);
+        }
         let new = self.inner.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.to_owned());
         if new {
             self.inner.watch_changed.notify_one();
@@ -340,6 +453,9 @@ impl Source for Upstream {
     }
 
     fn unwatch(&self, uri: &str) {
+        if let Some(legacy) = self.legacy.with_own_state() {
+            legacy.unwatch(uri);
+        }
         if self.inner.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(uri) {
             self.inner.watch_changed.notify_one();
         }
@@ -353,6 +469,7 @@ impl Source for Upstream {
             Order::Enable if self.inner.status().state != State::Disabled => return Ok(()),
             Order::Enable => Command::Reconnect,
         };
+        self.end_legacy_side();
         self.commands.try_send(command).map_err(|error| match error {
             TrySendError::Full(_) => ManageError::Busy,
             TrySendError::Closed(_) => ManageError::Unmanaged,
@@ -368,7 +485,7 @@ impl Source for Upstream {
     }
 
     fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
-        Box::pin(self.inner.call(call))
+        Box::pin(self.call_in_era(call))
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod tape;
 pub(crate) mod violations;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::http::HeaderMap;
 use serde_json::value::RawValue;
@@ -36,6 +37,9 @@ pub enum Said {
     Notification(Notification, Option<u64>),
     /// A question of the server (legacy era), likewise.
     Request(Request, Option<u64>),
+    /// The stream of our own request with this tag ended before the answer: the server wants us to come back for it after
+    /// this long.
+    Paused(u64, Duration),
     /// A line that is no message.
     Noise(String),
 }

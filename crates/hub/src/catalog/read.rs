@@ -11,6 +11,7 @@ use super::entry::{Prompt, Resource, Template, Tool};
 use super::versions::{Family, families};
 use crate::json::{self, Object, Raw};
 use crate::name::{FullName, Namer, Prefix, SourceName};
+use crate::request::ClientEra;
 use crate::schema::Compiled;
 use crate::source::{Offer, PromptOffer, Source, ToolOffer};
 use crate::uri_template::UriTemplate;
@@ -42,8 +43,17 @@ impl Part {
     }
 
     /// Reads what the source offers now. What it offered `before` is not read again where it is the same.
-    pub(super) fn of(source: &Arc<dyn Source>, before: Option<&Self>, names: &mut Names) -> Self {
-        let Ok((offer, prefix)) = catch_unwind(AssertUnwindSafe(|| (source.offer(), source.prefix()))) else {
+    pub(super) fn of(
+        source: &Arc<dyn Source>,
+        era: ClientEra,
+        before: Option<&Self>,
+        names: &mut Names,
+    ) -> Self {
+        let offered = || match era {
+            ClientEra::Newest => source.offer(),
+            ClientEra::Legacy => source.legacy_offer().unwrap_or_else(|| source.offer()),
+        };
+        let Ok((offer, prefix)) = catch_unwind(AssertUnwindSafe(|| (offered(), source.prefix()))) else {
             // A source that crashes here offers nothing; the others go on.
             return Self {
                 warnings: vec!["it crashed when it was asked what it offers".to_owned()],

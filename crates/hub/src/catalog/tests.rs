@@ -11,6 +11,7 @@ use crate::events::Change;
 use crate::fake::{Fake, prompts, resource, resources, templates, text, tool, tools};
 use crate::json::Raw;
 use crate::name::SourceName;
+use crate::request::ClientEra;
 use crate::source::{Listing, Offer, PromptOffer, Source, TemplateOffer, ToolOffer};
 
 fn build(sources: &[&Arc<Fake>]) -> Catalog {
@@ -224,7 +225,7 @@ fn what_did_not_change_is_neither_read_nor_compiled_again() {
         assert_eq!(tool.schema_problem(), None);
     }
     let moved = owned(&[&steady, &Fake::offering("busy", tools(&["new", "b"]))]);
-    let now = before.rebuilt(&moved);
+    let now = before.rebuilt(&moved, ClientEra::Newest);
     assert_eq!(full_names(&now), ["mcp__steady__query", "mcp__busy__new", "mcp__busy__b"]);
     assert!(Arc::ptr_eq(&before.tools()[0], &now.tools()[0]));
     let compiled = |catalog: &Catalog, at: usize| Arc::as_ptr(&catalog.tools()[at].compiled);
@@ -249,7 +250,7 @@ fn names_that_another_source_takes_are_given_anew() {
     let source = Fake::offering("s", Offer { prompts: prompts(&["p"]).prompts, ..tools(&["t"]) });
     let alone = build(&[&source]);
     assert_eq!(full_names(&alone), ["mcp__s__t"]);
-    let both = alone.rebuilt(&owned(&[&native, &source]));
+    let both = alone.rebuilt(&owned(&[&native, &source]), ClientEra::Newest);
     let anew = build(&[&native, &source]);
     assert_eq!(full_names(&both), full_names(&anew));
     assert_eq!(full_names(&both)[0], "mcp__s__t");
@@ -295,7 +296,7 @@ fn ten_thousand_tools_are_read_in_good_time_and_kept_in_no_time() {
     let read = began.elapsed();
     assert_eq!(first.tools().len(), 10_000);
     let began = Instant::now();
-    let second = first.rebuilt(&sources);
+    let second = first.rebuilt(&sources, ClientEra::Newest);
     let kept = began.elapsed();
     assert_eq!(second.change_since(&first), Change::default());
     // Generous, because this is a debug build on a shared machine: something quadratic would need minutes.

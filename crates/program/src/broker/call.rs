@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolyard_hub::json::Object;
 use toolyard_hub::{
-    CallContext, Catalog, Client, Deadline, Error, Kind, Lookup, MadeBy, Outcome, Question, Raw, Reach,
-    Request, Tool, Update, What,
+    CallContext, Catalog, Client, ClientEra, Deadline, Error, Kind, Lookup, MadeBy, Outcome, Question, Raw,
+    Reach, Request, Tool, Update, What,
 };
 
 use super::{Broker, short};
@@ -97,6 +97,8 @@ impl Broker {
             priority: caller.priority,
             context: CallContext {
                 made_by: MadeBy::Program,
+                // Programs are shown what the yard offers in the newest era, whoever runs them.
+                era: ClientEra::Newest,
                 // Whatever a name is made to look like, it leads to no program.
                 reach: Reach::Without([self.own.clone()].into()),
                 version: None,

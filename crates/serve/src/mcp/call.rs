@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use toolyard_hub::{
-    Abilities, CallContext, Client, ClientSession, FrontName, Level, Lookup, Outcome, Principal, Quota,
-    Request, Tool, What, meta,
+    Abilities, CallContext, Client, ClientEra, ClientSession, FrontName, Level, Lookup, Outcome, Principal,
+    Quota, Request, Tool, What, meta,
 };
 use toolyard_wire::{Era, Inbound, Raw, RpcError, Transport, check_params};
 
@@ -17,7 +17,7 @@ use super::park::digest;
 use super::run::{Pace, Run};
 use super::shape::{Cache, cacheable, complete, plain, with_chunks};
 use super::work::Work;
-use super::{Front, params};
+use super::{Front, client_era, params};
 
 /// What an outcome is of; it decides how the outcome is dressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,12 +84,14 @@ impl Front {
     pub(super) async fn call_tool(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
         let Named { name, arguments, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
-        if self.tool(&name).is_none() {
-            // It may be of a source that is still starting.
+        let era = client_era(&request);
+        if self.tool(&name, era).is_none() {
+            // It may be of a source that is still starting, or that clients of this era have not been to yet.
             self.yard.settle(self.settings.start_wait).await;
+            self.yard.meet(era, &self.reach, self.settings.start_wait).await;
         }
         if let (Transport::Http(headers), Era::Modern) = (&request.transport, request.version.era())
-            && let Some(tool) = self.tool(&name).filter(|tool| tool.is_listed_for(&request.caller))
+            && let Some(tool) = self.tool(&name, era).filter(|tool| tool.is_listed_for(&request.caller))
         {
             check_params(headers, &tool.input_schema, arguments.as_deref())?;
         }
@@ -98,10 +100,11 @@ impl Front {
     }
 
     /// The tool of this name, as this front names it.
-    fn tool(&self, name: &str) -> Option<Arc<Tool>> {
+    fn tool(&self, name: &str, era: ClientEra) -> Option<Arc<Tool>> {
+        let catalog = self.yard.catalog_in(era);
         let found = match self.reach.alone() {
-            Some(source) => self.yard.catalog().tool_of(source, name),
-            None => match self.yard.catalog().tool(name) {
+            Some(source) => catalog.tool_of(source, name),
+            None => match catalog.tool(name) {
                 Lookup::Found(tool) => Some(tool),
                 Lookup::Ambiguous(_) | Lookup::Unknown => None,
             },
@@ -112,9 +115,11 @@ impl Front {
     pub(super) async fn read_resource(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
         let Located { uri, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
-        let catalog = self.yard.catalog();
+        let era = client_era(&request);
+        let catalog = self.yard.catalog_in(era);
         if catalog.resource(&uri).is_none() && catalog.template_for(&uri).is_none() {
             self.yard.settle(self.settings.start_wait).await;
+            self.yard.meet(era, &self.reach, self.settings.start_wait).await;
         }
         let repeated = Repeated::read(&request, input_responses, request_state)?;
         self.carry_out(request, What::Resource { uri }, Subject::Resource, repeated).await
@@ -123,8 +128,10 @@ impl Front {
     pub(super) async fn get_prompt(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
         let Named { name, arguments, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
-        if let Lookup::Unknown = self.yard.catalog().prompt(&name) {
+        let era = client_era(&request);
+        if let Lookup::Unknown = self.yard.catalog_in(era).prompt(&name) {
             self.yard.settle(self.settings.start_wait).await;
+            self.yard.meet(era, &self.reach, self.settings.start_wait).await;
         }
         let repeated = Repeated::read(&request, input_responses, request_state)?;
         self.carry_out(request, What::Prompt { name, arguments }, Subject::Prompt, repeated).await
@@ -181,6 +188,7 @@ impl Front {
                 session_id: request.session.as_ref().map(|session| session.id().into()),
                 front: Some(FrontName::Mcp),
                 client_session,
+                era: client_era(request),
                 headers: self.forwarded(&request.transport),
                 reach: self.reach.clone(),
                 version,

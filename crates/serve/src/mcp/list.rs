@@ -21,7 +21,7 @@ struct Paging {
 
 impl Front {
     pub(super) fn list_tools(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
-        let view = self.view(&request.caller);
+        let view = self.view(request);
         let alone = self.reach.alone().is_some();
         // Who looks at one server by itself sees it as it is.
         let on_it = |tool: &&Arc<Tool>| alone || tool.listing == Listing::Listed;
@@ -33,7 +33,7 @@ impl Front {
     }
 
     pub(super) fn list_prompts(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
-        let view = self.view(&request.caller);
+        let view = self.view(request);
         let all = view.prompts().map(|prompt| match self.reach.alone() {
             None => (prompt.full_name.as_str(), demanding(&prompt.shown, &prompt.permissions)),
             Some(_) => (prompt.raw_name.as_str(), demanding(&prompt.definition, &prompt.permissions)),
@@ -42,7 +42,7 @@ impl Front {
     }
 
     pub(super) fn list_resources(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
-        let view = self.view(&request.caller);
+        let view = self.view(request);
         let all = view
             .resources()
             .map(|resource| (resource.uri.as_str(), demanding(&resource.definition, &resource.permissions)));
@@ -50,7 +50,7 @@ impl Front {
     }
 
     pub(super) fn list_templates(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
-        let view = self.view(&request.caller);
+        let view = self.view(request);
         let all = view.templates().map(|template| {
             (template.template.as_str(), demanding(&template.definition, &template.permissions))
         });

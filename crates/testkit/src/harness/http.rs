@@ -20,7 +20,8 @@ use super::soon;
 
 /// A server process and where it listens.
 pub struct Server {
-    process: Arc<Mutex<Process>>,
+    /// Nothing where it is somebody else's.
+    process: Option<Arc<Mutex<Process>>>,
     /// Where its MCP endpoint is.
     path: String,
     /// `127.0.0.1:PORT`
@@ -40,18 +41,24 @@ impl Server {
         let url = said["mcp"].as_str().unwrap();
         let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap();
         let token = said["token"].as_str().map(ToOwned::to_owned);
-        let (process, path) = (Arc::new(Mutex::new(process)), "/mcp".to_owned());
+        let (process, path) = (Some(Arc::new(Mutex::new(process))), "/mcp".to_owned());
         Arc::new(Self { process, path, address: address.to_owned(), token })
+    }
+
+    /// A server that runs already, whose MCP endpoint has this address.
+    pub fn running_at(url: &str) -> Arc<Self> {
+        let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+        Arc::new(Self { process: None, path: format!("/{path}"), address: address.to_owned(), token: None })
     }
 
     /// The same server at another of its endpoints.
     pub fn at(&self, path: &str) -> Arc<Self> {
         let (address, token) = (self.address.clone(), self.token.clone());
-        Arc::new(Self { process: Arc::clone(&self.process), path: path.to_owned(), address, token })
+        Arc::new(Self { process: self.process.clone(), path: path.to_owned(), address, token })
     }
 
     pub async fn process(&self) -> tokio::sync::MutexGuard<'_, Process> {
-        self.process.lock().await
+        self.process.as_ref().unwrap().lock().await
     }
 
     /// A bare connection, for what no HTTP client would send.

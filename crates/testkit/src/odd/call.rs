@@ -61,6 +61,13 @@ impl Server {
             (Kind::Asks, tool @ ("elicit" | "sample" | "roots" | "everything")) => {
                 self.asks(tool, params, way).await
             }
+            (Kind::Dual, "elicit" | "sample") if params.is_modern() => {
+                let why = json!([{"type": "text", "text": "this server asks in the legacy era only"}]);
+                Reply::Result(json!({"content": why, "isError": true}).to_string())
+            }
+            (Kind::Dual, tool @ ("elicit" | "sample")) => self.asks(tool, params, way).await,
+            (Kind::Dual, "modern_tool") if params.is_modern() => text("modern"),
+            (Kind::Dual, "legacy_tool" | "poll") if !params.is_modern() => text("legacy"),
             (Kind::Asks | Kind::AsksItself, "wait") => {
                 tokio::time::sleep(Duration::from_millis(arguments(params).every_ms)).await;
                 text("waited")

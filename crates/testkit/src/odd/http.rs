@@ -53,10 +53,19 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<Bo
     let header =
         |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let (session, method, name) = (header(SESSION), header("mcp-method"), header("mcp-name"));
+    let last = header("last-event-id");
     match *request.method() {
         Method::POST => {}
         Method::GET if server.kind() == Kind::Floods => {
             return events(start(|way| async move { flood(&way, None).await }), None, "");
+        }
+        // Whoever polls has been away for as long as it was told to.
+        Method::GET if server.kind() == Kind::Dual => {
+            let answer = last.and_then(|last| server.seen.take_polled(&last));
+            return match answer {
+                Some(answer) => fixed_events(format!("id: polled\ndata: {answer}\n\n")),
+                None => plain(405, ""),
+            };
         }
         Method::DELETE if session.as_ref().is_some_and(|session| server.seen.close(session)) => {
             return plain(200, "");
@@ -88,6 +97,12 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<Bo
             None
         }
     };
+    let polls = server.kind() == Kind::Dual && params.name == "poll" && !params.is_modern();
+    if let (true, Some(id)) = (polls, &message.id) {
+        let content = serde_json::json!([{"type": "text", "text": "polled"}]);
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":{content}}}}}"#);
+        return fixed_events(format!("id: {}\nretry: 50\ndata: \n\n", server.seen.keep_polled(answer)));
+    }
     let is_request = message.id.is_some() && message.method.is_some();
     let noise = if server.kind() == Kind::Noisy { NOISE } else { "" };
     let mut running = start(|way| async move { server.handle(message, way).await });
@@ -127,6 +142,15 @@ fn events(running: Running, first: Option<Out>, noise: &'static str) -> Response
     });
     let frames = noise.chain(rest).map(|text| Ok(Frame::data(Bytes::from(text))));
     let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
+    response
+        .headers_mut()
+        .insert("content-type", hyper::header::HeaderValue::from_static("text/event-stream"));
+    response
+}
+
+/// A stream that ends after this.
+fn fixed_events(text: String) -> Response<Body> {
+    let mut response = plain(200, text);
     response
         .headers_mut()
         .insert("content-type", hyper::header::HeaderValue::from_static("text/event-stream"));

@@ -77,10 +77,13 @@ pub enum Kind {
     FloodsRequests,
     /// Asks for the roots and for a form as soon as it is connected, outside any call; a tool tells what it was told.
     AsksItself,
+    /// Nothing odd: both eras, but not the same in them. It asks, and polls its streams, in the legacy era only, and each
+    /// era has a tool that the other does not have.
+    Dual,
 }
 
 impl Kind {
-    pub const ALL: [(&str, Self); 35] = [
+    pub const ALL: [(&str, Self); 36] = [
         ("pages", Self::Pages),
         ("unknown-keys", Self::UnknownKeys),
         ("null-schema", Self::NullSchema),
@@ -116,6 +119,7 @@ impl Kind {
         ("hangs-later", Self::HangsLater),
         ("floods-requests", Self::FloodsRequests),
         ("asks-itself", Self::AsksItself),
+        ("dual", Self::Dual),
     ];
 
     pub fn parse(name: &str) -> Option<Self> {

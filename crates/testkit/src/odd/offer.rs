@@ -96,6 +96,7 @@ impl Server {
             Kind::EndlessPages => endless(params),
             Kind::EndlessLater if before > 0 => endless(params),
             Kind::HangsLater if before > 0 => Reply::Silence,
+            Kind::Dual => self.page("tools", &dual_tools(params.is_modern()), params),
             _ => self.page("tools", &self.tools(), params),
         }
     }
@@ -156,6 +157,12 @@ impl Server {
         });
         tools
     }
+}
+
+/// What `dual` offers in either era.
+fn dual_tools(is_modern: bool) -> Vec<String> {
+    let of_era: &[&str] = if is_modern { &["modern_tool"] } else { &["poll", "legacy_tool"] };
+    ["echo", "requests", "elicit", "sample"].iter().chain(of_era).map(|name| tool(name)).collect()
 }
 
 /// A tool of the document about `inspect_tool`, as its server would advertise it.

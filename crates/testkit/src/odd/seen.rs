@@ -25,6 +25,8 @@ struct Inner {
     opened: u64,
     /// The resources that the client is subscribed to.
     subscribed: BTreeSet<String>,
+    /// Answers that their clients have to come back for, by the event after which they come.
+    polled: HashMap<String, String>,
 }
 
 impl Seen {
@@ -77,6 +79,19 @@ impl Seen {
     pub(super) fn sessions(&self) -> Value {
         let inner = self.inner();
         json!({"opened": inner.opened, "open": inner.open.len(), "pid": std::process::id()})
+    }
+
+    /// Keeps an answer until its client comes back; the id of the event that it comes back with.
+    pub(super) fn keep_polled(&self, answer: String) -> String {
+        let mut inner = self.inner();
+        inner.named += 1;
+        let event = format!("poll-{}", inner.named);
+        inner.polled.insert(event.clone(), answer);
+        event
+    }
+
+    pub(super) fn take_polled(&self, event: &str) -> Option<String> {
+        self.inner().polled.remove(event)
     }
 
     /// Opens a session over HTTP.

@@ -69,9 +69,9 @@ impl Server {
     }
 
     /// Calls as a client, which answers questions as the test says.
-    fn call(&self, who: &Person, tool: &str, arguments: Value) -> Called {
+    fn call(&self, who: &Person, tool: &str, arguments: &Value) -> Called {
         let (client, updates) = Client::new(who.abilities.clone());
-        let what = What::Tool { name: tool.to_owned(), arguments: Some(to_raw(&arguments)) };
+        let what = What::Tool { name: tool.to_owned(), arguments: Some(to_raw(arguments)) };
         let cancel = CancellationToken::new();
         let request = Request {
             client,
@@ -128,13 +128,13 @@ struct Asked {
 }
 
 impl Asked {
-    fn answer(self, answer: Value) {
-        let _ = self.reply.send(Ok(vec![(self.question.key, to_raw(&answer))]));
+    fn answer(self, answer: &Value) {
+        let _ = self.reply.send(Ok(vec![(self.question.key, to_raw(answer))]));
     }
 
     fn give_name(self, name: &str) {
         assert_eq!(self.question.kind, QuestionKind::ElicitForm);
-        self.answer(json!({"action": "accept", "content": {"name": name}}));
+        self.answer(&json!({"action": "accept", "content": {"name": name}}));
     }
 }
 
@@ -177,9 +177,9 @@ impl Called {
 async fn a_client_session_has_one_private_session_which_ends_within_two_seconds_of_it() {
     let server = Server::start("counts-sessions", SessionSharing::PerClient).await;
     let (ada, bob) = (Person::new("ada"), Person::new("bob"));
-    let pid = async |who: &Person| server.call(who, "sessions", json!({})).result().await["pid"].clone();
+    let pid = async |who: &Person| server.call(who, "sessions", &json!({})).result().await["pid"].clone();
     // At once and one after the other.
-    let first: Vec<Called> = (0..3).map(|_| server.call(&ada, "sessions", json!({}))).collect();
+    let first: Vec<Called> = (0..3).map(|_| server.call(&ada, "sessions", &json!({}))).collect();
     let mut pids = Vec::new();
     for called in first {
         pids.push(called.result().await["pid"].clone());
@@ -203,7 +203,7 @@ async fn a_private_session_ends_in_time_also_where_the_server_ignores_that_it_is
     let script = r#"trap '' TERM HUP INT; "$1" "$2" stdio; while :; do sleep 1; done"#;
     let server = Server::run(script, "counts-sessions", SessionSharing::PerClient).await;
     let ada = Person::new("ada");
-    server.call(&ada, "sessions", json!({})).result().await;
+    server.call(&ada, "sessions", &json!({})).result().await;
     assert_eq!(server.sessions(), 2);
     ada.leave();
     let took = server.until_sessions(1).await;
@@ -215,13 +215,13 @@ async fn a_private_session_ends_in_time_also_where_the_server_ignores_that_it_is
 async fn clients_share_one_session_and_the_only_call_in_flight_is_asked() {
     let server = Server::start("asks", SessionSharing::Auto).await;
     for name in ["ada", "bob"] {
-        let mut called = server.call(&Person::new(name), "elicit", json!({}));
+        let mut called = server.call(&Person::new(name), "elicit", &json!({}));
         called.asked().await.give_name(name);
         assert_eq!(called.result_after_questions().await["elicit"]["content"]["name"], name);
     }
     // Without a session with the yard, too.
     let stranger = Person { session: None, ..Person::new("x") };
-    let mut called = server.call(&stranger, "elicit", json!({}));
+    let mut called = server.call(&stranger, "elicit", &json!({}));
     called.asked().await.give_name("Eve");
     assert_eq!(called.result_after_questions().await["elicit"]["content"]["name"], "Eve");
     assert_eq!(server.sessions(), 1);
@@ -232,8 +232,8 @@ async fn clients_share_one_session_and_the_only_call_in_flight_is_asked() {
 async fn several_calls_of_one_client_are_asked_on_the_shared_session() {
     let server = Server::start("asks", SessionSharing::Auto).await;
     let ada = Person::new("ada");
-    let waiting = server.call(&ada, "wait", json!({"every_ms": 60_000}));
-    let mut called = server.call(&ada, "elicit", json!({}));
+    let waiting = server.call(&ada, "wait", &json!({"every_ms": 60_000}));
+    let mut called = server.call(&ada, "elicit", &json!({}));
     called.asked().await.give_name("Ada");
     assert_eq!(called.result_after_questions().await["elicit"]["content"]["name"], "Ada");
     waiting.cancel.cancel();
@@ -246,9 +246,9 @@ async fn a_question_that_may_be_of_two_clients_reaches_neither_and_both_get_priv
     for sessions in [SessionSharing::Auto, SessionSharing::Shared] {
         let server = Server::start("asks", sessions).await;
         let (ada, bob) = (Person::new("ada"), Person::new("bob"));
-        let mut of_ada = server.call(&ada, "elicit", json!({}));
+        let mut of_ada = server.call(&ada, "elicit", &json!({}));
         let _open = of_ada.asked().await;
-        let of_bob = server.call(&bob, "elicit", json!({}));
+        let of_bob = server.call(&bob, "elicit", &json!({}));
         let (bobs, was_asked) = of_bob.outcome().await;
         assert!(!was_asked);
         for error in [bobs.unwrap_err(), of_ada.error().await] {
@@ -260,16 +260,16 @@ async fn a_question_that_may_be_of_two_clients_reaches_neither_and_both_get_priv
         assert_eq!(server.sessions(), 1);
         if sessions == SessionSharing::Auto {
             // From now on each has its own, and is asked what is its own.
-            let mut of_ada = server.call(&ada, "elicit", json!({}));
+            let mut of_ada = server.call(&ada, "elicit", &json!({}));
             let to_ada = of_ada.asked().await;
-            let mut of_bob = server.call(&bob, "elicit", json!({}));
+            let mut of_bob = server.call(&bob, "elicit", &json!({}));
             of_bob.asked().await.give_name("Bob");
             to_ada.give_name("Ada");
             assert_eq!(of_bob.result_after_questions().await["elicit"]["content"]["name"], "Bob");
             assert_eq!(of_ada.result_after_questions().await["elicit"]["content"]["name"], "Ada");
             assert_eq!(server.sessions(), 3);
             // Who cannot be asked needs none.
-            server.call(&Person::who_cannot_be_asked("eve"), "wait", json!({"every_ms": 1})).result().await;
+            server.call(&Person::who_cannot_be_asked("eve"), "wait", &json!({"every_ms": 1})).result().await;
             assert_eq!(server.sessions(), 3);
         }
         server.upstream.stop().await;
@@ -280,11 +280,11 @@ async fn a_question_that_may_be_of_two_clients_reaches_neither_and_both_get_priv
 async fn a_question_of_a_call_whose_client_cannot_answer_does_not_reach_another_client() {
     let server = Server::start("asks", SessionSharing::Auto).await;
     let eve = Person::who_cannot_be_asked("eve");
-    let said = server.call(&eve, "elicit", json!({})).result().await;
+    let said = server.call(&eve, "elicit", &json!({})).result().await;
     assert!(said["elicit"]["message"].as_str().unwrap().contains("cannot answer it"), "{said}");
     // Ada could answer, and waits for something else; the question is about Eve's call.
-    let of_ada = server.call(&Person::new("ada"), "wait", json!({"every_ms": 60_000}));
-    let said = server.call(&eve, "elicit", json!({})).result().await;
+    let of_ada = server.call(&Person::new("ada"), "wait", &json!({"every_ms": 60_000}));
+    let said = server.call(&eve, "elicit", &json!({})).result().await;
     assert!(said["elicit"]["message"].as_str().unwrap().contains("not clear whose"), "{said}");
     let (ended, was_asked) = of_ada.outcome().await;
     assert!(!was_asked);
@@ -296,16 +296,16 @@ async fn a_question_of_a_call_whose_client_cannot_answer_does_not_reach_another_
 async fn a_question_about_a_call_that_was_given_up_does_not_reach_the_next_client() {
     let server = Server::start("asks", SessionSharing::Auto).await;
     let (ada, bob) = (Person::new("ada"), Person::new("bob"));
-    let mut given_up = server.call(&ada, "elicit", json!({}));
+    let mut given_up = server.call(&ada, "elicit", &json!({}));
     drop(given_up.asked().await);
     given_up.cancel.cancel();
     given_up.error().await;
     // The server may still ask about Ada's call, so what comes now is not taken for Bob's.
-    let (bobs, was_asked) = server.call(&bob, "elicit", json!({})).outcome().await;
+    let (bobs, was_asked) = server.call(&bob, "elicit", &json!({})).outcome().await;
     assert!(!was_asked);
     assert!(bobs.unwrap_err().message().contains("not clear which client"));
     // It is clear for Ada, whose calls all are, and for Bob once he has a session of his own.
-    let mut again = server.call(&bob, "elicit", json!({}));
+    let mut again = server.call(&bob, "elicit", &json!({}));
     again.asked().await.give_name("Bob");
     assert_eq!(again.result_after_questions().await["elicit"]["content"]["name"], "Bob");
     server.upstream.stop().await;
@@ -314,14 +314,14 @@ async fn a_question_about_a_call_that_was_given_up_does_not_reach_the_next_clien
 #[tokio::test]
 async fn roots_are_answered_without_a_person_and_clients_with_roots_get_private_sessions() {
     let server = Server::start("asks", SessionSharing::Auto).await;
-    let said = server.call(&Person::new("ada"), "roots", json!({})).result().await;
+    let said = server.call(&Person::new("ada"), "roots", &json!({})).result().await;
     assert_eq!(said["roots"], json!({"roots": []}));
     assert_eq!(server.sessions(), 1);
     let (bob, eve) = (Person::with_roots("bob"), Person::with_roots("eve"));
     for (who, uri) in [(&bob, "file:///bob"), (&eve, "file:///eve")] {
-        let mut called = server.call(who, "roots", json!({}));
+        let mut called = server.call(who, "roots", &json!({}));
         let roots = json!({"roots": [{"uri": uri}]});
-        called.asked().await.answer(roots.clone());
+        called.asked().await.answer(&roots);
         assert_eq!(called.result_after_questions().await["roots"], roots);
     }
     assert_eq!(server.sessions(), 3);
@@ -331,7 +331,7 @@ async fn roots_are_answered_without_a_person_and_clients_with_roots_get_private_
 #[tokio::test]
 async fn a_question_of_the_server_itself_is_not_put_to_the_next_caller() {
     let server = Server::start("asks-itself", SessionSharing::Auto).await;
-    let told = server.call(&Person::new("ada"), "told", json!({})).result().await;
+    let told = server.call(&Person::new("ada"), "told", &json!({})).result().await;
     assert_eq!(told["roots"], json!({"roots": []}));
     let why = told["elicit"]["message"].as_str().unwrap();
     assert!(why.contains("no call is in flight"), "{why}");

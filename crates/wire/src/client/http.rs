@@ -233,6 +233,7 @@ impl Post {
         let mut response = response;
         for _ in 0..MOST_RESUMES {
             let mut events = Events::new(response.body, self.settings.longest);
+            let mut paused = false;
             let broke = loop {
                 match events.next().await {
                     Ok(Some(event)) => {
@@ -242,13 +243,19 @@ impl Post {
                             return answer;
                         }
                     }
-                    Ok(None) => break "its stream ended before the answer".to_owned(),
+                    Ok(None) => {
+                        paused = true;
+                        break "its stream ended before the answer".to_owned();
+                    }
                     Err(Failure::Lost(why)) => break why,
                     Err(failure) => return Err(failure),
                 }
             };
             let resumable = last.as_deref().filter(|_| self.read().session.is_some());
             let Some(from) = resumable else { return Err(Failure::Lost(broke)) };
+            if paused {
+                (self.settings.listener)(Said::Paused(asked.tag, retry));
+            }
             tokio::time::sleep(retry).await;
             response = self.get(Some(from)).await.map_err(|_| Failure::Lost(broke))?;
         }

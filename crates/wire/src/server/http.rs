@@ -213,24 +213,30 @@ fn era(headers: &HeaderMap, packet: &Packet) -> Result<Era, RpcError> {
 pub(crate) struct Accepts {
     json: bool,
     events: bool,
+    /// Streams are named first: whoever says so is answered with one even where nothing is said before the answer.
+    events_first: bool,
 }
 
 impl Accepts {
     pub(crate) fn read(headers: &HeaderMap) -> Self {
         let mut any = false;
-        let mut accepts = Self { json: false, events: false };
+        let mut accepts = Self { json: false, events: false, events_first: false };
         for value in headers.get_all(header::ACCEPT) {
             any = true;
             for kind in value.to_str().unwrap_or_default().split(',') {
                 match kind.split(';').next().unwrap_or_default().trim() {
-                    "*/*" => accepts = Self { json: true, events: true },
+                    "*/*" => (accepts.json, accepts.events) = (true, true),
                     "application/json" | "application/*" => accepts.json = true,
-                    "text/event-stream" | "text/*" => accepts.events = true,
+                    "text/event-stream" => {
+                        accepts.events_first |= !accepts.json && !accepts.events;
+                        accepts.events = true;
+                    }
+                    "text/*" => accepts.events = true,
                     _ => {}
                 }
             }
         }
-        if any { accepts } else { Self { json: true, events: true } }
+        if any { accepts } else { Self { json: true, events: true, events_first: false } }
     }
 
     fn nothing(self) -> bool {

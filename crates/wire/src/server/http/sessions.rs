@@ -186,6 +186,7 @@ impl<S: Service> Endpoint<S> {
         }
         let mut said = Vec::new();
         if accepts.json
+            && !accepts.events_first
             && !batch
             && let [call] = calls.as_mut_slice()
         {
