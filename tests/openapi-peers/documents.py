@@ -18,10 +18,25 @@ DATA = HERE.parent / "data/openapi"
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 # Documents without a single operation have nothing to call.
 NO_OPERATIONS = {"learn-v3.1-webhook.json"}
-# Prism reads no document with references that lead nowhere, or to addresses, and answers 500 to everything in a document of
-# OpenAPI 3.2. Of these it gets a copy in which such references allow anything, and which says that it is 3.1. The yard reads
-# the documents as they are.
-MENDED = {"learn-v3.2-tags.yaml", "own-features-2.0.json", "own-features-3.1.json", "own-features-3.2.yaml"}
+# Prism reads no document with references that lead nowhere, or to addresses. Of these it gets a copy in which such references
+# allow anything, and which says 3.1 where it was 3.2. The yard reads the documents as they are.
+MENDED = {"own-features-2.0.json", "own-features-3.1.json", "own-features-3.2.yaml"}
+# What Prism cannot answer, and why. These tools are called too, and what the yard says then is an error.
+UNANSWERED = {
+    "learn-v3-2-tags": {  # the document describes no responses
+        "get_flights", "get_flights_international", "get_flights_domestic", "get_flights_delayed",
+    },
+    "own-features-2-0": {"send_file"},  # a picture cannot be written
+    "own-features-3-0": {
+        # It never answers where an object is in a path in the style `label`.
+        "get_thing", "put_things_by_id_matrix_by_label", "trace_things_by_id_matrix_by_label",
+        "upload_bytes",  # an object cannot be written as text
+    },
+    "own-features-3-2": {
+        "search", "copy_search", "purge_search",  # methods that it does not know
+        "search_by_string",  # lines of JSON cannot be written
+    },
+}  # fmt: skip
 # Seconds that anything may take on a machine that has other things to do.
 PATIENCE = 600
 # Seconds after which Prism has tripped over a request, which it then never answers.
@@ -316,21 +331,23 @@ def check(yard, served, refused, cache, tally, tools_of):
     for sdk, client in clients.items():
         results = through(client, yard, plan)
         tally.report(len(results) == total, f"documents: {sdk}: every tool is called for every good response", f"{len(results)} of {total}")
-        statuses = {}
+        statuses, unanswered = {}, {}
         for result in results:
             what = f"documents: {sdk}: {result['source']} {result['name']}"
             tally.report("thrown" not in result, f"{what}: the client takes the result", result.get("thrown"))
             status = result.get("status")
             statuses.setdefault(result["source"], []).append(status)
+            if (status or 0) >= 500:
+                unanswered.setdefault(result["source"], set()).add(result["name"])
             honest = not result.get("isError") or (status or 0) >= 400 or result["text"].startswith("the call was made: ")
             tally.report(honest, f"{what}: an error says why", result)
             # A second implementation of JSON Schema has looked at what was said to be broken.
             tally.report(result.get("breaks", True), f"{what}: what is said to break its schema breaks it", result)
         for source, found in statuses.items():
-            # Methods that Prism does not know are refused by the proxy.
-            found = [status for status in found if status != 501]
+            found = [status for status in found if (status or 0) < 500]
             good = sum(1 for status in found if status and status < 300)
-            tally.report(good * 10 >= len(found) * 7, f"documents: {sdk}: {source}: most calls are good ones", f"{good} of {len(found)}")
+            tally.report(good * 10 >= len(found) * 9, f"documents: {sdk}: {source}: most requests are good ones", f"{good} of {len(found)}")
+        tally.report(unanswered == UNANSWERED, f"documents: {sdk}: Prism answers all but what is known", unanswered)
         broken = sum(1 for result in results if result.get("isError") and (result.get("status") or 500) < 300)
         good = sum(1 for result in results if not result.get("isError"))
         print(f"# {sdk}: {len(results)} calls of {sum(map(len, plan.values()))} tools; {good} results fit, "

@@ -13,13 +13,14 @@ AT_ONCE = 8
 
 
 def breaks(schema, text):
-    """Whether a body breaks a schema, both as it is and in an object."""
+    """Whether a body breaks a schema, as it is or in an object, whichever the schema is about."""
     try:
         body = json.loads(text)
     except ValueError:
         body = text
-    checker = Draft7Validator(schema or {})
-    return not any(checker.is_valid(value) for value in ([body] if isinstance(body, dict) else []) + [{"result": body}])
+    schema = schema or {}
+    wrapped = list(schema.get("properties", {})) == ["result"] or not isinstance(body, dict)
+    return not Draft7Validator(schema).is_valid({"result": body} if wrapped else body)
 
 
 async def call(client, turn, source, name, arguments, schema):
