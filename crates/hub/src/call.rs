@@ -43,10 +43,14 @@ impl Yard {
         watch.start(resolved.as_ref().ok());
         let admitted = self.recorder.as_ref().map_or(Ok(()), |recorder| recorder.admit());
         let made = admitted.is_ok();
-        let (mut own, caller) = (None, (principal.clone(), context.session_id.clone()));
+        let mut own = None;
         let outcome = match admitted.and(resolved) {
             Ok(resolved) => {
-                own = resolved.tool.clone().map(|tool| (Arc::clone(&resolved.source), tool));
+                if let Some(tool) = resolved.tool.clone().filter(|_| resolved.source.has_own_words()) {
+                    let caller = (principal.clone(), context.session_id.clone());
+                    // In a box, because hardly any call needs it.
+                    own = Some(Box::new((Arc::clone(&resolved.source), tool, caller)));
+                }
                 let id = watch.id();
                 let asked = Asked { id, principal, deadline, cancel, priority, context, meta, client, notes };
                 // In a box, because every future that waits for a call would be as large as this one.
@@ -58,10 +62,10 @@ impl Yard {
         // That a call was not made may be said without a record of it.
         let outcome = if made { recorded.and(outcome) } else { outcome };
         match (outcome, own) {
-            (Err(error), Some((source, tool))) => {
-                let (principal, session_id) = (&caller.0, caller.1.as_ref());
-                let refused = RefusedCaller { principal, session_id };
-                source.in_own_words(&tool.raw_name, &error, &refused).ok_or(error)
+            (Err(error), Some(own)) => {
+                let (source, tool, (principal, session_id)) = &*own;
+                let caller = RefusedCaller { principal, session_id: session_id.as_ref() };
+                source.in_own_words(&tool.raw_name, &error, &caller).ok_or(error)
             }
             (outcome, _) => outcome,
         }

@@ -88,6 +88,11 @@ pub trait Source: Send + Sync {
         Box::pin(async { Err(LoginError::NothingToDo("it is no server that one logs in to".to_owned())) })
     }
 
+    /// Whether [`Source::in_own_words`] has anything to say.
+    fn has_own_words(&self) -> bool {
+        false
+    }
+
     /// The yard has refused, stopped or lost a call of this tool. A source whose users expect every answer in a form
     /// of its own gives that answer here; everybody else leaves it to the fronts.
     fn in_own_words(&self, _tool: &str, _error: &Error, _caller: &RefusedCaller<'_>) -> Option<Outcome> {

@@ -125,6 +125,11 @@ fn of_schemas(tool: &Object, name: &str, place: &str, broken: &mut Vec<String>) 
     }
 }
 
+/// Whether it cannot be compiled at all, whatever value is checked.
+pub(crate) fn is_uncompilable(schema: &Schema) -> bool {
+    Schema::new(schema.text().to_owned()).problem().is_some()
+}
+
 /// What is wrong with a block of content.
 fn of_block(block: &RawValue) -> Option<String> {
     let Ok(members) = Object::parse(block) else { return Some("must be an object".to_owned()) };

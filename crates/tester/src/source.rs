@@ -134,6 +134,10 @@ impl Source for Tester {
         Arc::clone(&self.offer)
     }
 
+    fn has_own_words(&self) -> bool {
+        true
+    }
+
     fn in_own_words(&self, tool: &str, error: &Error, caller: &RefusedCaller<'_>) -> Option<Outcome> {
         // Whoever cancelled does not want an answer in any words.
         if error.kind() == Kind::Cancelled {

@@ -91,6 +91,12 @@ impl Use<'_> {
             let violations = match self.on(connection, async { Ok(schema.check(arguments).await) }).await? {
                 SchemaCheck::Checked(violations) if violations.is_empty() => return Ok(tool),
                 SchemaCheck::Checked(violations) => violations,
+                SchemaCheck::Skipped(problem) if rules::is_uncompilable(schema) => {
+                    let name: String = name.chars().take(100).collect();
+                    let rule = "cannot be compiled, so nothing was checked";
+                    connection.broke(&[format!("the input schema of {name} {rule}: {problem}")]);
+                    return Ok(tool);
+                }
                 SchemaCheck::Skipped(problem) => {
                     metadata
                         .note(format!("the input schema cannot be used, so nothing was checked: {problem}"));

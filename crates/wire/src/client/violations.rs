@@ -30,7 +30,7 @@ struct Kept {
 impl Violations {
     /// The server has broken this rule.
     pub fn add(&self, rule: &str) {
-        let rule: String = rule.chars().take(LONGEST).collect();
+        let rule = shortened(rule);
         let mut kept = self.lock();
         kept.total += 1;
         kept.last.push_back(rule);
@@ -42,7 +42,7 @@ impl Violations {
     /// The server has answered what nobody asked: whoever waits for an answer may be waiting for this one.
     pub(crate) fn add_stray(&self, rule: &str) {
         self.add(rule);
-        self.stray.send_replace(Some(rule.to_owned()));
+        self.stray.send_replace(Some(shortened(rule)));
     }
 
     pub fn total(&self) -> u64 {
@@ -78,6 +78,10 @@ impl Violations {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn shortened(rule: &str) -> String {
+    rule.chars().take(LONGEST).collect()
 }
 
 #[cfg(test)]

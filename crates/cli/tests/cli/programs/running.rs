@@ -45,6 +45,11 @@ async fn a_script_runs_from_the_command_line() {
         (code, &told["success"], &told["ended"], &told["output"]),
         (Some(5), &json!(false), &json!("raised"), &json!("x\n"))
     );
+    // People see what Python would show; with `--json` the value of the last expression is there.
+    assert_eq!(from_stdin("1 + 1\n", &[]), (Some(0), String::new(), String::new()));
+    let (code, out, _) = from_stdin("1 + 1\n", &["--json"]);
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &told["output"], &told["value"]), (Some(0), &json!(""), &json!("2")));
     assert_eq!(run(&["/nowhere/script.py"], "").0, Some(2));
     assert_eq!(from_stdin("print(1)", &["--timeout", "soon"]).0, Some(2));
 }

@@ -56,7 +56,7 @@ async fn a_schema_that_cannot_be_compiled_is_noted_and_the_tool_called_anyway() 
     let answer = tester.uses("call_tool", json!({"name": "bad_schema", "arguments": {"a": 1}})).await;
     assert_eq!(answer["success"], true, "{answer:#}");
     let note = answer["metadata"]["notes"][0].as_str().unwrap();
-    assert!(note.starts_with("the input schema cannot be used"), "{note}");
+    assert!(note.starts_with("the input schema of bad_schema cannot be compiled"), "{note}");
 }
 
 #[tokio::test]

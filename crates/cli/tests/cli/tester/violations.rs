@@ -236,6 +236,11 @@ async fn violations_in_lists_are_named_as_in_calls() {
         assert!(noted(&answer, rule), "{rule}: {:#?}", notes(&answer));
     }
     assert_eq!(violations(&mut tester).await, rules.len() as u64, "{:#?}", notes(&answer));
+    // The same where it is called.
+    let answer = call(&mut tester, "uncompilable").await;
+    let rule = "the input schema of uncompilable cannot be compiled, so nothing was checked";
+    assert!(answer["success"] == true && noted(&answer, rule), "{answer:#}");
+    assert_eq!(violations(&mut tester).await, rules.len() as u64 + 1);
     let answer = tester.uses("list_prompts", json!({})).await;
     assert!(noted(&answer, "prompts[1]: `name` is missing"), "{answer:#}");
     let answer = tester.uses("list_resources", json!({})).await;
