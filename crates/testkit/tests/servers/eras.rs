@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{CallContext, ClientEra, Order, Principal, Reach, Request, SourceName, State, What, Yard};
-use toolyard_testkit::harness::soon;
+use toolyard_testkit::harness::{Scratch, soon};
 use toolyard_upstream::{Common, ServerSettings, TransportSettings, Upstream};
 
 use super::ODD;
@@ -16,17 +16,20 @@ struct Server {
     yard: Arc<Yard>,
     upstream: Arc<Upstream>,
     mark: String,
+    scratch: Scratch,
 }
 
 impl Server {
     async fn start(kind: &str) -> Self {
-        let mark = mark();
-        let script = r#""$1" "$2" stdio"#;
-        let transport = TransportSettings::Command(command("sh", &["-c", script, "sh", ODD, kind, &mark]));
+        let (mark, scratch) = (mark(), Scratch::new());
+        let starts = scratch.path("starts").display().to_string();
+        let script = r#"echo started >> "$4"; "$1" "$2" stdio"#;
+        let args = ["-c", script, "sh", ODD, kind, &mark, &starts];
+        let transport = TransportSettings::Command(command("sh", &args));
         let settings = ServerSettings::new(SourceName::new("odd"), transport);
         let me = to_raw(&json!({"name": "test", "version": "1"}));
         let upstream = Upstream::start(settings, Common::new(keeper(), me).unwrap());
-        let server = Self { yard: Yard::of([Arc::clone(&upstream) as _]), upstream, mark };
+        let server = Self { yard: Yard::of([Arc::clone(&upstream) as _]), upstream, mark, scratch };
         server.until(State::Ready).await;
         server
     }
@@ -45,6 +48,11 @@ impl Server {
             std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().starts_with(b"sh\0")
         };
         marked(&self.mark).iter().filter(|pid| is_shell(pid)).count()
+    }
+
+    /// How many processes have been started for it.
+    fn starts(&self) -> usize {
+        std::fs::read_to_string(self.scratch.path("starts")).unwrap().lines().count()
     }
 
     async fn call(&self, era: ClientEra, tool: &str) -> Value {
@@ -99,12 +107,9 @@ async fn a_server_that_knows_one_era_only_is_not_tried_in_the_other_again_and_ag
         assert_ne!(server.call(ClientEra::Legacy, "requests").await, "0");
         assert!(server.yard.status(&SourceName::new("odd")).unwrap().state == State::Ready);
     }
-    soon("one process", async {
-        while server.processes() != 1 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    // Long enough for what backs off to come back.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!((server.starts(), server.processes()), (2, 1), "one for each era that was tried");
     server.upstream.stop().await;
     nothing_left(&server.mark);
 }
