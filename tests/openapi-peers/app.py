@@ -181,7 +181,7 @@ def secured(path, dependency, check):
 
 secured("/secure/header", Security(APIKeyHeader(name="X-Key", scheme_name="key_header")), lambda key: key == "k h")
 secured("/secure/query", Security(APIKeyQuery(name="key", scheme_name="key_query")), lambda key: key == "k&q")
-secured("/secure/cookie", Security(APIKeyCookie(name="key", scheme_name="key_cookie")), lambda key: key == "k-c")
+secured("/secure/cookie", Security(APIKeyCookie(name="key", scheme_name="key_cookie")), lambda key: key == "a+b/c==")
 secured("/secure/bearer", Depends(HTTPBearer(scheme_name="bearer")), lambda given: given.credentials == "b-token")
 secured(
     "/secure/basic", Depends(HTTPBasic(scheme_name="basic")),
