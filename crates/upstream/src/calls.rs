@@ -162,6 +162,53 @@ impl Drop for Adopted<'_> {
     }
 }
 
+/// The calls in flight at one moment.
+#[derive(Debug)]
+pub(crate) struct CallsInFlight {
+    /// The call on whose stream a question came, where streams tell; nothing inside if that one is over.
+    tagged: Option<Option<Arc<Flight>>>,
+    /// In the order in which they began.
+    flights: Vec<Arc<Flight>>,
+    /// Another client than that of the latest call gave a call up.
+    given_up_by_others: bool,
+}
+
+impl CallsInFlight {
+    /// Who has to answer a question on a connection that several clients share. A question that may be about the calls
+    /// of two clients is put to neither.
+    pub(crate) fn respondent(&self, kind: QuestionKind) -> Respondent {
+        match &self.tagged {
+            Some(Some(flight)) if flight.can(kind) => return Respondent::Call(Arc::clone(flight)),
+            Some(Some(_)) => return Respondent::Unable,
+            // It came with the answer to a request of our own, or of a call that is over.
+            Some(None) => return Respondent::NoCall,
+            None => {}
+        }
+        let Some(latest) = self.flights.last() else { return Respondent::NoCall };
+        let of_one_client =
+            self.flights.iter().all(|flight| flight.is_of_client(latest)) && !self.given_up_by_others;
+        let able = self.flights.iter().rev().filter(|flight| flight.can(kind));
+        let mut able: Vec<_> = able.cloned().collect();
+        match of_one_client {
+            // Of several calls of one client, the latest.
+            true if able.is_empty() => Respondent::Unable,
+            true => Respondent::Call(able.swap_remove(0)),
+            false => Respondent::Unclear(able),
+        }
+    }
+
+    /// The same on a connection that one client has for itself.
+    pub(crate) fn respondent_of_one(&self, kind: QuestionKind) -> Respondent {
+        let tagged = self.tagged.as_ref().and_then(Option::as_ref);
+        let able = self.flights.iter().rev().find(|flight| flight.can(kind));
+        match tagged.filter(|flight| flight.can(kind)).or(able) {
+            Some(flight) => Respondent::Call(Arc::clone(flight)),
+            None if self.flights.is_empty() => Respondent::NoCall,
+            None => Respondent::Unable,
+        }
+    }
+}
+
 impl Calls {
     pub(crate) fn enter(self: &Arc<Self>, call: &Call) -> InFlight {
         let tag = self.next.fetch_add(1, Ordering::Relaxed) + 1;
@@ -181,41 +228,13 @@ impl Calls {
         (inner.flights.len() == 1).then(|| inner.flights.values().next().cloned()).flatten()
     }
 
-    /// Who has to answer a question that came on the stream of call `tag`, where streams tell, on a connection that
-    /// several clients share. A question that may be about the calls of two clients is put to neither.
-    pub(crate) fn respondent(&self, tag: Option<u64>, kind: QuestionKind) -> Respondent {
+    /// The calls that a question may be about which comes now, on the stream of call `tag` where streams tell.
+    pub(crate) fn in_flight(&self, tag: Option<u64>) -> CallsInFlight {
         let inner = self.lock();
-        if let Some(tag) = tag {
-            return match inner.flights.get(&tag) {
-                Some(flight) if flight.can(kind) => Respondent::Call(Arc::clone(flight)),
-                Some(_) => Respondent::Unable,
-                // It came with the answer to a request of our own, or of a call that is over.
-                None => Respondent::NoCall,
-            };
-        }
-        let Some(latest) = inner.flights.values().next_back() else { return Respondent::NoCall };
-        let of_one_client = inner.flights.values().all(|flight| flight.is_of_client(latest))
-            && !inner.given_up.by_others_than(latest);
-        let able = inner.flights.values().rev().filter(|flight| flight.can(kind));
-        let mut able: Vec<_> = able.cloned().collect();
-        match of_one_client {
-            // Of several calls of one client, the latest.
-            true if able.is_empty() => Respondent::Unable,
-            true => Respondent::Call(able.swap_remove(0)),
-            false => Respondent::Unclear(able),
-        }
-    }
-
-    /// The same on a connection that one client has for itself.
-    pub(crate) fn respondent_of_one(&self, tag: Option<u64>, kind: QuestionKind) -> Respondent {
-        let inner = self.lock();
-        let tagged = tag.and_then(|tag| inner.flights.get(&tag));
-        let able = inner.flights.values().rev().find(|flight| flight.can(kind));
-        match tagged.filter(|flight| flight.can(kind)).or(able) {
-            Some(flight) => Respondent::Call(Arc::clone(flight)),
-            None if inner.flights.is_empty() => Respondent::NoCall,
-            None => Respondent::Unable,
-        }
+        let flights: Vec<_> = inner.flights.values().cloned().collect();
+        let given_up_by_others = flights.last().is_some_and(|latest| inner.given_up.by_others_than(latest));
+        let tagged = tag.map(|tag| inner.flights.get(&tag).cloned());
+        CallsInFlight { tagged, flights, given_up_by_others }
     }
 
     /// A call for a question that came while there was none: the next one that begins.

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use toolyard_hub::{Level, LogLine, Progress};
 use toolyard_wire::{Listener, Notification, Request, Said, Tape, Violations};
 
-use crate::calls::{Calls, Flight};
+use crate::calls::{Calls, CallsInFlight, Flight};
 
 /// How many questions, and how many updates, of a server wait to be dealt with; more are dropped.
 const QUEUE: usize = 64;
@@ -25,8 +25,9 @@ const LONGEST_URI: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct ServerQuestion {
     pub(crate) request: Request,
-    /// Our own request on whose stream it came, where streams tell.
-    pub(crate) tag: Option<u64>,
+    /// The calls that it may be about. Looked up when it came: by the time it is dealt with, others may have begun, and
+    /// one that it was about may be over.
+    pub(crate) calls: CallsInFlight,
     _room: OwnedSemaphorePermit,
 }
 
@@ -62,10 +63,10 @@ pub(crate) fn listener(calls: Arc<Calls>, name: String, tape: Arc<Tape>) -> (Lis
         Said::Request(request, tag) => {
             let bytes = request.params.as_ref().map_or(0, |params| params.get().len()) + request.method.len();
             let units = u32::try_from(bytes / UNIT + 1).unwrap_or(u32::MAX);
-            let asked = Arc::clone(&room)
-                .try_acquire_many_owned(units)
-                .ok()
-                .is_some_and(|room| question.try_send(ServerQuestion { request, tag, _room: room }).is_ok());
+            let asked = Arc::clone(&room).try_acquire_many_owned(units).ok().is_some_and(|room| {
+                let calls = calls.in_flight(tag);
+                question.try_send(ServerQuestion { request, calls, _room: room }).is_ok()
+            });
             if !asked {
                 tracing::warn!(
                     server = name,

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use toolyard_hub::json::{Object, mentions, to_raw};
 use toolyard_hub::{Abilities, Error, Question, QuestionKind, Raw};
-use toolyard_wire::{Client, Request, RpcError, code};
+use toolyard_wire::{Client, RpcError, code};
 
 use crate::calls::{Calls, Respondent};
 use crate::hear::ServerQuestion;
@@ -45,7 +45,7 @@ pub(crate) async fn answer_all(
                 Some(question) => {
                     let (client, calls, whom) = (Arc::clone(&client), Arc::clone(&calls), whom.clone());
                     open.spawn(async move {
-                        let answer = answer(&calls, &whom, &question.request, question.tag).await;
+                        let answer = answer(&calls, &whom, &question).await;
                         let _ = client.respond(&question.request.id, &answer).await;
                     });
                 }
@@ -56,15 +56,16 @@ pub(crate) async fn answer_all(
     }
 }
 
-async fn answer(calls: &Calls, whom: &Whom, request: &Request, tag: Option<u64>) -> Result<Raw, RpcError> {
+async fn answer(calls: &Calls, whom: &Whom, question: &ServerQuestion) -> Result<Raw, RpcError> {
+    let request = &question.request;
     if request.method == "ping" {
         return Ok(to_raw(&json!({})));
     }
     let params = request.params.clone().unwrap_or_else(|| to_raw(&json!({})));
     let kind = kind(&request.method, &params).ok_or_else(|| RpcError::method_not_found(&request.method))?;
     let (respondent, sharing) = match whom {
-        Whom::Shared(sharing) => (calls.respondent(tag, kind), Some(sharing)),
-        Whom::Caller => (calls.respondent_of_one(tag, kind), None),
+        Whom::Shared(sharing) => (question.calls.respondent(kind), Some(sharing)),
+        Whom::Caller => (question.calls.respondent_of_one(kind), None),
     };
     if let (QuestionKind::Roots, Some(sharing)) = (kind, sharing) {
         // What a server is told about roots it may keep, and those of one client are not those of the others.
