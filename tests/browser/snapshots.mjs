@@ -81,7 +81,7 @@ export async function speak(tally, yard, browser) {
   await visit(page, yard, "/servers");
   await connected(page);
   // What is still starting is not yet what it will be.
-  await page.locator("a.row", { hasText: /everything.*13 tools/ }).waitFor();
+  await page.locator("a.row", { hasText: /everything.*17 tools/ }).waitFor();
   await page.waitForFunction(() => document.querySelectorAll("a.row").length >= 10 && ![...document.querySelectorAll("a.row")].some((one) => /starting/.test(one.textContent) && !/broken/.test(one.textContent)));
   for (const [name, [place, ready]] of Object.entries(views)) {
     await tally.check(`what the view ${name} says to assistive technology is what is committed`, async () => {
