@@ -108,7 +108,7 @@ async fn has_a_tool_in_two_versions_of_which_the_older_one_is_deprecated() {
     assert_eq!((tool.version(), &tool.deprecated_by), (Some("2.0.0"), &None));
     let older: Vec<_> = tool.older.iter().map(|old| (old.version(), old.deprecated_by.as_deref())).collect();
     assert_eq!(older, [(Some("1.0.0"), Some("2.0.0"))]);
-    // Whoever counts tools, or types the beginning of a name, finds it once.
+    // It is listed once, so that counts and completions have no duplicates.
     let report = call_as(Caller::new().permissions(["admin"]), "admin_report", json!({})).await;
     assert_eq!(report.structured()["tools"], 8);
 }

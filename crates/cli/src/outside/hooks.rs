@@ -158,7 +158,7 @@ enum Verdict {
     Refuse(Option<String>),
 }
 
-/// What an answer before a call may be, for whoever writes hooks.
+/// The answers that a hook may give before a call, for error messages.
 const ANSWERS: &str = "a hook answers with an empty body, {\"action\": \"pass\"}, \
     {\"action\": \"change\", \"params\": {…}} or {\"action\": \"refuse\", \"message\": \"…\"}";
 

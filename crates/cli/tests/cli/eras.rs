@@ -58,7 +58,7 @@ async fn poll(client: &mut Client) -> Value {
     let mut events = reply.events();
     let mut last = None;
     while let Some(event) = events.next().await {
-        assert!(event.message.is_none(), "the answer is for whoever comes back: {event:?}");
+        assert!(event.message.is_none(), "the answer waits for the client that reconnects: {event:?}");
         last = event.id.or(last);
     }
     let mut events = client.listen(last.as_deref()).await.events();
@@ -101,7 +101,7 @@ async fn a_server_of_both_eras_is_spoken_to_in_the_era_of_the_client() {
     let (dual, scratch) = (nearby(Kind::Dual).await.unwrap(), Scratch::new());
     let direct = Server::running_at(&dual.url);
     let through = gateway(&scratch, &dual.url, "").await;
-    // In turn, so that neither era is left to whoever came first.
+    // In turn, so that each era is tested after the other one was used.
     for version in [Version::V2026_07_28, Version::V2025_11_25, Version::V2026_07_28, Version::V2025_06_18] {
         assert_eq!(found(&through, version).await, found(&direct, version).await, "{version}");
     }
