@@ -25,18 +25,15 @@ pub enum OnDamage {
     MoveAside,
 }
 
-/// Opens the database; a damaged one is renamed first. Processes that start at the same time take turns, so that none
-/// of them moves the new file that another has just made.
+/// Opens the database; a damaged one is renamed first. Processes that start at the same time take turns from the first
+/// look on: none of them moves the new file that another has just made, and none has the damaged file open while it is
+/// moved, because SQLite would then delete what belongs to the new one when it closes the old one.
 pub(super) fn open_or_move<T>(
     file: &Path,
     open: impl Fn() -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    match open() {
-        Err(StoreError::Damaged { .. }) => {}
-        opened => return opened,
-    }
     let failed = |source| StoreError::MoveAside { file: file.to_owned(), source };
-    let _turn = take_turn(file).map_err(failed)?;
+    let _turn = take_turn(file).map_err(|source| StoreError::File { file: file.to_owned(), source })?;
     match open() {
         Err(StoreError::Damaged { source, .. }) => {
             let moved_to = move_aside(file, SystemTime::now()).map_err(failed)?;
@@ -85,6 +82,7 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
 /// Locks the folder of the database. The lock is gone when the file is closed, also when the process is killed.
 fn take_turn(file: &Path) -> io::Result<File> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
     let folder = File::open(folder)?;
     let limit = Instant::now() + WAIT;
     loop {
