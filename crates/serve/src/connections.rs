@@ -12,6 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::proxy::TrustedProxies;
 
+/// How many connections may be about to close before no more are taken. Whoever takes connections faster than they can be
+/// closed runs out of descriptors, and closes those whose request has come but was not read yet.
+const MOST_CLOSING: usize = 64;
+
 /// How many connections there may be, and how long they may take.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConnectionLimits {
@@ -88,6 +92,8 @@ struct OpenConnections {
     next: u64,
     unauthenticated: usize,
     reserved: usize,
+    /// Closed to make room, but not gone yet.
+    closing: usize,
     by_address: HashMap<ClientAddress, usize>,
 }
 
@@ -133,8 +139,7 @@ impl ConnectionTable {
         stop: &CancellationToken,
     ) -> Option<Arc<ConnectionState>> {
         let peer = peer.to_canonical();
-        let proxy = self.limits.trusted_proxies.contains(peer);
-        let address = (!proxy).then(|| ClientAddress::from(peer));
+        let address = self.counted_for(peer);
         let mut open = self.lock();
         let class = if open.make_room(&self.limits, address) {
             Class::Unauthenticated(address)
@@ -161,7 +166,36 @@ impl ConnectionTable {
     }
 
     pub(crate) fn remove(&self, state: &ConnectionState) {
-        self.lock().remove(state.id);
+        let mut open = self.lock();
+        if open.remove(state.id).is_none() {
+            open.closing -= 1;
+        }
+    }
+
+    /// Whether more connections should be taken only when those that make room are gone.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.lock().closing >= MOST_CLOSING
+    }
+
+    /// Gives a connection that had to make room its place back, because a request has come on it before it was closed.
+    /// False if none has.
+    pub(crate) fn reinstate(&self, state: &Arc<ConnectionState>) -> bool {
+        if state.is_idle() {
+            return false;
+        }
+        let class = if state.reserved {
+            Class::Reserved
+        } else if state.authenticated.load(Ordering::Relaxed) {
+            Class::Authenticated
+        } else {
+            Class::Unauthenticated(self.counted_for(state.peer))
+        };
+        let mut open = self.lock();
+        if !open.all.contains_key(&state.id) {
+            open.closing -= 1;
+            open.insert(state.id, Entry { state: Arc::clone(state), class });
+        }
+        true
     }
 
     /// Whether so many connections are unauthenticated that they are given less time.
@@ -195,6 +229,10 @@ impl ConnectionTable {
         (open.all.len(), open.unauthenticated)
     }
 
+    fn counted_for(&self, peer: IpAddr) -> Option<ClientAddress> {
+        (!self.limits.trusted_proxies.contains(peer)).then(|| ClientAddress::from(peer))
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -216,7 +254,17 @@ impl OpenConnections {
         let full = |open: &Self| {
             open.unauthenticated >= limits.unauthenticated || open.all.len() - open.reserved >= limits.total
         };
-        !full(self) || self.evict(|class| matches!(class, Class::Unauthenticated(_)))
+        !full(self)
+            || self
+                .heaviest()
+                .is_some_and(|address| self.evict(|class| class == Class::Unauthenticated(Some(address))))
+            || self.evict(|class| matches!(class, Class::Unauthenticated(_)))
+    }
+
+    /// The address with the most unauthenticated connections. Those make room first, so that a client that opens few is
+    /// not closed before its request is read, however long that takes.
+    fn heaviest(&self) -> Option<ClientAddress> {
+        self.by_address.iter().max_by_key(|(_, count)| **count).map(|(address, _)| *address)
     }
 
     /// Closes the oldest idle connection of such a class; false if there is none.
@@ -229,6 +277,7 @@ impl OpenConnections {
 
     fn close(&mut self, id: u64) {
         if let Some(entry) = self.remove(id) {
+            self.closing += 1;
             entry.state.evicted.cancel();
         }
     }

@@ -36,6 +36,8 @@ use crate::router::router;
 const HEAD_BYTES: usize = 64 * 1024;
 /// How often unauthenticated connections are looked through while there are many.
 const SWEEP: Duration = Duration::from_millis(500);
+/// How long no connection is taken while too many are about to close.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// What serving over HTTP obeys.
 #[derive(Debug, Clone)]
@@ -110,7 +112,8 @@ impl Bound {
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let (stream, peer) = tokio::select! {
-                taken = listener.accept() => match taken {
+                () = tokio::time::sleep(PAUSE), if table.is_behind() => continue,
+                taken = listener.accept(), if !table.is_behind() => match taken {
                     Ok(taken) => taken,
                     // Out of descriptors, or the client left: the next one may have more luck.
                     Err(error) => {
@@ -136,7 +139,7 @@ impl Bound {
                     let service =
                         service_fn(move |request| respond(service.clone(), Arc::clone(&requests), request));
                     let connection = http.serve_connection(io, service).with_upgrades();
-                    if let Err(error) = Box::pin(until_idle(connection, &state, &stop, &cut)).await {
+                    if let Err(error) = Box::pin(until_idle(connection, &state, &table, &stop, &cut)).await {
                         tracing::debug!(%error, "a connection ended badly");
                     }
                 }
@@ -225,12 +228,13 @@ fn open_files() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current
 }
 
-/// Serves one connection. Once we are told to stop, it ends when it has answered what it was asked, or is cut off; it ends
-/// at once where it has to make room. One token stands for both, so that there is one thing less to look at whenever
-/// something moves.
+/// Serves one connection. Once we are told to stop, it ends when it has answered what it was asked, or is cut off. Where it
+/// has to make room it ends at once, unless a request has come on it meanwhile, which is still answered. One token stands
+/// for both, so that there is one thing less to look at whenever something moves.
 async fn until_idle<S>(
     connection: UpgradeableConnection<TokioIo<Connection>, S>,
-    state: &ConnectionState,
+    state: &Arc<ConnectionState>,
+    table: &ConnectionTable,
     stop: &CancellationToken,
     cut: &CancellationToken,
 ) -> hyper::Result<()>
@@ -244,7 +248,7 @@ where
         biased;
         done = &mut connection => return done,
         () = state.ended().cancelled() => {
-            if !stop.is_cancelled() {
+            if !stop.is_cancelled() && !table.reinstate(state) {
                 return Ok(());
             }
             connection.as_mut().graceful_shutdown();

@@ -67,6 +67,19 @@ async fn one_address_cannot_take_the_places_of_others() {
 }
 
 #[tokio::test]
+async fn addresses_with_many_connections_make_room_before_those_with_few() {
+    let table = table(100, 10, 8, 1);
+    let few = admit(&table, "192.0.2.1").unwrap();
+    let flood = |round: usize| admit(&table, ["192.0.2.2", "192.0.2.3"][round % 2]).unwrap();
+    let many: Vec<_> = (0..50).map(flood).collect();
+    assert!(is_open(&few), "the oldest, but alone");
+    assert_eq!(many.iter().filter(|state| is_open(state)).count(), 9);
+    // Where the heaviest is busy, others have to go.
+    many.iter().for_each(|state| state.request_began(false));
+    assert!(!admit(&table, "192.0.2.4").unwrap().is_reserved() && !is_open(&few));
+}
+
+#[tokio::test]
 async fn when_everything_is_busy_only_health_checks_get_in() {
     let table = table(100, 2, 100, 1);
     let busy: Vec<_> = (0..2).map(|_| admit(&table, HERE).unwrap()).collect();

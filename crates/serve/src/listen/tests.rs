@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolyard_hub::{Permissions, Principal, Yard};
+use toolyard_hub::{Limits, Permissions, Principal, Yard};
 use toolyard_random::SimulatedOutage;
 use toolyard_wire::EndpointSettings;
 
@@ -122,6 +122,29 @@ async fn idle_connections_never_starve_health_checks_or_those_with_a_token() {
     }
     assert!(is_closed(&mut idle[0]).await, "the oldest made room");
     assert_eq!(status(&mut known, "/mcp/tools", BEARER).await, Some(200), "whoever is known is never closed");
+}
+
+#[tokio::test]
+async fn a_request_that_has_come_is_answered_before_its_connection_makes_room() {
+    let limits = ConnectionLimits { unauthenticated: 2, ..ConnectionLimits::default() };
+    let server = serving(quotas::wordy(Limits::default()), settings(limits)).await;
+    // All of them are sent before the server has a chance to take the first.
+    let request = format!(
+        "POST /mcp/tools/mcp__wordy__talk/execute HTTP/1.1\r\nhost: localhost\r\n{BEARER}\
+         content-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}"
+    );
+    let send = |_| {
+        let mut stream = std::net::TcpStream::connect(&server.address).unwrap();
+        std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        TcpStream::from_std(stream).unwrap()
+    };
+    let sent: Vec<TcpStream> = (0..100).map(send).collect();
+    for mut stream in sent {
+        let mut answer = String::new();
+        let read = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await.unwrap();
+        assert!(read.is_ok() && answer.contains("it only has a description"), "{read:?} {answer}");
+    }
 }
 
 #[tokio::test]

@@ -32,7 +32,10 @@ impl Source for Wordy {
     }
 
     fn call<'a>(&'a self, _: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
-        Box::pin(async { Err(Error::new(Kind::ToolFailed, "it only has a description")) })
+        Box::pin(async {
+            tokio::task::yield_now().await;
+            Err(Error::new(Kind::ToolFailed, "it only has a description"))
+        })
     }
 }
 
