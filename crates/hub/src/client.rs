@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::deadline::Deadline;
 use crate::error::{Error, Kind};
@@ -60,8 +60,16 @@ pub enum Update {
     Chunk(Value),
     Log(LogLine),
     Ask(Ask),
-    /// The caller may hang up and come back for the answer after this long.
-    Pause(Duration),
+    Pause(Pause),
+}
+
+/// The caller may hang up and come back for the answer.
+#[derive(Debug, Clone)]
+pub struct Pause {
+    /// How long it is asked to stay away.
+    pub retry: Duration,
+    /// Notified when it is back, which may be earlier.
+    pub returned: Arc<Notify>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -170,12 +178,13 @@ impl Client {
 
     /// Tells the caller that it may hang up and come back.
     pub async fn pause(&self, retry: Duration) {
-        let _ = self.way.updates.send(Update::Pause(retry)).await;
+        let pause = Pause { retry, returned: Arc::default() };
+        let _ = self.way.updates.send(Update::Pause(pause)).await;
     }
 
     /// The same for whoever must not wait; a caller that reads slowly is not told.
-    pub fn offer_pause(&self, retry: Duration) {
-        self.offer(Update::Pause(retry));
+    pub fn offer_pause(&self, pause: Pause) {
+        self.offer(Update::Pause(pause));
     }
 
     /// Asks the caller's side. While it thinks, the call's clock stands still and its place among the

@@ -54,7 +54,9 @@ mod visibility;
 mod yard;
 
 pub use catalog::{Bare, Catalog, Lookup, Prompt, Resource, Template, Tool};
-pub use client::{Abilities, Answers, Ask, Client, Level, LogLine, Progress, Question, QuestionKind, Update};
+pub use client::{
+    Abilities, Answers, Ask, Client, Level, LogLine, Pause, Progress, Question, QuestionKind, Update,
+};
 pub use deadline::Deadline;
 pub use definition_budget::{
     DefinitionBudget, DefinitionLimits, DefinitionReservation, LargeListTurn, LargeListTurns, OverBudget,

@@ -212,7 +212,7 @@ impl Report {
             Update::Progress(progress) => self.progress.push(progress),
             Update::Chunk(chunk) => self.chunks.push(chunk),
             Update::Log(line) => self.log.push(line),
-            Update::Pause(retry) => self.pauses.push(retry),
+            Update::Pause(pause) => self.pauses.push(pause.retry),
             Update::Ask(Ask { questions, reply }) => {
                 let answered = questions.iter().map(|question| take(answers, &question.key)).collect();
                 // A call that stopped waiting needs no answer.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
-use toolyard_hub::{Level, LogLine, Progress};
+use toolyard_hub::{Level, LogLine, Pause, Progress};
 use toolyard_wire::{Listener, Notification, Request, Said, Tape, Violations};
 
 use crate::calls::{Calls, CallsInFlight, Flight};
@@ -75,10 +75,10 @@ pub(crate) fn listener(calls: Arc<Calls>, name: String, tape: Arc<Tape>) -> (Lis
             }
         }
         // A caller that is connected to us is let go of as we are, so that it polls, too.
-        Said::Paused(tag, retry) => {
+        Said::Paused { tag, retry, returned } => {
             if let Some(flight) = calls.get(tag) {
                 flight.heard.notify_one();
-                flight.client.offer_pause(retry);
+                flight.client.offer_pause(Pause { retry, returned });
             }
         }
         Said::Noise(line) => tracing::debug!(server = name, line, "a line that is no message"),

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use ::http::HeaderMap;
 use serde_json::value::RawValue;
+use tokio::sync::Notify;
 
 use crate::Raw;
 use crate::message::{Id, Notification, Request};
@@ -37,9 +38,14 @@ pub enum Said {
     Notification(Notification, Option<u64>),
     /// A question of the server (legacy era), likewise.
     Request(Request, Option<u64>),
-    /// The stream of our own request with this tag ended before the answer: the server wants us to come back for it after
-    /// this long.
-    Paused(u64, Duration),
+    /// The stream of our own request with this tag ended before the answer: the server wants us to come back for it.
+    Paused {
+        tag: u64,
+        /// After this long.
+        retry: Duration,
+        /// Notify it to come back now.
+        returned: Arc<Notify>,
+    },
     /// A line that is no message.
     Noise(String),
 }

@@ -140,7 +140,7 @@ async fn pass_on(outlet: &Outlet, token: Option<&RawValue>, chunks: &mut Vec<Val
             None => Ok(()),
         },
         Update::Log(line) => outlet.notify("notifications/message", &log_params(&line)).await,
-        Update::Pause(retry) => outlet.pause(retry).await,
+        Update::Pause(pause) => outlet.pause(pause.retry, pause.returned).await,
         Update::Chunk(chunk) => {
             chunks.push(chunk);
             Ok(())

@@ -59,7 +59,6 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<Bo
         Method::GET if server.kind() == Kind::Floods => {
             return events(start(|way| async move { flood(&way, None).await }), None, "");
         }
-        // Whoever polls has been away for as long as it was told to.
         Method::GET if server.kind() == Kind::Dual => {
             let answer = last.and_then(|last| server.seen.take_polled(&last));
             return match answer {
@@ -101,7 +100,8 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<Bo
     if let (true, Some(id)) = (polls, &message.id) {
         let content = serde_json::json!([{"type": "text", "text": "polled"}]);
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":{content}}}}}"#);
-        return fixed_events(format!("id: {}\nretry: 50\ndata: \n\n", server.seen.keep_polled(answer)));
+        // Longer than any test: it is answered as soon as its client is back.
+        return fixed_events(format!("id: {}\nretry: 600000\ndata: \n\n", server.seen.keep_polled(answer)));
     }
     let is_request = message.id.is_some() && message.method.is_some();
     let noise = if server.kind() == Kind::Noisy { NOISE } else { "" };

@@ -55,6 +55,28 @@ async fn a_legacy_client_hears_of_changed_lists_and_its_subscriptions() {
 }
 
 #[tokio::test]
+async fn a_legacy_client_may_have_several_standing_streams_and_hears_everything_once() {
+    for version in Version::LEGACY {
+        let mut client = probe(Over::Http, version).await;
+        let mut first = client.listen(None).await.events();
+        let mut second = client.listen(None).await.events();
+        client.call("change_tools", "{}").await;
+        assert_eq!(second.next_message().await.unwrap().1.method(), Some(TOOLS), "{version}");
+        drop(second);
+        // Nothing of the change before is told again; of those after it, some may go to the stream that is just closing.
+        let mut heard = std::pin::pin!(first.next_message());
+        let message = loop {
+            client.call("change_prompts", "{}").await;
+            let soon = tokio::time::timeout(std::time::Duration::from_millis(100), &mut heard).await;
+            if let Ok(message) = soon {
+                break message;
+            }
+        };
+        assert_eq!(message.unwrap().1.method(), Some(PROMPTS), "{version}");
+    }
+}
+
+#[tokio::test]
 async fn a_subscription_is_acknowledged_first_filtered_and_ends_with_a_result() {
     let server = server().await;
     let mut client = Client::join(&server, Version::V2026_07_28).await;

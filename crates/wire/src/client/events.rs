@@ -44,15 +44,37 @@ where
                     self.field(&line);
                 }
             }
-            if self.buffer.len() + self.event.data.len() > self.longest {
-                return Err(Failure::TooLarge(too_large(self.longest)));
-            }
-            match self.stream.next().await {
-                Some(Ok(bytes)) => self.buffer.extend_from_slice(&bytes),
-                Some(Err(error)) => return Err(Failure::Lost(error.to_string())),
-                None => return Ok(None),
+            if !self.fill().await? {
+                return Ok(None);
             }
         }
+    }
+
+    /// The next line of a body that has no events, and at the end what is left.
+    pub(crate) async fn next_line(&mut self) -> Result<Option<String>, Failure> {
+        loop {
+            if let Some(line) = self.line() {
+                return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
+            }
+            if !self.fill().await? {
+                let rest = self.buffer.split();
+                self.scanned = 0;
+                return Ok((!rest.is_empty()).then(|| String::from_utf8_lossy(&rest).into_owned()));
+            }
+        }
+    }
+
+    /// Reads more; false at the end of the stream.
+    async fn fill(&mut self) -> Result<bool, Failure> {
+        if self.buffer.len() + self.event.data.len() > self.longest {
+            return Err(Failure::TooLarge(too_large(self.longest)));
+        }
+        match self.stream.next().await {
+            Some(Ok(bytes)) => self.buffer.extend_from_slice(&bytes),
+            Some(Err(error)) => return Err(Failure::Lost(error.to_string())),
+            None => return Ok(false),
+        }
+        Ok(true)
     }
 
     fn line(&mut self) -> Option<Bytes> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use reqwest::Url;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::task::TaskTracker;
 
 use self::reply::{Reply, Way};
@@ -96,7 +96,12 @@ impl Post {
                 let session = response.headers.get(mirrored::SESSION).cloned();
                 self.write().session = session;
             }
-            self.answer(response, Asked { id: &id, tag: request.tag }).await
+            let asked = Asked { id: &id, tag: request.tag };
+            if request.method == "subscriptions/listen" && !is_events(&response.headers) {
+                // Large, and not for plain answers: what it needs is not carried by every request.
+                return Box::pin(self.lines(response, asked)).await;
+            }
+            self.answer(response, asked).await
         }
         .await;
         guard.post = None;
@@ -253,13 +258,28 @@ impl Post {
             };
             let resumable = last.as_deref().filter(|_| self.read().session.is_some());
             let Some(from) = resumable else { return Err(Failure::Lost(broke)) };
+            let returned = Arc::<Notify>::default();
             if paused {
-                (self.settings.listener)(Said::Paused(asked.tag, retry));
+                let returned = Arc::clone(&returned);
+                (self.settings.listener)(Said::Paused { tag: asked.tag, retry, returned });
             }
-            tokio::time::sleep(retry).await;
+            // A caller of ours that is back is not kept waiting: the server would have answered it by now.
+            let _ = tokio::time::timeout(retry, returned.notified()).await;
             response = self.get(Some(from)).await.map_err(|_| Failure::Lost(broke))?;
         }
         Err(Failure::Lost("its stream broke off again and again".to_owned()))
+    }
+
+    /// Reads messages line by line up to the answer: some servers send a subscription as JSON instead of events, and there
+    /// is no whole of it until it ends.
+    async fn lines(&self, response: Reply, asked: Asked<'_>) -> Result<Raw, Failure> {
+        let mut events = Events::new(response.body, self.settings.longest);
+        while let Some(line) = events.next_line().await? {
+            if let Some(answer) = self.hear(&line, Some(asked)) {
+                return answer;
+            }
+        }
+        Err(Failure::Lost("its stream ended before the answer".to_owned()))
     }
 
     /// Takes in what one event says; gives back the answer if it is ours.
@@ -372,3 +392,6 @@ fn says_session_is_gone(status: u16, message: &str) -> bool {
     let words = ["session id", "session not found", "session is gone", "unknown session", "invalid session"];
     status == 400 && words.iter().any(|words| message.contains(words))
 }
+
+#[cfg(test)]
+mod tests;

@@ -100,8 +100,8 @@ impl<S: Service> Endpoint<S> {
     pub fn close(&self) {
         self.closing.cancel();
         for (_, session) in self.roster.all() {
-            if let Some(stream) = session.standing_stream() {
-                stream.end();
+            if let Some(standing) = session.standing_streams() {
+                standing.end();
             }
         }
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::Raw;
 use crate::message::{Id, Response, write_notification, write_request};
@@ -19,8 +19,11 @@ pub(crate) const QUEUE: usize = 64;
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     Message(String),
-    /// The client may hang up and come back for the rest after this long.
-    Pause(Duration),
+    /// The client may hang up and come back for the rest after `retry`; `returned` is notified when it does.
+    Pause {
+        retry: Duration,
+        returned: Arc<Notify>,
+    },
 }
 
 /// The client is gone, or cannot be asked.
@@ -44,9 +47,9 @@ impl Outlet {
         self.send(Outgoing::Message(write_notification(method, params))).await
     }
 
-    /// Lets the client hang up and come back, where the transport can do that.
-    pub async fn pause(&self, retry: Duration) -> Result<(), Gone> {
-        self.send(Outgoing::Pause(retry)).await
+    /// Lets the client hang up and come back, where the transport can do that. `returned` is notified when it is back.
+    pub async fn pause(&self, retry: Duration, returned: Arc<Notify>) -> Result<(), Gone> {
+        self.send(Outgoing::Pause { retry, returned }).await
     }
 
     /// Asks the client (legacy era). The error of the client's answer is the inner one. If the future is

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Charge;
-use super::http::stream::{Stream, Streams};
+use super::http::stream::{StandingStreams, Streams};
 use super::outlet::{Asks, Outgoing};
 use crate::message::{Id, write_notification};
 use crate::meta::ClientSide;
@@ -39,7 +39,7 @@ pub struct Session {
 #[derive(Debug)]
 pub(crate) enum Standing {
     Line(mpsc::Sender<Outgoing>),
-    Stream(Arc<Stream>),
+    Streams(StandingStreams),
 }
 
 #[derive(Debug)]
@@ -139,13 +139,13 @@ impl Session {
         let message = write_notification(method, params);
         match &self.standing {
             Standing::Line(sender) => drop(sender.try_send(Outgoing::Message(message))),
-            Standing::Stream(stream) => stream.push_or_forget(message),
+            Standing::Streams(streams) => streams.announce(message),
         }
     }
 
-    pub(crate) fn standing_stream(&self) -> Option<&Arc<Stream>> {
+    pub(crate) fn standing_streams(&self) -> Option<&StandingStreams> {
         match &self.standing {
-            Standing::Stream(stream) => Some(stream),
+            Standing::Streams(streams) => Some(streams),
             Standing::Line(_) => None,
         }
     }
@@ -175,7 +175,7 @@ impl Session {
 
     /// Since when nobody has needed this session; `None` while somebody does.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
-        let listening = self.standing_stream().is_some_and(|stream| stream.is_read());
+        let listening = self.standing_streams().is_some_and(StandingStreams::is_read);
         let state = self.lock();
         (!listening && state.in_flight.is_empty()).then_some(state.last_used)
     }
@@ -191,8 +191,8 @@ impl Session {
         self.charge.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.asks.give_up();
         self.streams.end_all();
-        if let Some(stream) = self.standing_stream() {
-            stream.end();
+        if let Some(standing) = self.standing_streams() {
+            standing.end();
         }
     }
 

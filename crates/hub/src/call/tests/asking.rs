@@ -226,7 +226,7 @@ async fn progress_that_does_not_grow_and_lines_that_nobody_wants_are_not_sent() 
             Update::Progress(progress) => json!({"progress": progress.progress, "total": progress.total}),
             Update::Log(line) => json!(line.level),
             Update::Chunk(chunk) => chunk,
-            Update::Pause(time) => json!(time.as_secs()),
+            Update::Pause(pause) => json!(pause.retry.as_secs()),
             Update::Ask(ask) => panic!("{ask:?}"),
         });
     }

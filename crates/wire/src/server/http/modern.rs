@@ -121,7 +121,7 @@ impl<S: Service> Said<S> {
         };
         Some(match step {
             Step::Says(Outgoing::Message(message)) => event(&message),
-            Step::Says(Outgoing::Pause(_)) | Step::Silent => Bytes::from_static(COMMENT),
+            Step::Says(Outgoing::Pause { .. }) | Step::Silent => Bytes::from_static(COMMENT),
             Step::Answers(answer) => {
                 self.over = true;
                 let held = self.endpoint.hold(&self.caller, &self.id, &answer);

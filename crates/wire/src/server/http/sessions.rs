@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::held::{HeldAnswer, HeldBytes, hold_body};
 use super::running::{Running, Step};
-use super::stream::{KEEP_ALIVE, Stream, Streams};
+use super::stream::{KEEP_ALIVE, StandingStreams, Stream, Streams};
 use super::{Accepts, Endpoint, bare, events, json, not_allowed, refuse, with};
 use crate::header as mirrored;
 use crate::message::{Id, Message, Packet, Refusal, Request, write_error, write_outcome};
@@ -102,8 +102,8 @@ impl<S: Service> Endpoint<S> {
             Ok(charge) => charge,
             Err(error) => return refuse_session(&request.id, &error.message),
         };
-        let standing = Standing::Stream(Stream::new(0, self.settings.retention.clone()));
         let streams = Streams::new(self.settings.retention.clone());
+        let standing = Standing::Streams(StandingStreams::new(&streams));
         let session = Session::new(session_id, version, client, standing, streams).charged(charge);
         let id = HeaderValue::from_str(session.id());
         if !self.roster.add(caller, Arc::new(session)) {
@@ -226,12 +226,14 @@ impl<S: Service> Endpoint<S> {
         }
         session.touch();
         let prime = session.version().primes_streams().then_some(RETRY);
-        let Some(standing) = session.standing_stream() else { return not_allowed() };
+        let Some(standing) = session.standing_streams() else { return not_allowed() };
         if self.closing.is_cancelled() {
             return bare(StatusCode::SERVICE_UNAVAILABLE);
         }
-        let Some(last) = headers.get("last-event-id") else { return events(standing.body(None, prime)) };
-        let found = last.to_str().ok().and_then(|last| session.streams.find(Some(standing), last));
+        let Some(last) = headers.get("last-event-id") else {
+            return events(standing.open(&session.streams).body(None, prime));
+        };
+        let found = last.to_str().ok().and_then(|last| session.streams.find(last));
         match found {
             Some((stream, event)) => events(stream.body(Some(event), None)),
             None => {
@@ -337,8 +339,10 @@ impl<S: Service> Pumps<S> {
     async fn say(&self, said: Outgoing) {
         match said {
             Outgoing::Message(message) => self.stream.push(message).await,
-            Outgoing::Pause(retry) if self.session.version().primes_streams() => self.stream.hang_up(retry),
-            Outgoing::Pause(_) => {}
+            Outgoing::Pause { retry, returned } if self.session.version().primes_streams() => {
+                self.stream.hang_up(retry, returned);
+            }
+            Outgoing::Pause { .. } => {}
         }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) const COMMENT: &[u8] = b":\n\n";
 /// How many streams of one session, and bytes in them, are kept for readers that come back.
 const MOST_STREAMS: usize = 64;
 const MOST_STREAM_BYTES: usize = 8 * 1024 * 1024;
+/// How many standing streams a session may have besides its first one.
+const MOST_STANDING: usize = 7;
 /// How many bytes of events that were read are kept for all sessions together.
 const MOST_RETAINED_BYTES: usize = 8 * 1024 * 1024;
 /// Larger events are sent from where they are stored instead of being copied into one piece.
@@ -78,6 +80,8 @@ struct Inner {
     unread_since: Option<Instant>,
     ended: bool,
     hang_up: Option<Duration>,
+    /// Notified when the reader that was hung up on is back.
+    returned: Option<Arc<Notify>>,
 }
 
 #[derive(Debug)]
@@ -130,9 +134,13 @@ impl Stream {
         self.changed.notify_waiters();
     }
 
-    /// Ends the reader's connection but not the stream.
-    pub(crate) fn hang_up(&self, retry: Duration) {
-        self.lock().hang_up = Some(retry);
+    /// Ends the reader's connection but not the stream. `returned` is notified when there is a reader again.
+    pub(crate) fn hang_up(&self, retry: Duration, returned: Arc<Notify>) {
+        {
+            let mut inner = self.lock();
+            inner.hang_up = Some(retry);
+            inner.returned = Some(returned);
+        }
         self.changed.notify_waiters();
     }
 
@@ -161,6 +169,9 @@ impl Stream {
             inner.reader += 1;
             inner.unread_since = None;
             inner.hang_up = None;
+            if let Some(returned) = inner.returned.take() {
+                returned.notify_one();
+            }
             if let Some(last) = last {
                 inner.unread = last + 1;
             }
@@ -299,8 +310,7 @@ impl Streams {
     }
 
     pub(crate) fn open(&self) -> Arc<Stream> {
-        // Number 0 is the session's standing stream.
-        let stream = Stream::new(self.next.fetch_add(1, Ordering::Relaxed) + 1, self.retention.clone());
+        let stream = Stream::new(self.next.fetch_add(1, Ordering::Relaxed), self.retention.clone());
         self.lock().push_back(Arc::clone(&stream));
         self.settle();
         stream
@@ -326,23 +336,66 @@ impl Streams {
     }
 
     /// The stream and the event that a `Last-Event-ID` names.
-    pub(crate) fn find(
-        &self,
-        standing: Option<&Arc<Stream>>,
-        last_event: &str,
-    ) -> Option<(Arc<Stream>, u64)> {
+    pub(crate) fn find(&self, last_event: &str) -> Option<(Arc<Stream>, u64)> {
         let (number, event) = last_event.split_once('-')?;
         let (number, event): (u64, u64) = (number.parse().ok()?, event.parse().ok()?);
-        let stream = match number {
-            0 => standing?.clone(),
-            _ => self.lock().iter().find(|stream| stream.number == number)?.clone(),
-        };
+        let stream = self.lock().iter().find(|stream| stream.number == number)?.clone();
         let known = event < stream.lock().next;
         known.then_some((stream, event))
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Stream>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The streams of one session that carry what belongs to no request. A client may have several; each message goes out on
+/// one of them.
+#[derive(Debug)]
+pub(crate) struct StandingStreams {
+    first: Arc<Stream>,
+    /// Those that were opened while others were read, the oldest first.
+    more: Mutex<Vec<Arc<Stream>>>,
+}
+
+impl StandingStreams {
+    /// The first of them is there before a client asks for it, so that nothing said meanwhile is lost.
+    pub(crate) fn new(streams: &Streams) -> Self {
+        Self { first: streams.open(), more: Mutex::default() }
+    }
+
+    /// One for a new reader.
+    pub(crate) fn open(&self, streams: &Streams) -> Arc<Stream> {
+        if !self.first.is_read() {
+            return Arc::clone(&self.first);
+        }
+        let mut more = self.lock();
+        if more.len() >= MOST_STANDING {
+            let idle = more.iter().position(|stream| !stream.is_read()).unwrap_or(0);
+            more.remove(idle).end();
+        }
+        let stream = streams.open();
+        more.push(Arc::clone(&stream));
+        stream
+    }
+
+    /// Says something on the newest that is read. An older one may be of a connection that broke unnoticed.
+    pub(crate) fn announce(&self, message: String) {
+        let newest = self.lock().iter().rev().find(|stream| stream.is_read()).cloned();
+        newest.as_ref().unwrap_or(&self.first).push_or_forget(message);
+    }
+
+    pub(crate) fn is_read(&self) -> bool {
+        self.first.is_read() || self.lock().iter().any(|stream| stream.is_read())
+    }
+
+    pub(crate) fn end(&self) {
+        self.first.end();
+        self.lock().iter().for_each(|stream| stream.end());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Stream>>> {
+        self.more.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -353,7 +406,9 @@ mod tests {
     use axum::body::Body;
     use http_body_util::BodyExt;
 
-    use super::{LARGE_EVENT, MOST_RETAINED_BYTES, Retention, Stream, Streams};
+    use super::{
+        LARGE_EVENT, MOST_RETAINED_BYTES, MOST_STANDING, Retention, StandingStreams, Stream, Streams,
+    };
 
     async fn read(body: &mut Body) -> String {
         let frame = body.frame().await.unwrap().unwrap();
@@ -366,19 +421,19 @@ mod tests {
         let stream = streams.open();
         stream.push("one".to_owned()).await;
         let mut body = stream.body(None, Some(Duration::from_millis(500)));
-        assert_eq!(read(&mut body).await, "id: 1-0\nretry: 500\ndata: \n\n");
-        assert_eq!(read(&mut body).await, "id: 1-1\ndata: one\n\n");
+        assert_eq!(read(&mut body).await, "id: 0-0\nretry: 500\ndata: \n\n");
+        assert_eq!(read(&mut body).await, "id: 0-1\ndata: one\n\n");
         drop(body);
         stream.push("two".to_owned()).await;
         stream.push("three".to_owned()).await;
         stream.end();
-        let (found, last) = streams.find(None, "1-1").unwrap();
+        let (found, last) = streams.find("0-1").unwrap();
         let mut body = found.body(Some(last), None);
-        assert_eq!(read(&mut body).await, "id: 1-2\ndata: two\n\n");
-        assert_eq!(read(&mut body).await, "id: 1-3\ndata: three\n\n");
+        assert_eq!(read(&mut body).await, "id: 0-2\ndata: two\n\n");
+        assert_eq!(read(&mut body).await, "id: 0-3\ndata: three\n\n");
         assert!(body.frame().await.is_none());
-        assert!(streams.find(None, "1-9").is_none());
-        assert!(streams.find(None, "nonsense").is_none());
+        assert!(streams.find("0-9").is_none() && streams.find("1-0").is_none());
+        assert!(streams.find("nonsense").is_none());
     }
 
     #[tokio::test(start_paused = true)]
@@ -419,6 +474,44 @@ mod tests {
         assert!(stream.lock().events.len() <= 257, "{} kept", stream.lock().events.len());
         let mut body = stream.body(None, None);
         assert_eq!(read(&mut body).await, "id: 0-9745\ndata: 9744\n\n");
+    }
+
+    #[tokio::test]
+    async fn of_several_standing_streams_the_newest_that_is_read_carries_a_message() {
+        let streams = Streams::default();
+        let standing = StandingStreams::new(&streams);
+        standing.announce("before".to_owned());
+        let mut first = standing.open(&streams).body(None, None);
+        let mut second = standing.open(&streams).body(None, None);
+        standing.announce("to the second".to_owned());
+        assert_eq!(read(&mut first).await, "id: 0-1\ndata: before\n\n");
+        assert_eq!(read(&mut second).await, "id: 1-1\ndata: to the second\n\n");
+        drop(second);
+        standing.announce("to the first".to_owned());
+        assert_eq!(read(&mut first).await, "id: 0-2\ndata: to the first\n\n");
+        let (found, last) = streams.find("1-1").unwrap();
+        let mut second = found.body(Some(last), None);
+        standing.announce("to the second again".to_owned());
+        assert_eq!(read(&mut second).await, "id: 1-2\ndata: to the second again\n\n");
+        // The oldest makes room, so that a client that opens more and more costs no more.
+        let more: Vec<Body> = (0..MOST_STANDING).map(|_| standing.open(&streams).body(None, None)).collect();
+        assert!(second.frame().await.is_none() && standing.is_read());
+        drop((first, more));
+        assert!(!standing.is_read());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_for_a_reader_hears_of_its_return() {
+        let stream = Stream::new(1, Retention::default());
+        let mut body = stream.body(None, None);
+        let returned = std::sync::Arc::<tokio::sync::Notify>::default();
+        stream.hang_up(Duration::from_secs(9), std::sync::Arc::clone(&returned));
+        assert_eq!(read(&mut body).await, "retry: 9000\n\n");
+        assert!(body.frame().await.is_none());
+        let wait = Duration::from_secs(5);
+        assert!(tokio::time::timeout(wait, returned.notified()).await.is_err());
+        let _body = stream.body(Some(0), None);
+        assert!(tokio::time::timeout(wait, returned.notified()).await.is_ok());
     }
 
     #[tokio::test]
