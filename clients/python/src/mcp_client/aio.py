@@ -1,4 +1,7 @@
-"""The client for programs that do other things meanwhile: the same as client.py, as coroutines."""
+"""The asynchronous client: which requests exist, and which of them are retried.
+
+client.py is generated from this file. After a change, run `python tools/generate_blocking.py`.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +162,9 @@ class AsyncMCPClient:
         return read_json(sending, answer)
 
     async def _execute_once(
-        self, sending: Sending, hears: dict[str, Callable[[Any], object] | None]
+        self,
+        sending: Sending,
+        hears: dict[str, Callable[[Any], object] | None],
     ) -> ExecutionResponse:
         execution: str | None = None
         over = False
@@ -196,13 +201,17 @@ class AsyncMCPClient:
             over = True
             raise
         finally:
-            # This is what cancels, unless there is a key: then the server keeps the outcome for who comes again.
-            # A task that is cancelled would not even get to close.
+            # Without the shield, a canceled task could not await anything here.
             with anyio.CancelScope(shield=True):
-                if answer is not None:
-                    await answer.aclose()
-                if sending.keyed and execution is not None and not over:
-                    await self._tell_to_stop(execution)
+                await self._release(sending, answer, None if over else execution)
+
+    async def _release(self, sending: Sending, answer: httpx.Response | None, unfinished: str | None) -> None:
+        # Closing the response cancels the execution, unless it has an idempotency key: then the
+        # server keeps it running for a retry, and only a request can stop it.
+        if answer is not None:
+            await answer.aclose()
+        if sending.keyed and unfinished is not None:
+            await self._tell_to_stop(unfinished)
 
     async def _tell_to_stop(self, execution: str) -> None:
         sending = plain("DELETE", f"/mcp/executions/{segment(execution)}", [], None, None, CANCEL)
@@ -238,7 +247,11 @@ class AsyncExecutions:
         self._client = client
 
     async def list(
-        self, *, state: State | None = None, tool: str | None = None, limit: int | None = None
+        self,
+        *,
+        state: State | None = None,
+        tool: str | None = None,
+        limit: int | None = None,
     ) -> list[Execution]:
         """Recent executions, the newest first; at most `limit` (up to 1000, 100 if not said)."""
         pairs = [("state", state), ("tool", tool), ("limit", None if limit is None else str(limit))]
@@ -264,7 +277,8 @@ async def _hear(hears: dict[str, Callable[[Any], object] | None], what: str, sai
 
 
 async def _hear_event(
-    hears: dict[str, Callable[[Any], object] | None], event: ServerEvent
+    hears: dict[str, Callable[[Any], object] | None],
+    event: ServerEvent,
 ) -> ExecutionResponse | None:
     if event.event not in ("progress", "chunk", "log", "result", "error"):
         return None

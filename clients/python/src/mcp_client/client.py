@@ -1,4 +1,6 @@
-"""The client for programs that wait: which requests there are, and which of them are made again when they fail."""
+# Generated from aio.py by `python tools/generate_blocking.py`. Do not edit:
+# change aio.py and run that command.
+"""The blocking client: which requests exist, and which of them are retried."""
 
 from __future__ import annotations
 
@@ -158,7 +160,9 @@ class MCPClient:
         return read_json(sending, answer)
 
     def _execute_once(
-        self, sending: Sending, hears: dict[str, Callable[[Any], object] | None]
+        self,
+        sending: Sending,
+        hears: dict[str, Callable[[Any], object] | None],
     ) -> ExecutionResponse:
         execution: str | None = None
         over = False
@@ -195,11 +199,15 @@ class MCPClient:
             over = True
             raise
         finally:
-            # This is what cancels, unless there is a key: then the server keeps the outcome for who comes again.
-            if answer is not None:
-                answer.close()
-            if sending.keyed and execution is not None and not over:
-                self._tell_to_stop(execution)
+            self._release(sending, answer, None if over else execution)
+
+    def _release(self, sending: Sending, answer: httpx.Response | None, unfinished: str | None) -> None:
+        # Closing the response cancels the execution, unless it has an idempotency key: then the
+        # server keeps it running for a retry, and only a request can stop it.
+        if answer is not None:
+            answer.close()
+        if sending.keyed and unfinished is not None:
+            self._tell_to_stop(unfinished)
 
     def _tell_to_stop(self, execution: str) -> None:
         sending = plain("DELETE", f"/mcp/executions/{segment(execution)}", [], None, None, CANCEL)
@@ -235,7 +243,11 @@ class Executions:
         self._client = client
 
     def list(
-        self, *, state: State | None = None, tool: str | None = None, limit: int | None = None
+        self,
+        *,
+        state: State | None = None,
+        tool: str | None = None,
+        limit: int | None = None,
     ) -> list[Execution]:
         """Recent executions, the newest first; at most `limit` (up to 1000, 100 if not said)."""
         pairs = [("state", state), ("tool", tool), ("limit", None if limit is None else str(limit))]
@@ -259,7 +271,8 @@ def _hear(hears: dict[str, Callable[[Any], object] | None], what: str, said: Any
 
 
 def _hear_event(
-    hears: dict[str, Callable[[Any], object] | None], event: ServerEvent
+    hears: dict[str, Callable[[Any], object] | None],
+    event: ServerEvent,
 ) -> ExecutionResponse | None:
     if event.event not in ("progress", "chunk", "log", "result", "error"):
         return None
