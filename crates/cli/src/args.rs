@@ -6,36 +6,36 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::config::Given;
+use crate::config::ConfigInputs;
 
 mod calls;
-mod command;
+mod catalog;
 mod config_file;
-mod house;
-mod look;
+mod maintenance;
 mod openapi;
+mod parse;
+mod server_selection;
 mod ui;
-mod which;
 mod workbench;
 
-pub(crate) use calls::{CallArgs, CompleteArgs, Completed, PromptArgs, ReadArgs};
-pub(crate) use command::parse;
+pub(crate) use calls::{CallArgs, CompleteArgs, CompletionTarget, PromptArgs, ReadArgs};
+pub(crate) use catalog::{InspectArgs, ListArgs, ListKind, SearchArgs};
 pub(crate) use config_file::{
-    AddArgs, App, ExportArgs, ImportArgs, NamedArgs, RemoveArgs, Scope, ScopeArgs, Transport,
+    AddArgs, ClientApp, ExportArgs, ImportArgs, RemoveArgs, Scope, ScopeArgs, ToggleArgs, TransportArg,
 };
-pub(crate) use house::{CompletionsArgs, DoctorArgs, ManArgs, Shell};
-pub(crate) use look::{InspectArgs, ListArgs, Listed, SearchArgs};
-pub(crate) use openapi::{Diagnostics, OpenApiArgs};
+pub(crate) use maintenance::{CompletionsArgs, DoctorArgs, ManArgs, Shell};
+pub(crate) use openapi::{DiagnosticsFormat, OpenApiArgs};
+pub(crate) use parse::parse;
+pub(crate) use server_selection::{AdHocServerArgs, ServerSelectionArgs};
 pub(crate) use ui::UiArgs;
-pub(crate) use which::{OtherArgs, WhichArgs};
-pub(crate) use workbench::WorkbenchVerb;
+pub(crate) use workbench::WorkbenchCommand;
 
 /// Find, test, call, serve and script MCP tools.
 #[derive(Debug, Parser)]
 #[command(version, about, propagate_version = true, max_term_width = 110, after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: CliCommand,
 
     /// What to log on standard error, such as `info` or `toolyard_hub=debug`.
     #[arg(long, global = true, env = "TOOLYARD_LOG", value_name = "FILTER")]
@@ -61,9 +61,9 @@ const EXAMPLES: &str = "Examples:
   toolyard run report.py                      a Python script that can call every tool of the yard";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum CliCommand {
     #[command(flatten)]
-    Workbench(WorkbenchVerb),
+    Workbench(WorkbenchCommand),
     /// Serve the yard over HTTP.
     Serve(ServeArgs),
     /// Serve the yard to the client that started this process, over standard input and output.
@@ -76,7 +76,7 @@ pub(crate) enum Verb {
     Logout(LogoutArgs),
     /// Tokens with which others may call.
     #[command(subcommand)]
-    Token(TokenVerb),
+    Token(TokenCommand),
     /// Run a Python script that can call every tool of the yard, in a sandbox.
     Run(RunArgs),
     /// Watch what happens in a yard that runs: its servers, its calls and its log.
@@ -88,7 +88,7 @@ pub(crate) enum Verb {
     OpenApi(OpenApiArgs),
     /// Keeps the process of a server: this program starts itself like that, people do not.
     #[command(hide = true)]
-    Keeper(KeeperArgs),
+    Keeper(SupervisorArgs),
     /// Builds the sandbox for programs: this program starts itself like that, people do not.
     #[command(hide = true)]
     Sandbox(SandboxArgs),
@@ -105,7 +105,7 @@ pub(crate) struct ServeArgs {
     pub(crate) documents: DocumentArgs,
 
     /// The address to listen on, or a port of 127.0.0.1; port 0 picks a free one [default: 127.0.0.1:8080].
-    #[arg(long, value_name = "ADDRESS", value_parser = crate::config::read_listen)]
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::config::parse_listen_address)]
     pub(crate) listen: Option<SocketAddr>,
 
     /// Who may come in: whoever has the token, or everybody on this machine [default: token].
@@ -136,7 +136,7 @@ pub(crate) struct DocumentArgs {
 
 /// A file that is not there now was meant to be another one: one that comes and goes belongs into a configuration.
 fn document(text: &str) -> Result<String, String> {
-    if !crate::config::is_address(text)
+    if !crate::config::is_http_url(text)
         && let Err(error) = std::fs::metadata(text)
     {
         return Err(format!("cannot read it: {error}"));
@@ -154,9 +154,9 @@ fn web_address(text: &str) -> Result<reqwest::Url, String> {
 
 impl DocumentArgs {
     /// What is served, together with these configurations.
-    pub(crate) fn given(&self, files: Vec<PathBuf>) -> Given {
+    pub(crate) fn config_inputs(&self, files: Vec<PathBuf>) -> ConfigInputs {
         let base_url = self.base_url.as_ref().map(reqwest::Url::to_string);
-        Given { files, documents: self.openapi.clone(), base_url, only: None }
+        ConfigInputs { files, documents: self.openapi.clone(), base_url, only: None }
     }
 }
 
@@ -213,7 +213,7 @@ pub(crate) struct RunArgs {
     pub(crate) documents: DocumentArgs,
 
     /// How long the script may take, such as 30s or 5m [default: what the configuration allows].
-    #[arg(long, value_name = "TIME", value_parser = crate::config::read_time)]
+    #[arg(long, value_name = "TIME", value_parser = crate::config::parse_duration)]
     pub(crate) timeout: Option<std::time::Duration>,
 
     /// Print what came of it as JSON.
@@ -246,7 +246,7 @@ pub(crate) struct LogoutArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum TokenVerb {
+pub(crate) enum TokenCommand {
     /// Make a token: prints it once, with the lines for toolyard.toml. Nothing is written to a file.
     New(NewTokenArgs),
 }
@@ -335,7 +335,7 @@ pub(crate) struct WatchArgs {
 }
 
 #[derive(Debug, Parser)]
-pub(crate) struct KeeperArgs {
+pub(crate) struct SupervisorArgs {
     /// The process to outlive by no more than it takes to clean up.
     #[arg(long, value_name = "PID")]
     pub(crate) watch: u32,

@@ -31,7 +31,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Holds the folder of a file, so that whoever else changes the file waits. It is let go of when this is dropped, or
 /// when the process ends.
-pub(crate) fn hold(path: &Path) -> io::Result<File> {
+pub(crate) fn lock_folder(path: &Path) -> io::Result<File> {
     let folder = File::open(folder(path))?;
     folder.lock()?;
     Ok(folder)

@@ -5,38 +5,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use toolyard_history::{AuditSettings, StoreSettings};
-use toolyard_hub::{Bounds, Limits, Redaction, ResultChecks, SourceName};
-use toolyard_program::Programs;
+use toolyard_history::{AuditSettings, HistoryStoreSettings};
+use toolyard_hub::{Redaction, ResultChecks, ScopedLimits, SourceName, YardLimits};
+use toolyard_program::ProgramSource;
 use toolyard_serve::ConnectionLimits;
 
 use crate::args::AuthMode;
-use crate::outside::HookSettings;
+use crate::outbound::HookSettings;
 
 mod access;
-mod address;
 mod connections;
 mod diff;
 mod document;
 mod dotenv;
+mod environment;
 mod expand;
 mod files;
-mod form;
+mod format;
 pub(crate) mod fuzzing;
-mod given;
 mod hook;
+mod http_syntax;
+mod inputs;
 mod keys;
 mod limits;
 mod listen;
 mod load;
 mod openapi;
-mod origin;
 mod problem;
 mod programs;
 mod records;
 mod risk;
 mod server;
-mod surroundings;
+mod server_section;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -44,21 +44,21 @@ mod tree;
 mod values;
 mod watch;
 
-pub(crate) use access::{Access, TokenEntry, name_problem};
-pub(crate) use address::{header, is_address};
+pub(crate) use access::{Access, TokenEntry, check_token_name};
 pub(crate) use diff::diff;
-pub(crate) use given::Given;
+pub(crate) use environment::Environment;
+pub(crate) use http_syntax::{is_http_url, parse_header};
+pub(crate) use inputs::ConfigInputs;
 pub(crate) use keys::TesterKeys;
 pub(crate) use limits::LimitKeys;
-pub(crate) use listen::read_listen;
-pub(crate) use load::{FILE as TOOLYARD_TOML, servers_of, usual_file};
-pub(crate) use problem::{Problem, Problems, Severity};
+pub(crate) use listen::parse_listen_address;
+pub(crate) use load::{FILE as TOOLYARD_TOML, default_config_file, load_servers_from};
+pub(crate) use problem::{ConfigProblem, ConfigProblems, ProblemSeverity};
 pub(crate) use programs::ProgramKeys;
 pub(crate) use risk::carries_credentials;
 pub(crate) use server::ServerEntry;
-pub(crate) use surroundings::Surroundings;
-pub(crate) use values::read_time;
-pub(crate) use watch::{Change, Watch};
+pub(crate) use values::parse_duration;
+pub(crate) use watch::{ConfigChange, ConfigWatcher};
 
 /// Everything that was configured.
 #[derive(Debug, Default)]
@@ -84,24 +84,24 @@ pub(crate) struct Config {
     /// What is hidden in what is kept, shown and logged.
     pub(crate) redaction: Redaction,
     /// The history, if there is to be one.
-    pub(crate) history: Option<StoreSettings>,
+    pub(crate) history: Option<HistoryStoreSettings>,
     pub(crate) limits: LimitKeys,
     pub(crate) tester: TesterKeys,
     pub(crate) programs: ProgramKeys,
     results: ResultChecks,
     /// The limits of single servers.
-    bounds: BTreeMap<SourceName, Bounds>,
+    bounds: BTreeMap<SourceName, ScopedLimits>,
     servers: Vec<ServerEntry>,
     /// What is odd, and what is wrong with single servers.
-    problems: Vec<Problem>,
+    problems: Vec<ConfigProblem>,
     /// Environment variables that secrets are taken from.
     pub(crate) secret_variables: BTreeSet<String>,
-    files: Vec<files::SeenFile>,
+    files: Vec<files::FileSnapshot>,
 }
 
 impl Config {
     /// Reads these files, the usual one if there are none, or else makes the demo yard.
-    pub(crate) fn load(files: &[PathBuf], around: &Surroundings) -> Result<Self, Problems> {
+    pub(crate) fn load(files: &[PathBuf], around: &Environment) -> Result<Self, ConfigProblems> {
         load::load(files, around)
     }
 
@@ -117,12 +117,12 @@ impl Config {
     }
 
     /// What the yard obeys.
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> YardLimits {
         let mut sources = self.bounds.clone();
         // Programs have places of their own; looking a tool up waits for none.
-        let without = Bounds { calls: Some(usize::MAX), ..Bounds::default() };
-        sources.entry(SourceName::new(Programs::NAME)).or_insert(without);
-        Limits { sources, results: self.results.clone(), ..self.limits.limits() }
+        let without = ScopedLimits { calls: Some(usize::MAX), ..ScopedLimits::default() };
+        sources.entry(SourceName::new(ProgramSource::NAME)).or_insert(without);
+        YardLimits { sources, results: self.results.clone(), ..self.limits.limits() }
     }
 
     /// Whether nothing was configured at all, so that there is only the demo.
@@ -131,19 +131,19 @@ impl Config {
     }
 
     /// What is odd, and what is wrong with single servers, for a person to read.
-    pub(crate) fn problems(&self) -> &[Problem] {
+    pub(crate) fn problems(&self) -> &[ConfigProblem] {
         &self.problems
     }
 }
 
 /// A time as the configuration writes it.
-pub(crate) fn time(text: &str) -> Option<std::time::Duration> {
-    values::Time::from_text(text).map(|time| time.0)
+pub(crate) fn duration_from_text(text: &str) -> Option<std::time::Duration> {
+    values::ConfigDuration::from_text(text).map(|time| time.0)
 }
 
 /// Reads the configuration and tells the person who started us what is wrong with it; nothing if it cannot be used.
-pub(crate) fn load_or_tell(files: &[PathBuf]) -> Option<Config> {
-    let loaded = Config::load(files, &Surroundings::of_process());
+pub(crate) fn load_or_report(files: &[PathBuf]) -> Option<Config> {
+    let loaded = Config::load(files, &Environment::from_process());
     let problems = match &loaded {
         Ok(config) => config.problems(),
         Err(problems) => &problems.0,

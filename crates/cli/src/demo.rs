@@ -3,29 +3,29 @@
 use std::sync::Arc;
 
 use toolyard_hub::Source;
-use toolyard_sdk::Native;
+use toolyard_sdk::NativeSource;
 
-mod library;
 mod numbers;
 mod people;
 mod png;
+mod resources;
+mod streaming;
 mod swatch;
-mod words;
 
 /// The demo tools, as a source.
 pub(crate) fn source() -> Arc<dyn Source> {
-    let native = Native::new("demo").tools([
+    let native = NativeSource::new("demo").tools([
         numbers::add(),
         numbers::convert_temperature(),
-        words::count_down(),
-        words::stream_words(),
-        words::stream_words_without_streaming(),
+        streaming::count_down(),
+        streaming::stream_words(),
+        streaming::stream_words_without_streaming(),
         swatch::draw_swatch(),
-        words::fail(),
+        streaming::fail(),
         people::admin_report(),
         people::ask_name(),
     ]);
-    library::offer(native).into_source()
+    resources::offer(native).into_source()
 }
 
 #[cfg(test)]

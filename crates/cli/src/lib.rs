@@ -4,39 +4,39 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talking to people is this crate's job")]
 #![allow(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 
-mod apps;
 mod args;
-mod arguments;
 mod atomic;
-mod attach;
+mod client_apps;
+mod codegen;
+mod commands;
 mod config;
+mod control_socket;
 mod demo;
-mod fault;
-mod fleet;
+mod elicitation;
+mod error;
 #[doc(hidden)]
 pub mod fuzzing;
-mod keeper;
-mod keeping;
-mod known;
 mod log;
 mod login;
-mod mirror;
+mod name_cache;
+mod one_shot;
 mod openapi;
-mod outside;
+mod outbound;
 mod programs;
-mod question;
+mod recording;
+mod remote;
 mod run;
 mod sandbox;
 mod serve;
-mod shapes;
-mod shared;
+mod servers;
 mod signals;
 mod stdio;
+mod supervisor;
 mod terminal;
 mod token;
+mod tool_arguments;
 mod ui;
-mod verbs;
-mod visit;
+mod upstream_setup;
 mod watch;
 mod yard;
 
@@ -44,7 +44,7 @@ use std::process::ExitCode;
 
 use toolyard_hub::printable as clean;
 
-use args::{TokenVerb, Verb};
+use args::{CliCommand, TokenCommand};
 
 /// How the process ended, as its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,24 +87,24 @@ impl From<Exit> for ExitCode {
 /// Runs the command that the arguments of this process name.
 pub fn main() -> ExitCode {
     // A shell that wants to know what could be typed next; otherwise this does nothing.
-    verbs::complete_for_shell();
+    commands::complete_for_shell();
     let args = args::parse();
     match args.verb {
-        Verb::Workbench(verb) => verbs::run(args.log.as_deref(), verb),
-        Verb::Serve(verb) => start(args.log.as_deref(), serve::run(verb)),
-        Verb::Stdio(verb) => start(args.log.as_deref(), stdio::run(verb)),
-        Verb::Ui(verb) => start(args.log.as_deref(), ui::run(verb)),
-        Verb::Login(verb) => start(args.log.as_deref(), login::log_in(verb)),
-        Verb::Logout(verb) => start(args.log.as_deref(), login::log_out(verb)),
-        Verb::Token(TokenVerb::New(verb)) => start(args.log.as_deref(), async { token::run(verb) }),
-        Verb::Run(verb) => start(args.log.as_deref(), run::run(verb)),
-        Verb::Watch(verb) => start(args.log.as_deref(), watch::run(verb)),
-        Verb::Types(verb) => start(args.log.as_deref(), shapes::run(verb)),
-        Verb::OpenApi(verb) => start(args.log.as_deref(), openapi::run(verb)),
+        CliCommand::Workbench(verb) => commands::run(args.log.as_deref(), verb),
+        CliCommand::Serve(verb) => start(args.log.as_deref(), serve::run(verb)),
+        CliCommand::Stdio(verb) => start(args.log.as_deref(), stdio::run(verb)),
+        CliCommand::Ui(verb) => start(args.log.as_deref(), ui::run(verb)),
+        CliCommand::Login(verb) => start(args.log.as_deref(), login::log_in(verb)),
+        CliCommand::Logout(verb) => start(args.log.as_deref(), login::log_out(verb)),
+        CliCommand::Token(TokenCommand::New(verb)) => start(args.log.as_deref(), async { token::run(verb) }),
+        CliCommand::Run(verb) => start(args.log.as_deref(), run::run(verb)),
+        CliCommand::Watch(verb) => start(args.log.as_deref(), watch::run(verb)),
+        CliCommand::Types(verb) => start(args.log.as_deref(), codegen::run(verb)),
+        CliCommand::OpenApi(verb) => start(args.log.as_deref(), openapi::run(verb)),
         // There is one of these beside every server that we start, so it has neither log nor runtime.
-        Verb::Keeper(verb) => keeper::run(verb),
+        CliCommand::Keeper(verb) => supervisor::run(verb),
         // It gives up its rights one after the other, for which it must have one thread.
-        Verb::Sandbox(verb) => sandbox::run(verb),
+        CliCommand::Sandbox(verb) => sandbox::run(verb),
     }
 }
 

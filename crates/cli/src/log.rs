@@ -1,7 +1,7 @@
 //! The log: on standard error for the person who started us, and line by line for whoever watches a running yard.
 
 mod flood;
-mod line;
+mod truncating_writer;
 
 use std::fmt::{self, Write};
 use std::io::IsTerminal;
@@ -9,7 +9,6 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::SystemTime;
 
 use flood::FloodLimit;
-use line::ShortLines;
 use tokio::sync::broadcast;
 use toolyard_hub::Redaction;
 use toolyard_serve::LogEntry;
@@ -20,6 +19,7 @@ use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
+use truncating_writer::TruncatingStderr;
 
 use crate::clean::clean_name;
 
@@ -35,7 +35,7 @@ static FLOODS: LazyLock<FloodLimit> = LazyLock::new(FloodLimit::default);
 static LINES: LazyLock<broadcast::Sender<Arc<LogEntry>>> = LazyLock::new(|| broadcast::channel(KEPT).0);
 
 /// Where the lines of the log can be heard.
-pub(crate) fn lines() -> broadcast::Sender<Arc<LogEntry>> {
+pub(crate) fn line_sender() -> broadcast::Sender<Arc<LogEntry>> {
     LINES.clone()
 }
 
@@ -44,7 +44,7 @@ static USUAL: LazyLock<Redaction> = LazyLock::new(Redaction::default);
 static CONFIGURED: OnceLock<Redaction> = OnceLock::new();
 
 /// Hides this from now on. The first configuration of a process counts.
-pub(crate) fn hide(redaction: Redaction) {
+pub(crate) fn set_redaction(redaction: Redaction) {
     let _ = CONFIGURED.set(redaction);
 }
 
@@ -57,9 +57,11 @@ pub(crate) fn start(filter: Option<&str>) {
     let colour =
         std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let filter = tracing_subscriber::EnvFilter::new(filter.unwrap_or("warn"));
-    let printed =
-        tracing_subscriber::fmt::layer().fmt_fields(SafeFields).with_writer(ShortLines).with_ansi(colour);
-    tracing_subscriber::registry().with(filter).with(&*FLOODS).with(printed).with(Told).init();
+    let printed = tracing_subscriber::fmt::layer()
+        .fmt_fields(SafeFields)
+        .with_writer(TruncatingStderr)
+        .with_ansi(colour);
+    tracing_subscriber::registry().with(filter).with(&*FLOODS).with(printed).with(BroadcastLayer).init();
 }
 
 /// Says how many lines were left out and not told yet.
@@ -68,16 +70,16 @@ pub(crate) fn finish() {
 }
 
 /// Tells watchers.
-struct Told;
+struct BroadcastLayer;
 
-impl<S: Subscriber> Layer<S> for Told {
+impl<S: Subscriber> Layer<S> for BroadcastLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if LINES.receiver_count() == 0 {
             return;
         }
-        let mut line = Line::default();
+        let mut line = LogFields::default();
         event.record(&mut line);
-        let Line { mut message, fields, source } = line;
+        let LogFields { mut message, fields, source } = line;
         message.push_str(&fields);
         if let Some((end, _)) = message.char_indices().nth(LONGEST) {
             message.truncate(end);
@@ -99,7 +101,7 @@ struct SafeFields;
 
 impl<'writer> FormatFields<'writer> for SafeFields {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
-        let mut line = Line::default();
+        let mut line = LogFields::default();
         fields.record(&mut line);
         let text = line.message + &line.fields;
         writer.write_str(text.trim_start())
@@ -108,14 +110,14 @@ impl<'writer> FormatFields<'writer> for SafeFields {
 
 /// A line of the log as one text without secrets: the message, then what it is about.
 #[derive(Default)]
-struct Line {
+struct LogFields {
     message: String,
     fields: String,
     /// The source that it is about.
     source: Option<String>,
 }
 
-impl Visit for Line {
+impl Visit for LogFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let (name, said) = (field.name(), format!("{value:?}"));
         if name.starts_with("log.") {
@@ -151,7 +153,7 @@ mod tests {
 
     use tracing_subscriber::layer::SubscriberExt;
 
-    use super::{LONGEST, SafeFields, Told, lines};
+    use super::{BroadcastLayer, LONGEST, SafeFields, line_sender};
 
     /// Keeps what is printed.
     #[derive(Clone, Default)]
@@ -187,8 +189,8 @@ mod tests {
 
     #[test]
     fn whoever_watches_hears_the_log_line_by_line() {
-        let mut heard = lines().subscribe();
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(Told), || {
+        let mut heard = line_sender().subscribe();
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(BroadcastLayer), || {
             tracing::warn!(target: "yard", server = %"files", tries = 3, "not connected");
             tracing::info!(target: "yard", "{}", "x".repeat(2 * LONGEST));
         });
@@ -206,11 +208,14 @@ mod tests {
             .with_writer(move || writer.clone())
             .with_ansi(true)
             .fmt_fields(SafeFields);
-        let mut heard = lines().subscribe();
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(Told).with(layer), || {
-            let url = "http://h/sse?token=hunter2&page=2";
-            tracing::warn!(target: "secrets", url, otp = 1234, "refused: Authorization: Bearer hunter2");
-        });
+        let mut heard = line_sender().subscribe();
+        tracing::subscriber::with_default(
+            tracing_subscriber::registry().with(BroadcastLayer).with(layer),
+            || {
+                let url = "http://h/sse?token=hunter2&page=2";
+                tracing::warn!(target: "secrets", url, otp = 1234, "refused: Authorization: Bearer hunter2");
+            },
+        );
         let expected =
             "refused: Authorization: [redacted] url=\"http://h/sse?token=[redacted]&page=2\" otp=[redacted]";
         let told = std::iter::from_fn(|| heard.try_recv().ok()).find(|line| line.target == "secrets");

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use toolyard_upstream::{AuthError, Person, ServerSettings, Visit, login, logout};
+use toolyard_upstream::{AuthError, LoginPrompt, LoginPrompter, ServerSettings, login, logout};
 
 use crate::args::{LoginArgs, LogoutArgs};
 use crate::config::{self, ServerEntry};
-use crate::{Exit, shared, terminal};
+use crate::{Exit, terminal, upstream_setup};
 
 pub(crate) async fn log_in(args: LoginArgs) -> anyhow::Result<Exit> {
     let Some(settings) = server(&args.config, &args.server) else { return Ok(Exit::Usage) };
     let person = at_this_terminal(if args.no_browser { Browser::Elsewhere } else { Browser::Here });
-    match login(&settings, &shared::common()?, &person).await {
+    match login(&settings, &upstream_setup::build_common()?, &person).await {
         Ok(()) => terminal::print(&format!("logged in to {}\n", settings.name))?,
         Err(AuthError::NothingToDo(why)) => {
             terminal::print(&format!("there is nothing to log in to at {}: {why}\n", settings.name))?;
@@ -26,7 +26,7 @@ pub(crate) async fn log_in(args: LoginArgs) -> anyhow::Result<Exit> {
 
 pub(crate) async fn log_out(args: LogoutArgs) -> anyhow::Result<Exit> {
     let Some(settings) = server(&args.config, &args.server) else { return Ok(Exit::Usage) };
-    match logout(&settings, &shared::common()?).await {
+    match logout(&settings, &upstream_setup::build_common()?).await {
         Ok(true) => terminal::print(&format!("logged out of {}\n", settings.name))?,
         Ok(false) => terminal::print(&format!("there was no login to {}\n", settings.name))?,
         Err(error) => return Ok(failed(&settings, &error)),
@@ -47,7 +47,7 @@ fn failed(settings: &ServerSettings, error: &AuthError) -> Exit {
 
 /// The settings of a server; if there are none to be had, the person has been told why.
 fn server(files: &[PathBuf], name: &str) -> Option<Box<ServerSettings>> {
-    let config = config::load_or_tell(files)?;
+    let config = config::load_or_report(files)?;
     let entry = config.servers().iter().find(|entry| entry.name().as_str() == name);
     match entry {
         Some(ServerEntry::Ready(settings)) => Some(settings.clone()),
@@ -77,8 +77,8 @@ enum Browser {
 }
 
 /// The person who started us: is shown the address, gets a browser if there is one, and may paste what it ends at.
-fn at_this_terminal(browser: Browser) -> Person {
-    Arc::new(move |visit: Visit| {
+fn at_this_terminal(browser: Browser) -> LoginPrompter {
+    Arc::new(move |visit: LoginPrompt| {
         eprintln!("To log in to {}, open this address:\n\n  {}\n", visit.server, visit.address);
         eprintln!("If that browser is on another machine, it will end at a page that it cannot open:");
         eprintln!("paste the address of that page here and press Enter.");

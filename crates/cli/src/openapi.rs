@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use toolyard_openapi::{
-    Budgets, Conversion, ConvertSettings, Diagnostic, Fetch, Filters, Http, LoadError, LoadSettings,
-    Location, OutputSchemas, Severity, convert, fetching, load,
+    Budgets, Conversion, ConvertSettings, Diagnostic, DiagnosticSeverity, DocumentLocation, FetchFn, Filters,
+    HttpClients, LoadError, LoadSettings, OutputSchemaMode, convert, document_fetcher, load,
 };
 
-use crate::args::{Diagnostics, OpenApiArgs};
+use crate::args::{DiagnosticsFormat, OpenApiArgs};
 use crate::clean::is_deceptive;
-use crate::{Exit, shared};
+use crate::{Exit, upstream_setup};
 
 pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
     let location = match args.document.as_str() {
@@ -24,13 +24,13 @@ pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
                 .take(most)
                 .read_to_end(&mut text)
                 .context("cannot read standard input")?;
-            Location::Text {
+            DocumentLocation::Text {
                 text: String::from_utf8_lossy(&text).into_owned(),
                 folder: Some(PathBuf::from(".")),
             }
         }
-        address if is_address(address) => Location::Url(address.to_owned()),
-        path => Location::File(PathBuf::from(path)),
+        address if is_address(address) => DocumentLocation::Url(address.to_owned()),
+        path => DocumentLocation::File(PathBuf::from(path)),
     };
     let settings = LoadSettings {
         fetch: fetch(&args)?,
@@ -91,18 +91,18 @@ fn shape(args: &OpenApiArgs) -> ConvertSettings {
             output_bytes: args.output_budget,
             ..Budgets::default()
         },
-        output_schemas: if args.no_output_schemas { OutputSchemas::LeftOut } else { OutputSchemas::Shown },
+        output_schemas: if args.no_output_schemas { OutputSchemaMode::Omit } else { OutputSchemaMode::Exact },
         ..ConvertSettings::default()
     }
 }
 
 /// What brings documents from addresses, where any are needed.
-fn fetch(args: &OpenApiArgs) -> anyhow::Result<Option<Arc<Fetch>>> {
+fn fetch(args: &OpenApiArgs) -> anyhow::Result<Option<Arc<FetchFn>>> {
     if !is_address(&args.document) && !args.network_references {
         return Ok(None);
     }
-    let http = Http::new(&shared::common()?.tls).context("cannot set up HTTP")?;
-    Ok(Some(fetching(&args.document, http, tokio::runtime::Handle::current())))
+    let http = HttpClients::new(&upstream_setup::build_common()?.tls).context("cannot set up HTTP")?;
+    Ok(Some(document_fetcher(&args.document, http, tokio::runtime::Handle::current())))
 }
 
 fn is_address(document: &str) -> bool {
@@ -118,20 +118,23 @@ fn write_tools(conversion: &Conversion, to: &mut dyn Write) -> std::io::Result<(
     to.write_all(b"\n]\n")
 }
 
-fn tell(diagnostics: &[Diagnostic], form: Diagnostics) -> anyhow::Result<()> {
+fn tell(diagnostics: &[Diagnostic], form: DiagnosticsFormat) -> anyhow::Result<()> {
     let colour =
         std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     match form {
-        Diagnostics::None => {}
-        Diagnostics::Json => eprintln!("{}", serde_json::to_string(diagnostics)?),
-        Diagnostics::Text | Diagnostics::All => {
+        DiagnosticsFormat::None => {}
+        DiagnosticsFormat::Json => eprintln!("{}", serde_json::to_string(diagnostics)?),
+        DiagnosticsFormat::Text | DiagnosticsFormat::All => {
             let mut kept_back = 0;
             for found in diagnostics {
-                if form == Diagnostics::Text && found.severity == Severity::Note {
+                if form == DiagnosticsFormat::Text && found.severity == DiagnosticSeverity::Note {
                     kept_back += 1;
                     continue;
                 }
-                eprintln!("{}", line(found, if colour { Painting::Colours } else { Painting::Plain }));
+                eprintln!(
+                    "{}",
+                    line(found, if colour { DiagnosticColor::Colours } else { DiagnosticColor::Plain })
+                );
             }
             if kept_back > 0 {
                 eprintln!("{kept_back} notes; --diagnostics all shows them");
@@ -142,20 +145,20 @@ fn tell(diagnostics: &[Diagnostic], form: Diagnostics) -> anyhow::Result<()> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Painting {
+enum DiagnosticColor {
     Colours,
     Plain,
 }
 
-fn line(found: &Diagnostic, painting: Painting) -> String {
+fn line(found: &Diagnostic, painting: DiagnosticColor) -> String {
     let (word, colour) = match found.severity {
-        Severity::Note => ("note", "36"),
-        Severity::Warning => ("warning", "33"),
-        Severity::Error => ("error", "31"),
+        DiagnosticSeverity::Note => ("note", "36"),
+        DiagnosticSeverity::Warning => ("warning", "33"),
+        DiagnosticSeverity::Error => ("error", "31"),
     };
     let word = match painting {
-        Painting::Colours => format!("\u{1b}[{colour}m{word}\u{1b}[0m"),
-        Painting::Plain => word.to_owned(),
+        DiagnosticColor::Colours => format!("\u{1b}[{colour}m{word}\u{1b}[0m"),
+        DiagnosticColor::Plain => word.to_owned(),
     };
     let operation = found.operation.as_deref().map(|operation| format!(" ({operation})")).unwrap_or_default();
     let place = if found.pointer.is_empty() { "/" } else { &found.pointer };
@@ -170,7 +173,12 @@ fn plain(text: &str) -> String {
 fn table(conversion: &Conversion) -> String {
     let warnings = |label: &str| {
         let about = |found: &&Diagnostic| found.operation.as_deref() == Some(label);
-        conversion.diagnostics.iter().filter(about).filter(|found| found.severity > Severity::Note).count()
+        conversion
+            .diagnostics
+            .iter()
+            .filter(about)
+            .filter(|found| found.severity > DiagnosticSeverity::Note)
+            .count()
     };
     let mut rows = vec![["TOOL", "OPERATION", "BYTES", "WARNINGS"].map(str::to_owned)];
     for operation in &conversion.operations {

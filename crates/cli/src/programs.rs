@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolyard_hub::Yard;
-use toolyard_program::{Engine, EngineSettings, ProgramSettings, Programs};
+use toolyard_program::{Engine, EngineSettings, ProgramSettings, ProgramSource};
 use toolyard_serve::Identity;
 
 use crate::config::ProgramKeys;
-use crate::shared::this_program;
+use crate::upstream_setup::current_exe;
 
 /// What runs programs over the tools of this yard. Nothing is started before the first program.
-pub(crate) fn build(keys: &ProgramKeys, yard: &Arc<Yard>) -> anyhow::Result<Arc<Programs>> {
+pub(crate) fn build(keys: &ProgramKeys, yard: &Arc<Yard>) -> anyhow::Result<Arc<ProgramSource>> {
     let python = keys.python();
     let settings = ProgramSettings { python: version(python.as_deref()), ..keys.settings() };
-    let launcher = vec![this_program()?.into_os_string(), "sandbox".into()];
+    let launcher = vec![current_exe()?.into_os_string(), "sandbox".into()];
     let engine = Engine::new(EngineSettings { launcher, python, without: Vec::new() });
-    Ok(Programs::new(yard, engine, settings))
+    Ok(ProgramSource::new(yard, engine, settings))
 }
 
 /// Who the server of programs says it is.

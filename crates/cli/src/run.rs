@@ -12,23 +12,25 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{CallContext, Error, FrontName, Outcome, Request, Source, State, What, Yard};
+use toolyard_hub::{
+    CallContext, CallRequest, CallTarget, FrontName, HubError, Outcome, Source, SourceState, Yard,
+};
 use toolyard_program::{META, NOTHING_PRINTED};
-use toolyard_tester::Servers;
+use toolyard_tester::TesterServers;
 
 use crate::args::RunArgs;
-use crate::config::{Config, Given};
-use crate::fleet::{Crew, Fleet, Manned};
-use crate::keeping::{Keeping, Readers};
-use crate::outside::ConfiguredHooks;
+use crate::config::{Config, ConfigInputs};
+use crate::outbound::ConfiguredHooks;
+use crate::recording::{CallRecording, HistoryReaders};
+use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
 use crate::signals::until_stopped;
-use crate::{Exit, outside, programs, shared, terminal, yard};
+use crate::{Exit, outbound, programs, terminal, upstream_setup, yard};
 
 /// How long servers may take to start before the script runs without those that have not.
 const SETTLING: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
-    let given = args.documents.given(args.config);
+    let given = args.documents.config_inputs(args.config);
     let Some(config) = given.load() else {
         return Ok(Exit::Usage);
     };
@@ -40,7 +42,7 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         }
     };
     let stop = CancellationToken::new();
-    let show = if args.json { Show::AtTheEnd } else { Show::AsItComes };
+    let show = if args.json { OutputTiming::AtTheEnd } else { OutputTiming::AsItComes };
     let work = Box::pin(execute(config, given, code, args.timeout, show, stop.clone()));
     let Some(ended) = until_stopped(stop, work).await? else { return Ok(Exit::Interrupted) };
     let ended = ended?;
@@ -63,7 +65,7 @@ async fn read(script: &Path) -> anyhow::Result<String> {
 
 /// When what the script prints is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Show {
+enum OutputTiming {
     AsItComes,
     AtTheEnd,
 }
@@ -84,40 +86,40 @@ async fn show(mut printed: watch::Receiver<Vec<u8>>) -> io::Result<()> {
 
 async fn execute(
     config: Config,
-    given: Given,
+    given: ConfigInputs,
     code: String,
     timeout: Option<Duration>,
-    when: Show,
+    when: OutputTiming,
     stop: CancellationToken,
-) -> anyhow::Result<Ended> {
-    let common = shared::common()?;
-    let hooks = ConfiguredHooks::new(outside::client(&common)?, &config.hooks);
-    let keeping = Keeping::open(&config, Readers::None)?;
+) -> anyhow::Result<ScriptOutcome> {
+    let common = upstream_setup::build_common()?;
+    let hooks = ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks);
+    let keeping = CallRecording::open(&config, HistoryReaders::None)?;
     let yard = yard::build(&config, hooks, &keeping);
     let programs = programs::build(&config.programs, &yard)?;
     yard.add(Arc::clone(&programs) as Arc<dyn Source>);
     let owner = yard::owner(&config);
-    let crew = Crew { common, manned: Manned::Fully, directory: Servers::default() };
-    let fleet = Fleet::start(Arc::clone(&yard), config, given, crew, |_| {})?;
+    let crew = ServerStartOptions { common, manned: StartMode::Shared, directory: TesterServers::default() };
+    let fleet = ConfiguredServers::start(Arc::clone(&yard), config, given, crew, |_| {})?;
     let settled = async {
         tokio::select! {
             () = yard.settle(SETTLING) => {}
             () = stop.cancelled() => {}
         }
     };
-    terminal::spin(|| waiting_for(&yard), settled).await;
+    terminal::with_spinner(|| waiting_for(&yard), settled).await;
     tell_absent(&yard);
     let timeout_ms = timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
     let mut arguments = json!({"code": code});
     if let Some(timeout_ms) = timeout_ms {
         arguments["timeout_ms"] = json!(timeout_ms);
     }
-    let what = What::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
+    let what = CallTarget::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
     let context = CallContext { front: Some(FrontName::Cli), ..CallContext::default() };
-    let call = yard.call(Request { cancel: stop, context, ..Request::new(what, owner) });
+    let call = yard.call(CallRequest { cancel: stop, context, ..CallRequest::new(what, owner) });
     let outcome = match when {
-        Show::AtTheEnd => call.await,
-        Show::AsItComes => {
+        OutputTiming::AtTheEnd => call.await,
+        OutputTiming::AsItComes => {
             let showing = tokio::spawn(show(programs.follow_next()));
             let outcome = call.await;
             // Nobody follows a program that was not run.
@@ -130,8 +132,8 @@ async fn execute(
     fleet.stop().await;
     keeping.close().await;
     Ok(match outcome {
-        Ok(outcome) => Ended::of(&outcome),
-        Err(error) => Ended::refused(&error),
+        Ok(outcome) => ScriptOutcome::of(&outcome),
+        Err(error) => ScriptOutcome::refused(&error),
     })
 }
 
@@ -144,7 +146,7 @@ fn waiting_for(yard: &Yard) -> String {
 /// The script may do without them, or fail and wonder why.
 fn tell_absent(yard: &Yard) {
     for (name, status) in yard.statuses() {
-        if !matches!(status.state, State::Ready | State::Disabled) {
+        if !matches!(status.state, SourceState::Ready | SourceState::Disabled) {
             let why = status.reason.unwrap_or_else(|| "it is not ready".to_owned());
             eprintln!("toolyard: the tools of {name} are missing: {why}");
         }
@@ -152,7 +154,7 @@ fn tell_absent(yard: &Yard) {
 }
 
 /// How a script ended, for a person.
-struct Ended {
+struct ScriptOutcome {
     how: String,
     printed: String,
     /// The value of the last expression, where nothing was printed.
@@ -163,7 +165,7 @@ struct Ended {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Said {
+struct ScriptMeta {
     ended: String,
     /// How many bytes of the answer were printed by the script.
     printed: usize,
@@ -171,14 +173,15 @@ struct Said {
     value: Option<usize>,
 }
 
-impl Ended {
+impl ScriptOutcome {
     fn of(outcome: &Outcome) -> Self {
         let body = Object::parse(&outcome.body).unwrap_or_default();
         let read = |key: &str| body.get(key).and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         let text = read("content").and_then(|blocks| Some(blocks[0]["text"].as_str()?.to_owned()));
         let text = text.unwrap_or_default();
-        let said = read("_meta").and_then(|meta| serde_json::from_value::<Said>(meta[META].clone()).ok());
-        let said = said.unwrap_or(Said { ended: "unavailable".to_owned(), printed: 0, value: None });
+        let said =
+            read("_meta").and_then(|meta| serde_json::from_value::<ScriptMeta>(meta[META].clone()).ok());
+        let said = said.unwrap_or(ScriptMeta { ended: "unavailable".to_owned(), printed: 0, value: None });
         let exit = match said.ended.as_str() {
             "finished" => Exit::Fine,
             "timed_out" => Exit::TimedOut,
@@ -194,7 +197,7 @@ impl Ended {
         Self { how: said.ended, printed, value, trouble, exit }
     }
 
-    fn refused(error: &Error) -> Self {
+    fn refused(error: &HubError) -> Self {
         let how = error.kind().as_str().replace(' ', "_");
         let trouble = format!("toolyard: {}", error.sentence());
         Self { how, printed: String::new(), value: None, trouble, exit: error.kind().into() }

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use toolyard_program::{Launch, launch};
+use toolyard_program::{LaunchSettings, launch};
 
 use crate::args::SandboxArgs;
 
 pub(crate) fn run(args: SandboxArgs) -> ExitCode {
-    launch(&Launch { python: args.python })
+    launch(&LaunchSettings { python: args.python })
 }

@@ -5,85 +5,86 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{Reach, Source, Yard};
-use toolyard_program::Programs;
+use toolyard_hub::{Source, Yard, YardScope};
+use toolyard_program::ProgramSource;
 use toolyard_serve::{
-    Annex, AnnexName, Auth, ControlSettings, DoorSettings, Keyring, Keys, McpSettings, ServeError,
-    ServeSettings, Token, bind,
+    Auth, BearerCredentials, BearerToken, BearerTokenStore, BuiltinEndpoint, BuiltinEndpointName,
+    ControlSettings, McpSettings, ServeAuthSettings, ServeError, ServeSettings, bind,
 };
-use toolyard_tester::{Servers, Sharing, Tester};
+use toolyard_tester::{Tester, TesterServers, TesterSharing};
 
 use crate::args::{AuthMode, ServeArgs};
 use crate::config::{Config, TokenEntry};
-use crate::fleet::{self, Crew, Fleet, Manned};
-use crate::keeping::{Keeping, Readers};
-use crate::outside::ConfiguredHooks;
+use crate::outbound::ConfiguredHooks;
+use crate::recording::{CallRecording, HistoryReaders};
+use crate::servers::{self, ConfiguredServers, ServerStartOptions, StartMode};
 use crate::signals::until_stopped;
-use crate::{Exit, outside, programs, shared, terminal, token, yard};
+use crate::{Exit, outbound, programs, terminal, token, upstream_setup, yard};
 
 pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
-    let given = args.documents.given(args.config);
+    let given = args.documents.config_inputs(args.config);
     let Some(config) = given.load() else {
         return Ok(Exit::Usage);
     };
-    let common = shared::common()?;
+    let common = upstream_setup::build_common()?;
     let owner = yard::owner(&config);
     let auth = args.auth.or(config.auth).unwrap_or(AuthMode::Token);
     let entrance = match args.token.filter(|token| !token.is_empty()) {
-        _ if auth == AuthMode::None => Entrance::Open,
-        Some(token) => Entrance::Own(token),
+        _ if auth == AuthMode::None => StartupAuth::Open,
+        Some(token) => StartupAuth::Own(token),
         // Whoever has names for the callers needs nobody without one.
-        None if !config.access.is_empty() => Entrance::Configured,
-        None => Entrance::Fresh(token::fresh()?),
+        None if !config.access.is_empty() => StartupAuth::Configured,
+        None => StartupAuth::Fresh(token::generate()?),
     };
-    let own: Vec<Token> =
-        entrance.token().map(|token| Token::new(token, owner.clone())).into_iter().collect();
-    let http = outside::client(&common)?;
+    let own: Vec<BearerToken> =
+        entrance.token().map(|token| BearerToken::new(token, owner.clone())).into_iter().collect();
+    let http = outbound::http_client(&common)?;
     let hooks = ConfiguredHooks::new(http.clone(), &config.hooks);
-    let keeping = Keeping::open(&config, Readers::Some)?;
+    let keeping = CallRecording::open(&config, HistoryReaders::Some)?;
     let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
-    let keyring = Keyring::default();
+    let keyring = BearerTokenStore::default();
     let hang = {
         let (keyring, yard) = (keyring.clone(), Arc::clone(&yard));
         move |config: &Config| {
             hooks.replace(&config.hooks);
             keyring.replace(keys(config, &own, &http));
             if config.access.restricts() {
-                yard.has_restricted_callers();
+                yard.mark_callers_restricted();
             }
         }
     };
     hang(&config);
     let auth = match auth {
         AuthMode::None => Auth::None(owner),
-        AuthMode::Token => Auth::Keyring(keyring),
+        AuthMode::Token => Auth::TokenStore(keyring),
     };
-    let directory = Servers::default();
+    let directory = TesterServers::default();
     let tester =
-        Tester::new(config.tester.settings(Sharing::Session), common.clone(), Arc::clone(&directory));
-    let programs = config.programs.enabled().then(|| programs::build(&config.programs, &yard)).transpose()?;
-    let tested = Annex {
-        name: AnnexName::Tester,
+        Tester::new(config.tester.settings(TesterSharing::Session), common.clone(), Arc::clone(&directory));
+    let programs =
+        config.programs.is_enabled().then(|| programs::build(&config.programs, &yard)).transpose()?;
+    let tested = BuiltinEndpoint {
+        name: BuiltinEndpointName::Tester,
         yard: yard::build_tester(&config, &tester, &keeping, yard.quotas()),
-        reach: Reach::All,
+        reach: YardScope::All,
         identity: yard::tester_identity(),
     };
     let mut annexes = vec![tested];
     if let Some(programs) = &programs {
         yard.add(Arc::clone(programs) as Arc<dyn Source>);
-        annexes.push(Annex {
-            name: AnnexName::Programs,
+        annexes.push(BuiltinEndpoint {
+            name: BuiltinEndpointName::Programs,
             yard: Arc::clone(&yard),
-            reach: Reach::Only([programs.name().clone()].into()),
+            reach: YardScope::Only([programs.name().clone()].into()),
             identity: programs::identity(),
         });
     }
     let settings = ServeSettings {
         listen: args.listen.or(config.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
-        door: DoorSettings { auth, hosts: config.hosts.clone(), origins: config.origins.clone() },
-        mcp: McpSettings { forward_headers: fleet::forwarded(&config), ..McpSettings::default() },
+        door: ServeAuthSettings { auth, hosts: config.hosts.clone(), origins: config.origins.clone() },
+        mcp: McpSettings { forward_headers: servers::forwarded_headers(&config), ..McpSettings::default() },
         endpoint: toolyard_serve::EndpointSettings { body: config.limits().payload, ..Default::default() },
-        control: ControlSettings { log: Some(crate::log::lines()) },
+        control: ControlSettings { log: Some(crate::log::line_sender()) },
         connections: config.connections.clone(),
         annexes,
         drain: config.limits.drain(),
@@ -101,14 +102,14 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         }
     };
     let servers = config.servers().len();
-    let crew = Crew { common, manned: Manned::Fully, directory };
-    let mut fleet = Fleet::start(Arc::clone(&yard), config, given, crew, hang)?;
+    let crew = ServerStartOptions { common, manned: StartMode::Shared, directory };
+    let mut fleet = ConfiguredServers::start(Arc::clone(&yard), config, given, crew, hang)?;
     greet(&yard, servers, bound.address(), &entrance, args.json);
     let stop = CancellationToken::new();
     let work = Box::pin(async {
         let served = tokio::select! {
             () = bound.serve(stop.clone()) => Ok(()),
-            failed = fleet.follow() => failed,
+            failed = fleet.reload_on_change() => failed,
         };
         tester.stop().await;
         if let Some(programs) = programs {
@@ -124,7 +125,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
 }
 
 /// How clients authenticate, which decides what is printed at the start.
-enum Entrance {
+enum StartupAuth {
     Open,
     /// With the token that was made for this run and is printed.
     Fresh(String),
@@ -134,7 +135,7 @@ enum Entrance {
     Configured,
 }
 
-impl Entrance {
+impl StartupAuth {
     /// The token of the owner, if there is one.
     fn token(&self) -> Option<&str> {
         match self {
@@ -145,19 +146,19 @@ impl Entrance {
 }
 
 /// Every key that opens the door: the owner's, and those of the configuration.
-fn keys(config: &Config, own: &[Token], http: &reqwest::Client) -> Keys {
+fn keys(config: &Config, own: &[BearerToken], http: &reqwest::Client) -> BearerCredentials {
     let configured = config.access.tokens.iter().map(TokenEntry::token);
     let jwt = config.access.jwt.as_ref();
-    Keys {
+    BearerCredentials {
         tokens: own.iter().cloned().chain(configured).collect(),
-        jwt: jwt.map(|jwt| Arc::new(jwt.settings(|url| outside::keys_at(http, url)))),
+        jwt: jwt.map(|jwt| Arc::new(jwt.settings(|url| outbound::jwks_fetcher(http, url)))),
     }
 }
 
-fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &Entrance, as_json: bool) {
+fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &StartupAuth, as_json: bool) {
     let url = format!("http://{address}");
     if as_json {
-        let token = if let Entrance::Fresh(token) = entrance { Some(token) } else { None };
+        let token = if let StartupAuth::Fresh(token) = entrance { Some(token) } else { None };
         let known = json!({"url": url, "mcp": format!("{url}/mcp"), "token": token});
         if let Err(error) = terminal::print(&format!("{known}\n")) {
             eprintln!("toolyard: cannot print the address: {error}");
@@ -166,21 +167,21 @@ fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &Entrance, 
     }
     eprintln!("Toolyard {} serves {}", env!("CARGO_PKG_VERSION"), contents(yard, servers));
     match entrance {
-        Entrance::Fresh(token) => {
+        StartupAuth::Fresh(token) => {
             eprintln!("  page  {url}/#token={token}");
             eprintln!("  MCP   {url}/mcp   with the header  Authorization: Bearer {token}");
         }
-        Entrance::Own(_) => {
+        StartupAuth::Own(_) => {
             eprintln!("  page  {url}/   asks for the token that you set with --token or TOOLYARD_TOKEN");
             eprintln!("  MCP   {url}/mcp   with the header  Authorization: Bearer  and the same token");
         }
-        Entrance::Configured => {
+        StartupAuth::Configured => {
             eprintln!("  page  {url}/   asks for a token of the configuration");
             eprintln!(
                 "  MCP   {url}/mcp   with the header  Authorization: Bearer  and a token of the configuration"
             );
         }
-        Entrance::Open => {
+        StartupAuth::Open => {
             eprintln!("  page  {url}/   open to everybody on this machine");
             eprintln!("  MCP   {url}/mcp   open to everybody on this machine");
         }
@@ -192,7 +193,7 @@ fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &Entrance, 
 /// What the yard holds, for the person who started it. Servers are only starting when this is said.
 fn contents(yard: &Yard, servers: usize) -> String {
     let catalog = yard.catalog();
-    let tools = catalog.tools().iter().filter(|tool| tool.source.as_str() != Programs::NAME).count();
+    let tools = catalog.tools().iter().filter(|tool| tool.source.as_str() != ProgramSource::NAME).count();
     let count = |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
     let native = [
         count(tools, "tool"),

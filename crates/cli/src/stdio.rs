@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{Reach, Source};
+use toolyard_hub::{Source, YardScope};
 use toolyard_serve::{StdioOptions, stdio_with};
-use toolyard_tester::{Servers, Sharing, Tester};
+use toolyard_tester::{Tester, TesterServers, TesterSharing};
 
 use crate::args::{Expose, StdioArgs};
 use crate::config::Config;
-use crate::fleet::{Crew, Fleet, Manned};
-use crate::keeping::{Keeping, Readers};
-use crate::outside::ConfiguredHooks;
+use crate::outbound::ConfiguredHooks;
+use crate::recording::{CallRecording, HistoryReaders};
+use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
 use crate::signals::until_stopped;
-use crate::{Exit, outside, programs, shared, yard};
+use crate::{Exit, outbound, programs, upstream_setup, yard};
 
 pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
-    let given = args.documents.given(args.config);
+    let given = args.documents.config_inputs(args.config);
     let Some(config) = given.load() else {
         return Ok(Exit::Usage);
     };
@@ -31,16 +31,16 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         stop: stop.clone(),
         ..StdioOptions::default()
     };
-    let (common, directory) = (shared::common()?, Servers::default());
-    let hooks = ConfiguredHooks::new(outside::client(&common)?, &config.hooks);
+    let (common, directory) = (upstream_setup::build_common()?, TesterServers::default());
+    let hooks = ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks);
     // Nobody reads past calls over standard input; the audit is for whoever runs us.
-    let keeping = Keeping::open(&config, Readers::None)?;
+    let keeping = CallRecording::open(&config, HistoryReaders::None)?;
     let exposed = |what| args.expose.contains(&what);
     let tester = exposed(Expose::Tester).then(|| {
-        Tester::new(config.tester.settings(Sharing::Process), common.clone(), Arc::clone(&directory))
+        Tester::new(config.tester.settings(TesterSharing::Process), common.clone(), Arc::clone(&directory))
     });
     let exposes_programs = exposed(Expose::Programs);
-    if exposes_programs && !config.programs.enabled() {
+    if exposes_programs && !config.programs.is_enabled() {
         eprintln!("toolyard: there are no programs: the configuration says programs.enabled = false");
         return Ok(Exit::Usage);
     }
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         // Servers are then started when they are tested, not before.
         (Some(tester), false) => {
             options.mcp.identity = yard::tester_identity();
-            (yard::build_tester(&config, tester, &keeping, &Arc::default()), Manned::Not)
+            (yard::build_tester(&config, tester, &keeping, &Arc::default()), StartMode::NameOnly)
         }
         (tester, _) => {
             let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
@@ -68,18 +68,18 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
                 if tester.is_none() {
                     options.mcp.identity = programs::identity();
                 }
-                options.reach = Reach::Only(apart.into());
+                options.reach = YardScope::Only(apart.into());
             }
-            (yard, Manned::Fully)
+            (yard, StartMode::Shared)
         }
     };
     let reloaded = move |config: &Config| hooks.replace(&config.hooks);
-    let crew = Crew { common, manned, directory };
-    let mut fleet = Fleet::start(Arc::clone(&yard), config, given, crew, reloaded)?;
+    let crew = ServerStartOptions { common, manned, directory };
+    let mut fleet = ConfiguredServers::start(Arc::clone(&yard), config, given, crew, reloaded)?;
     let work = Box::pin(async {
         let served = tokio::select! {
             served = stdio_with(yard, options) => served.map_err(Into::into),
-            failed = fleet.follow() => failed,
+            failed = fleet.reload_on_change() => failed,
         };
         if let Some(tester) = tester {
             tester.stop().await;

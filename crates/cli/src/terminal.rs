@@ -16,13 +16,13 @@ const FRAME: Duration = Duration::from_millis(100);
 const USUAL_WIDTH: usize = 100;
 
 /// Standard output.
-pub(crate) struct Out {
+pub(crate) struct StdoutWriter {
     writer: BufWriter<StdoutLock<'static>>,
     terminal: bool,
     colour: bool,
 }
 
-impl Out {
+impl StdoutWriter {
     pub(crate) fn new() -> Self {
         let terminal = io::stdout().is_terminal();
         Self { writer: BufWriter::new(io::stdout().lock()), terminal, colour: terminal && wants_colour() }
@@ -127,12 +127,12 @@ pub(crate) fn note_text(text: &str) {
 }
 
 /// Whether a person is there who can be asked something.
-pub(crate) fn can_ask() -> bool {
+pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Whether things may move on standard error.
-pub(crate) fn can_move() -> bool {
+pub(crate) fn can_animate() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
@@ -146,8 +146,8 @@ fn width() -> usize {
 }
 
 /// Does something that may take a while; who watches sees that it goes on.
-pub(crate) async fn spin<T>(words: impl Fn() -> String, work: impl Future<Output = T>) -> T {
-    if !can_move() {
+pub(crate) async fn with_spinner<T>(words: impl Fn() -> String, work: impl Future<Output = T>) -> T {
+    if !can_animate() {
         return work.await;
     }
     tokio::pin!(work);
@@ -167,8 +167,8 @@ pub(crate) async fn spin<T>(words: impl Fn() -> String, work: impl Future<Output
 }
 
 /// Takes away what moves on standard error, so that something can be said there; it comes back below.
-pub(crate) fn make_room() {
-    if can_move() {
+pub(crate) fn clear_line() {
+    if can_animate() {
         let _ = write!(io::stderr(), "\r\x1b[2K");
     }
 }

@@ -9,18 +9,18 @@ use sha2::{Digest, Sha256};
 use toolyard_hub::Timestamp;
 
 use crate::args::NewTokenArgs;
-use crate::config::name_problem;
+use crate::config::check_token_name;
 use crate::{Exit, terminal};
 
 /// 256 bits from the system.
-pub(crate) fn fresh() -> anyhow::Result<String> {
+pub(crate) fn generate() -> anyhow::Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(toolyard_random::bytes::<32>()?))
 }
 
 /// Makes a token and prints it once, with the lines for the configuration. Nothing is written to a file.
 pub(crate) fn run(args: NewTokenArgs) -> anyhow::Result<Exit> {
-    let secret = fresh()?;
-    let made = match Made::new(args, &secret, SystemTime::now()) {
+    let secret = generate()?;
+    let made = match NewToken::new(args, &secret, SystemTime::now()) {
         Ok(made) => made,
         Err(problem) => {
             eprintln!("toolyard: {problem}");
@@ -33,7 +33,7 @@ pub(crate) fn run(args: NewTokenArgs) -> anyhow::Result<Exit> {
 }
 
 /// A token that was made, without its secret.
-struct Made {
+struct NewToken {
     name: String,
     sha256: String,
     permissions: Vec<String>,
@@ -43,12 +43,12 @@ struct Made {
     json: bool,
 }
 
-impl Made {
+impl NewToken {
     fn new(args: NewTokenArgs, secret: &str, now: SystemTime) -> Result<Self, String> {
         let sha256: String =
             Sha256::digest(secret.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
         let name = args.name.unwrap_or_else(|| format!("token-{}", &sha256[..8]));
-        if let Some(problem) = name_problem(&name) {
+        if let Some(problem) = check_token_name(&name) {
             return Err(format!("the name {name:?} {problem}"));
         }
         let expires = match &args.expires {
@@ -137,12 +137,12 @@ mod tests {
 
     use clap::Parser;
 
-    use super::{Made, expiry, fresh};
+    use super::{NewToken, expiry, generate};
     use crate::args::NewTokenArgs;
 
-    fn made(arguments: &[&str]) -> Result<Made, String> {
+    fn made(arguments: &[&str]) -> Result<NewToken, String> {
         let args = NewTokenArgs::parse_from(std::iter::once(&"new").chain(arguments));
-        Made::new(args, "secret", UNIX_EPOCH + Duration::from_secs(1_705_314_600))
+        NewToken::new(args, "secret", UNIX_EPOCH + Duration::from_secs(1_705_314_600))
     }
 
     #[test]
@@ -202,12 +202,12 @@ expires = "2024-02-14T10:30:00.000Z""#
     #[test]
     fn without_random_numbers_there_is_no_token() {
         let _outage = toolyard_random::SimulatedOutage::begin();
-        assert!(fresh().is_err());
+        assert!(generate().is_err());
     }
 
     #[test]
     fn no_two_tokens_are_alike() {
-        assert_ne!(fresh().unwrap(), fresh().unwrap());
-        assert_eq!(fresh().unwrap().len(), 43);
+        assert_ne!(generate().unwrap(), generate().unwrap());
+        assert_eq!(generate().unwrap().len(), 43);
     }
 }

@@ -1,7 +1,7 @@
 //! `toolyard ui`: brings up the yard and hands it to the terminal UI. While that is on the screen, standard error goes
 //! into its log.
 
-mod aside;
+mod stderr_capture;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -11,22 +11,22 @@ use reqwest::Url;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Principal, Yard};
-use toolyard_tester::Servers;
-use toolyard_tui::{Colour, Message, Settings};
-use toolyard_upstream::{Lists, ServerSettings, Upstream, Visitor};
+use toolyard_tester::TesterServers;
+use toolyard_tui::{ColorMode, UiMessage, UiSettings};
+use toolyard_upstream::{DedicatedClient, ServerListKind, ServerSettings, Upstream};
 
-use crate::args::{OtherArgs, UiArgs};
-use crate::attach::{cannot, shown};
+use crate::args::{AdHocServerArgs, UiArgs};
 use crate::config::Config;
-use crate::fault::Fault;
-use crate::fleet::{Crew, Fleet, Manned};
-use crate::keeping::{Keeping, Readers};
-use crate::mirror::Mirror;
-use crate::outside::ConfiguredHooks;
+use crate::control_socket::{report_connect_error, strip_token};
+use crate::error::CommandError;
+use crate::one_shot::{ad_hoc, check_name};
+use crate::outbound::ConfiguredHooks;
+use crate::recording::{CallRecording, HistoryReaders};
+use crate::remote::RemoteYard;
+use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
 use crate::signals::until_stopped;
-use crate::ui::aside::Aside;
-use crate::visit::{check_name, other};
-use crate::{Exit, outside, shared, yard};
+use crate::ui::stderr_capture::StderrCapture;
+use crate::{Exit, outbound, upstream_setup, yard};
 
 /// How many messages wait for the UI.
 const QUEUE: usize = 256;
@@ -36,15 +36,15 @@ pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
         eprintln!("toolyard: the UI needs a terminal; for scripts there are list, inspect and call");
         return Ok(Exit::Usage);
     }
-    let settings = Settings {
+    let settings = UiSettings {
         call_words: words(&args),
         colour: if std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
-            Colour::On
+            ColorMode::On
         } else {
-            Colour::Off
+            ColorMode::Off
         },
         folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
-        yard: args.yard.as_ref().map(shown),
+        yard: args.yard.as_ref().map(strip_token),
     };
     if let Some(yard) = args.yard {
         return of_yard(yard, args.token, settings).await;
@@ -52,35 +52,39 @@ pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
     match ad_hoc(&args) {
         Ok(Some(server)) => of_one(server, settings).await,
         Ok(None) => of_configuration(args, settings).await,
-        Err(fault) => Ok(fault.tell()),
+        Err(fault) => Ok(fault.report()),
     }
 }
 
-async fn of_configuration(args: UiArgs, settings: Settings) -> anyhow::Result<Exit> {
-    let mut given = args.documents.given(args.which.config);
+async fn of_configuration(args: UiArgs, settings: UiSettings) -> anyhow::Result<Exit> {
+    let mut given = args.documents.config_inputs(args.which.config);
     let Some(mut config) = given.load() else { return Ok(Exit::Usage) };
     if let Some(server) = args.which.server {
         if let Err(fault) = check_name(&server, &config) {
-            return Ok(fault.tell());
+            return Ok(fault.report());
         }
         config.keep_only(&server);
         given.only = Some(server);
     }
-    let common = shared::common()?;
-    let hooks = ConfiguredHooks::new(outside::client(&common)?, &config.hooks);
-    let keeping = Keeping::open(&config, Readers::None)?;
+    let common = upstream_setup::build_common()?;
+    let hooks = ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks);
+    let keeping = CallRecording::open(&config, HistoryReaders::None)?;
     let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
     let owner = yard::owner(&config);
     let reloaded = move |config: &Config| hooks.replace(&config.hooks);
-    let crew = Crew { common, manned: Manned::ForOne(person()), directory: Servers::default() };
+    let crew = ServerStartOptions {
+        common,
+        manned: StartMode::SingleClient(person()),
+        directory: TesterServers::default(),
+    };
     let stop = CancellationToken::new();
     let (told, messages) = mpsc::channel(QUEUE);
-    let aside = Aside::step(told)?;
-    let mut fleet = Fleet::start(Arc::clone(&yard), config, given, crew, reloaded)?;
+    let aside = StderrCapture::start(told)?;
+    let mut fleet = ConfiguredServers::start(Arc::clone(&yard), config, given, crew, reloaded)?;
     let work = Box::pin(async {
         let shown = tokio::select! {
             shown = show(yard, owner, settings, messages, stop.clone()) => shown,
-            failed = fleet.follow() => failed,
+            failed = fleet.reload_on_change() => failed,
         };
         fleet.stop().await;
         shown
@@ -92,19 +96,19 @@ async fn of_configuration(args: UiArgs, settings: Settings) -> anyhow::Result<Ex
 }
 
 /// A yard that runs elsewhere.
-async fn of_yard(url: Url, token: Option<String>, settings: Settings) -> anyhow::Result<Exit> {
+async fn of_yard(url: Url, token: Option<String>, settings: UiSettings) -> anyhow::Result<Exit> {
     let (told, messages) = mpsc::channel(QUEUE);
-    let mirror = match Mirror::of(url.clone(), token, told.clone()).await {
+    let mirror = match RemoteYard::connect(url.clone(), token, told.clone()).await {
         Ok(mirror) => mirror,
-        Err(lost) => return Ok(cannot("look at", &url, &lost)),
+        Err(lost) => return Ok(report_connect_error("look at", &url, &lost)),
     };
     let stop = CancellationToken::new();
-    let aside = Aside::step(told)?;
+    let aside = StderrCapture::start(told)?;
     let work = Box::pin(async {
         // Who we are there, and what we may do, is for the yard to say.
         let yard = Arc::clone(&mirror.yard);
         let shown = show(yard, Principal::owner(), settings, messages, stop.clone()).await;
-        mirror.end().await;
+        mirror.close().await;
         shown
     });
     let done = until_stopped(stop.clone(), work).await;
@@ -112,12 +116,12 @@ async fn of_yard(url: Url, token: Option<String>, settings: Settings) -> anyhow:
     ended(done)
 }
 
-async fn of_one(server: ServerSettings, settings: Settings) -> anyhow::Result<Exit> {
+async fn of_one(server: ServerSettings, settings: UiSettings) -> anyhow::Result<Exit> {
     let stop = CancellationToken::new();
     let (told, messages) = mpsc::channel(QUEUE);
-    let aside = Aside::step(told)?;
-    let upstream = Upstream::start_for(server, shared::common()?, person());
-    let yard = Yard::of([Arc::clone(&upstream) as _]);
+    let aside = StderrCapture::start(told)?;
+    let upstream = Upstream::start_for(server, upstream_setup::build_common()?, person());
+    let yard = Yard::with_sources([Arc::clone(&upstream) as _]);
     let work = Box::pin(async {
         let shown = show(yard, Principal::owner(), settings, messages, stop.clone()).await;
         upstream.stop().await;
@@ -130,8 +134,8 @@ async fn of_one(server: ServerSettings, settings: Settings) -> anyhow::Result<Ex
 
 /// Who sits at the terminal: the only client there is, who can be asked on the very connection that offers the tools. Servers
 /// that offer more to a client who can be asked then offer it here too.
-fn person() -> Visitor {
-    Visitor { abilities: toolyard_tui::abilities(), lists: Lists::ALL.to_vec() }
+fn person() -> DedicatedClient {
+    DedicatedClient { abilities: toolyard_tui::abilities(), lists: ServerListKind::ALL.to_vec() }
 }
 
 /// Nothing is there to be done any more where a signal came first.
@@ -142,8 +146,8 @@ fn ended(done: anyhow::Result<Option<anyhow::Result<()>>>) -> anyhow::Result<Exi
 async fn show(
     yard: Arc<Yard>,
     principal: Principal,
-    settings: Settings,
-    told: mpsc::Receiver<Message>,
+    settings: UiSettings,
+    told: mpsc::Receiver<UiMessage>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     toolyard_tui::run(yard, principal, settings, told, stop).await?;
@@ -151,11 +155,13 @@ async fn show(
 }
 
 /// A server that is named on the command line.
-fn ad_hoc(args: &UiArgs) -> Result<Option<ServerSettings>, Fault> {
+fn ad_hoc(args: &UiArgs) -> Result<Option<ServerSettings>, CommandError> {
     if !args.documents.openapi.is_empty() && !args.which.other.is_absent() {
-        return Err(Fault::usage("--openapi is for a yard of documents, not for one server beside them"));
+        return Err(CommandError::usage(
+            "--openapi is for a yard of documents, not for one server beside them",
+        ));
     }
-    let server = other::settings(&args.which.other)?;
+    let server = ad_hoc::server_settings(&args.which.other)?;
     let time = args.which.start_timeout;
     Ok(server.map(|server| ServerSettings { start_time: time.unwrap_or(server.start_time), ..server }))
 }
@@ -169,7 +175,7 @@ fn words(args: &UiArgs) -> Vec<String> {
     if let Some(server) = &args.which.server {
         words.extend(["--server".to_owned(), server.clone()]);
     }
-    let OtherArgs { url, header, command } = &args.which.other;
+    let AdHocServerArgs { url, header, command } = &args.which.other;
     if let Some(url) = url {
         words.extend(["--url".to_owned(), url.clone()]);
     }

@@ -7,11 +7,13 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::{Value, json};
 
-use self::events::{Look, Seen};
+use self::events::{EventFilter, LineStyle};
 use crate::Exit;
 use crate::args::WatchArgs;
-use crate::attach::{Attached, Lost, Patience, attach, cannot, shown};
 use crate::clean::clean_line;
+use crate::control_socket::{
+    ReconnectBackoff, RemoteConnection, RemoteError, connect, report_connect_error, strip_token,
+};
 
 const CALLS: [&str; 3] = ["call_started", "call_progress", "call_ended"];
 const OTHERS: [&str; 3] = ["server", "changed", "resource"];
@@ -30,19 +32,19 @@ struct Watcher<'a> {
     args: &'a WatchArgs,
     /// The number of the last event.
     seq: Option<u64>,
-    seen: Seen,
-    look: Look,
+    seen: EventFilter,
+    look: LineStyle,
 }
 
 /// Why a connection is over.
-enum Over {
+enum WatchEnd {
     /// Nobody reads what is printed any more.
     Unread,
-    Lost(Lost),
+    Lost(RemoteError),
 }
 
-impl From<Lost> for Over {
-    fn from(lost: Lost) -> Self {
+impl From<RemoteError> for WatchEnd {
+    fn from(lost: RemoteError) -> Self {
         Self::Lost(lost)
     }
 }
@@ -50,40 +52,42 @@ impl From<Lost> for Over {
 async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
     let plain =
         !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|no| !no.is_empty());
-    let look = if plain { Look::Plain } else { Look::Coloured };
-    let mut watcher = Watcher { args, seq: None, seen: Seen::new(args.server.clone()), look };
-    let mut patience = Patience::default();
+    let look = if plain { LineStyle::Plain } else { LineStyle::Coloured };
+    let mut watcher = Watcher { args, seq: None, seen: EventFilter::new(args.server.clone()), look };
+    let mut patience = ReconnectBackoff::default();
     let mut before = false;
     loop {
-        let lost = match attach(&args.url, args.token.as_deref()).await {
+        let lost = match connect(&args.url, args.token.as_deref()).await {
             Ok(attached) => {
                 match before {
                     true => eprintln!("toolyard: connected again"),
                     // It may be long until there is anything else to say.
                     false => eprintln!(
                         "toolyard: attached to {} as {}; what happens there is told here, Ctrl-C ends it",
-                        clean_line(&shown(&args.url)),
+                        clean_line(&strip_token(&args.url)),
                         clean_line(&attached.welcome.principal)
                     ),
                 }
-                (before, patience) = (true, Patience::default());
+                (before, patience) = (true, ReconnectBackoff::default());
                 match watcher.follow(attached).await {
-                    Over::Unread => return Ok(Exit::Fine),
-                    Over::Lost(lost) => lost,
+                    WatchEnd::Unread => return Ok(Exit::Fine),
+                    WatchEnd::Lost(lost) => lost,
                 }
             }
-            Err(lost) if !before => return Ok(cannot("watch", &args.url, &lost)),
+            Err(lost) if !before => return Ok(report_connect_error("watch", &args.url, &lost)),
             Err(lost) => lost,
         };
-        let Lost::Unreachable(why) = lost else { return Ok(cannot("watch", &args.url, &lost)) };
+        let RemoteError::Unreachable(why) = lost else {
+            return Ok(report_connect_error("watch", &args.url, &lost));
+        };
         eprintln!("toolyard: not connected: {}; trying again", clean_line(&why));
-        tokio::time::sleep(patience.next()).await;
+        tokio::time::sleep(patience.next_delay()).await;
     }
 }
 
 impl Watcher<'_> {
     /// Prints events until the connection is over.
-    async fn follow(&mut self, mut attached: Attached) -> Over {
+    async fn follow(&mut self, mut attached: RemoteConnection) -> WatchEnd {
         let subscribe = self.subscribe(attached.welcome.observe);
         if let Err(lost) = attached.send(&subscribe.to_string()).await {
             return lost.into();
@@ -100,12 +104,12 @@ impl Watcher<'_> {
                 }
                 Some("error") => {
                     let why = message["error"]["message"].as_str().unwrap_or_default().to_owned();
-                    return Lost::Refused(why).into();
+                    return RemoteError::Refused(why).into();
                 }
                 Some("event") => {
                     self.seq = message["seq"].as_u64().or(self.seq);
                     if self.print(&message, &text).is_err() {
-                        return Over::Unread;
+                        return WatchEnd::Unread;
                     }
                 }
                 _ => {}
@@ -132,7 +136,7 @@ impl Watcher<'_> {
         }
         let line = match self.args.json {
             true => events::as_json(text).into_owned(),
-            false => events::in_words(event, self.look),
+            false => events::format_line(event, self.look),
         };
         let mut out = std::io::stdout().lock();
         writeln!(out, "{line}")?;

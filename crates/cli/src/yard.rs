@@ -9,13 +9,13 @@ use toolyard_tester::Tester;
 
 use crate::config::Config;
 use crate::demo;
-use crate::keeping::Keeping;
-use crate::outside::ConfiguredHooks;
+use crate::outbound::ConfiguredHooks;
+use crate::recording::CallRecording;
 
 /// The yard, around whose calls these hooks are, and what is kept of them.
-pub(crate) fn build(config: &Config, hooks: Arc<ConfiguredHooks>, keeping: &Keeping) -> Arc<Yard> {
+pub(crate) fn build(config: &Config, hooks: Arc<ConfiguredHooks>, keeping: &CallRecording) -> Arc<Yard> {
     let settings = YardSettings { limits: config.limits(), hooks: vec![hooks], ..YardSettings::default() };
-    let yard = Yard::new(keeping.of(settings));
+    let yard = Yard::new(keeping.apply_to(settings));
     if config.demo {
         yard.add(demo::source());
     }
@@ -26,12 +26,12 @@ pub(crate) fn build(config: &Config, hooks: Arc<ConfiguredHooks>, keeping: &Keep
 pub(crate) fn build_tester(
     config: &Config,
     tester: &Arc<Tester>,
-    keeping: &Keeping,
+    keeping: &CallRecording,
     quotas: &Arc<Quotas>,
 ) -> Arc<Yard> {
     let quotas = Arc::clone(quotas);
     let settings = YardSettings { limits: config.limits(), quotas, ..YardSettings::default() };
-    let yard = Yard::new(keeping.of(settings));
+    let yard = Yard::new(keeping.apply_to(settings));
     yard.add(Arc::clone(tester) as Arc<dyn Source>);
     yard
 }

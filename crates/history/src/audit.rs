@@ -10,38 +10,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use toolyard_hub::{CallRecord, Error, Kind};
+use toolyard_hub::{CallRecord, ErrorKind, HubError};
 
-use self::file::LogFile;
-use self::writer::{Fate, Shared, write_on};
-use crate::line::line;
+use self::file::AuditFile;
+use self::writer::{AuditQueue, AuditWriteStatus, run_writer};
+use crate::audit_line::format_line;
 
 /// How the audit is kept.
 #[derive(Debug, Clone)]
 pub struct AuditSettings {
     pub file: PathBuf,
-    pub arguments: Arguments,
-    pub flush: Flush,
+    pub arguments: AuditArguments,
+    pub flush: AuditFlush,
     /// A file that would be larger is put aside and a new one begun.
     pub rotate_bytes: u64,
     /// How many files that were put aside are kept.
     pub keep_files: usize,
     /// For how long lines are kept; for ever if nothing is said.
     pub keep_for: Option<Duration>,
-    pub on_failure: OnFailure,
+    pub on_failure: AuditFailurePolicy,
 }
 
 /// Whether lines carry the arguments of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arguments {
-    LeftOut,
+pub enum AuditArguments {
+    Omit,
     /// With the secrets hidden.
-    Kept,
+    Record,
 }
 
 /// When a line counts as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flush {
+pub enum AuditFlush {
     /// When the kernel has it: it survives the end of this process, however sudden.
     Kernel,
     /// When the disk has it: it survives a power cut too.
@@ -50,7 +50,7 @@ pub enum Flush {
 
 /// What becomes of calls while lines cannot be written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnFailure {
+pub enum AuditFailurePolicy {
     /// They go on. The failure is logged, and lines that are lost are counted.
     #[default]
     Continue,
@@ -68,57 +68,62 @@ pub struct AuditError {
 
 /// The audit while it is kept.
 #[derive(Debug)]
-pub struct Audit {
-    shared: Arc<Shared>,
-    arguments: Arguments,
-    on_failure: OnFailure,
+pub struct AuditLog {
+    shared: Arc<AuditQueue>,
+    arguments: AuditArguments,
+    on_failure: AuditFailurePolicy,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Audit {
+impl AuditLog {
     /// Opens the file, or makes it. One that cannot be opened is an error, whatever is to be done about failures later.
     pub fn open(settings: &AuditSettings) -> Result<Self, AuditError> {
         let cannot = |source| AuditError { file: settings.file.clone(), source };
-        let file = LogFile::open(settings).map_err(cannot)?;
-        let shared = Arc::new(Shared::default());
+        let file = AuditFile::open(settings).map_err(cannot)?;
+        let shared = Arc::new(AuditQueue::default());
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("audit".to_owned());
-        let thread = thread.spawn(move || write_on(&theirs, file)).map_err(cannot)?;
+        let thread = thread.spawn(move || run_writer(&theirs, file)).map_err(cannot)?;
         let (arguments, on_failure) = (settings.arguments, settings.on_failure);
         Ok(Self { shared, arguments, on_failure, thread: Mutex::new(Some(thread)) })
     }
 
     pub fn wants_arguments(&self) -> bool {
-        self.arguments == Arguments::Kept
+        self.arguments == AuditArguments::Record
     }
 
     /// Whether a call may be made now.
-    pub fn admit(&self) -> Result<(), Error> {
+    pub fn admit(&self) -> Result<(), HubError> {
         match self.on_failure {
-            OnFailure::Refuse if self.shared.is_failing() => {
+            AuditFailurePolicy::Refuse if self.shared.is_failing() => {
                 // As if a server could not be reached: the call was not made, and may be made again later.
-                Err(Error::new(
-                    Kind::CannotConnect,
+                Err(HubError::new(
+                    ErrorKind::CannotConnect,
                     "calls are refused, because they cannot be put on record",
                 )
                 .suggest("whoever runs this yard finds the reason in its log"))
             }
-            OnFailure::Refuse | OnFailure::Continue => Ok(()),
+            AuditFailurePolicy::Refuse | AuditFailurePolicy::Continue => Ok(()),
         }
     }
 
     /// Takes a record in at once; the future completes when it is written.
-    pub fn keep(&self, record: &CallRecord<'_>) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let written = self.shared.take(&line(record, self.arguments));
+    pub fn record(
+        &self,
+        record: &CallRecord<'_>,
+    ) -> impl Future<Output = Result<(), HubError>> + Send + use<> {
+        let written = self.shared.push(&format_line(record, self.arguments));
         let on_failure = self.on_failure;
         async move {
-            let fate = written.await.unwrap_or(Fate::Failed);
+            let fate = written.await.unwrap_or(AuditWriteStatus::Failed);
             match (fate, on_failure) {
-                (Fate::Written, _) | (Fate::Failed, OnFailure::Continue) => Ok(()),
-                (Fate::Failed, OnFailure::Refuse) => {
+                (AuditWriteStatus::Written, _) | (AuditWriteStatus::Failed, AuditFailurePolicy::Continue) => {
+                    Ok(())
+                }
+                (AuditWriteStatus::Failed, AuditFailurePolicy::Refuse) => {
                     // As if the connection had been lost: the call may have been carried out.
-                    Err(Error::new(
-                        Kind::ConnectionLost,
+                    Err(HubError::new(
+                        ErrorKind::ConnectionLost,
                         "the call cannot be put on record, so what became of it is withheld",
                     ))
                 }
@@ -142,7 +147,7 @@ impl Audit {
     }
 }
 
-impl Drop for Audit {
+impl Drop for AuditLog {
     fn drop(&mut self) {
         self.shared.close();
     }

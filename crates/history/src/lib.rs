@@ -2,12 +2,12 @@
 //! makes of it, and who may see what, does not belong here.
 
 mod audit;
-mod line;
-mod records;
+mod audit_line;
+mod recorder;
 #[cfg(test)]
 mod scratch;
 mod store;
 
-pub use audit::{Arguments, Audit, AuditError, AuditSettings, Flush, OnFailure};
-pub use records::Records;
-pub use store::{OnDamage, Store, StoreError, StoreSettings};
+pub use audit::{AuditArguments, AuditError, AuditFailurePolicy, AuditFlush, AuditLog, AuditSettings};
+pub use recorder::CallRecorder;
+pub use store::{HistoryDamagePolicy, HistoryStore, HistoryStoreError, HistoryStoreSettings};

@@ -17,10 +17,10 @@ use std::time::Duration;
 use rusqlite::Connection;
 use toolyard_hub::{BoxFuture, CallRecord, ExecutionId, History, HistoryError, HistoryQuery, PastCall};
 
-pub use self::damage::OnDamage;
-pub use self::open::StoreError;
-use self::writer::{Order, write_on};
-use crate::line::{cut, told};
+pub use self::damage::HistoryDamagePolicy;
+pub use self::open::HistoryStoreError;
+use self::writer::{HistoryCommand, run_writer};
+use crate::audit_line::{error_message, truncate};
 
 /// How many records wait to be written.
 const WAITING: usize = 8_192;
@@ -30,32 +30,32 @@ const LONGEST_MESSAGE: usize = 500;
 
 /// How the history is kept.
 #[derive(Debug, Clone)]
-pub struct StoreSettings {
+pub struct HistoryStoreSettings {
     pub file: PathBuf,
     /// About how many calls are kept.
     pub keep_rows: u64,
     /// For how long calls are kept; for ever if nothing is said.
     pub keep_for: Option<Duration>,
-    pub on_damage: OnDamage,
+    pub on_damage: HistoryDamagePolicy,
 }
 
 /// The history while it is kept.
 #[derive(Debug)]
-pub struct Store {
-    orders: SyncSender<Order>,
+pub struct HistoryStore {
+    orders: SyncSender<HistoryCommand>,
     reader: Arc<Mutex<Connection>>,
     lost: Arc<AtomicU64>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Store {
+impl HistoryStore {
     /// Opens the database, or makes it. A file that is none of ours is an error and stays as it is; so is a damaged one,
     /// unless the settings say to move it aside.
-    pub fn open(settings: StoreSettings) -> Result<Self, StoreError> {
-        let both = || Ok((open::writer(&settings.file)?, open::reader(&settings.file)?));
+    pub fn open(settings: HistoryStoreSettings) -> Result<Self, HistoryStoreError> {
+        let both = || Ok((open::open_writer(&settings.file)?, open::open_reader(&settings.file)?));
         let (writer, reader) = match settings.on_damage {
-            OnDamage::Fail => both()?,
-            OnDamage::MoveAside => damage::open_or_move(&settings.file, both)?,
+            HistoryDamagePolicy::Fail => both()?,
+            HistoryDamagePolicy::MoveAside => damage::open_or_move(&settings.file, both)?,
         };
         let (orders, taken) = sync_channel(WAITING);
         let lost = Arc::new(AtomicU64::new(0));
@@ -63,15 +63,15 @@ impl Store {
         let file = settings.file.clone();
         let thread = std::thread::Builder::new()
             .name("history".to_owned())
-            .spawn(move || write_on(writer, &taken, &settings, &counting))
-            .map_err(|source| StoreError::File { file, source })?;
+            .spawn(move || run_writer(writer, &taken, &settings, &counting))
+            .map_err(|source| HistoryStoreError::File { file, source })?;
         let (reader, thread) = (Arc::new(Mutex::new(reader)), Mutex::new(Some(thread)));
         Ok(Self { orders, reader, lost, thread })
     }
 
     /// Takes a record in, if there is room.
-    pub fn keep(&self, record: &CallRecord<'_>) {
-        let name = |text: &str| cut(text, LONGEST_NAME).into_owned();
+    pub fn record(&self, record: &CallRecord<'_>) {
+        let name = |text: &str| truncate(text, LONGEST_NAME).into_owned();
         let call = PastCall {
             id: record.id,
             thing: record.thing,
@@ -83,9 +83,9 @@ impl Store {
             at: record.at,
             duration: record.duration,
             ended: record.ended,
-            error: record.error.map(|error| told(record, error, LONGEST_MESSAGE).into_owned()),
+            error: record.error.map(|error| error_message(record, error, LONGEST_MESSAGE).into_owned()),
         };
-        if self.orders.try_send(Order::Keep(Box::new(call))).is_err()
+        if self.orders.try_send(HistoryCommand::Record(Box::new(call))).is_err()
             && self.lost.fetch_add(1, Ordering::Relaxed) == 0
         {
             tracing::warn!("the history cannot keep up, and loses calls");
@@ -104,7 +104,7 @@ impl Store {
         if let Some(thread) = thread {
             let waiting = tokio::task::spawn_blocking(move || {
                 // If it has ended already there is nothing to wait for.
-                let _ = orders.send(Order::Stop);
+                let _ = orders.send(HistoryCommand::Stop);
                 thread.join()
             });
             let _ = waiting.await;
@@ -127,7 +127,7 @@ impl Store {
     }
 }
 
-impl History for Store {
+impl History for HistoryStore {
     fn recent(&self, asked: HistoryQuery) -> BoxFuture<'static, Result<Vec<PastCall>, HistoryError>> {
         self.read(move |database| query::recent(database, &asked))
     }
@@ -137,10 +137,10 @@ impl History for Store {
     }
 }
 
-impl Drop for Store {
+impl Drop for HistoryStore {
     fn drop(&mut self) {
         // The thread also ends when nobody can give it orders any more.
-        let _ = self.orders.try_send(Order::Stop);
+        let _ = self.orders.try_send(HistoryCommand::Stop);
     }
 }
 

@@ -7,37 +7,37 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
-use self::around::Around;
-use self::gates::Gates;
-use self::promise::Promise;
-use self::resolve::{Resolved, resolve};
-use self::watch::Watch;
-use crate::client::Client;
+use self::admission::AdmissionControl;
+use self::hook_chain::HookChain;
+use self::resolve::{ResolvedCall, resolve};
+use self::result_validation::ResultValidator;
+use self::tracker::CallTracker;
+use crate::call_details::CallDetails;
+use crate::call_permits::CallPermits;
+use crate::caller_channel::CallerChannel;
 use crate::deadline::Deadline;
-use crate::error::{Error, Kind};
+use crate::error::{ErrorKind, HubError};
 use crate::execution::ExecutionId;
 use crate::json::Raw;
 use crate::name::SourceName;
-use crate::notes::Notes;
 use crate::outcome::Outcome;
 use crate::principal::Principal;
-use crate::request::{CallContext, MadeBy, Priority, Request};
-use crate::results::ResultCheck;
-use crate::slot::Slot;
-use crate::source::{Call, RefusedCaller, Target};
+use crate::request::{CallContext, CallOrigin, CallRequest, Priority};
+use crate::result_check::ResultCheck;
+use crate::source::{CallerIdentity, SourceCall, SourceTarget};
 use crate::yard::Yard;
 
-mod around;
-mod gates;
-mod promise;
+mod admission;
+mod hook_chain;
 mod resolve;
-mod watch;
+mod result_validation;
+mod tracker;
 
 impl Yard {
     /// Carries one call out. Dropping the future cancels the call, all the way to the source.
-    pub async fn call(&self, request: Request) -> Result<Outcome, Error> {
-        let mut watch = Watch::new(self, &request)?;
-        let Request { what, principal, deadline, cancel, priority, context, meta, client, id: _, notes } =
+    pub async fn call(&self, request: CallRequest) -> Result<Outcome, HubError> {
+        let mut watch = CallTracker::new(self, &request)?;
+        let CallRequest { what, principal, deadline, cancel, priority, context, meta, client, id: _, notes } =
             request;
         let resolved = resolve(&self.catalog_in(context.era), what, &principal, &context);
         watch.start(resolved.as_ref().ok());
@@ -46,13 +46,14 @@ impl Yard {
         let mut own = None;
         let outcome = match admitted.and(resolved) {
             Ok(resolved) => {
-                if let Some(tool) = resolved.tool.clone().filter(|_| resolved.source.has_own_words()) {
+                if let Some(tool) = resolved.tool.clone().filter(|_| resolved.source.renders_errors()) {
                     let caller = (principal.clone(), context.session_id.clone());
                     // In a box, because hardly any call needs it.
                     own = Some(Box::new((Arc::clone(&resolved.source), tool, caller)));
                 }
                 let id = watch.id();
-                let asked = Asked { id, principal, deadline, cancel, priority, context, meta, client, notes };
+                let asked =
+                    RequestParts { id, principal, deadline, cancel, priority, context, meta, client, notes };
                 // In a box, because every future that waits for a call would be as large as this one.
                 Box::pin(self.carry(resolved, asked)).await
             }
@@ -64,20 +65,21 @@ impl Yard {
         match (outcome, own) {
             (Err(error), Some(own)) => {
                 let (source, tool, (principal, session_id)) = &*own;
-                let caller = RefusedCaller { principal, session_id: session_id.as_ref() };
-                source.in_own_words(&tool.raw_name, &error, &caller).ok_or(error)
+                let caller = CallerIdentity { principal, session_id: session_id.as_ref() };
+                source.render_error(&tool.raw_name, &error, &caller).ok_or(error)
             }
             (outcome, _) => outcome,
         }
     }
 
-    async fn carry(&self, resolved: Resolved, request: Asked) -> Result<Outcome, Error> {
+    async fn carry(&self, resolved: ResolvedCall, request: RequestParts) -> Result<Outcome, HubError> {
         if let (Some(notes), Some(tool)) = (&request.notes, &resolved.tool) {
             let _ = notes.tool.set(Arc::clone(tool));
         }
         let name = resolved.source.name().clone();
         let limits = self.limits();
-        let gates = Gates::of(self, &limits, &request.principal, &name, resolved.tool.as_ref());
+        let gates =
+            AdmissionControl::for_call(self, &limits, &request.principal, &name, resolved.tool.as_ref());
         let deadline = request.deadline;
         deadline.no_later_than(gates.call_time());
         // Arguments that take long to check are checked beside this task, for as long as the call has.
@@ -91,21 +93,21 @@ impl Yard {
         let largest = gates.payload();
         drop(gates);
         let check = match request.context.made_by {
-            MadeBy::Caller => limits.results.of(&name),
-            MadeBy::Program => ResultCheck::Off,
+            CallOrigin::Caller => limits.results.for_source(&name),
+            CallOrigin::Program => ResultCheck::Off,
         };
 
-        let Resolved { source, target, subject, tool, .. } = resolved;
+        let ResolvedCall { source, target, subject, tool, .. } = resolved;
         let cancel = request.cancel.child_token();
         // However this future ends, whatever the source started for it learns that nobody waits any more.
         let tell_the_source = cancel.clone().drop_guard();
         let mut hooks = tool.as_ref().and_then(|tool| {
-            Around::of(&self.hooks, request.id, tool, &target, &request.principal, &request.context)
+            HookChain::for_call(&self.hooks, request.id, tool, &target, &request.principal, &request.context)
         });
         let found = tool.as_ref().and_then(|tool| tool.version());
         let version_asked = request.context.version.is_some();
         let context = CallContext { version: found.map(ToOwned::to_owned), version_asked, ..request.context };
-        let mut call = Call {
+        let mut call = SourceCall {
             target,
             principal: request.principal,
             context,
@@ -116,15 +118,15 @@ impl Yard {
             client: request.client,
         };
         let carried = async {
-            let slot = Slot::take(places, request.priority).await;
-            let _free = EndOnDrop(slot.clone());
+            let slot = CallPermits::acquire(places, request.priority).await;
+            let _free = ReleaseOnDrop(slot.clone());
             if deadline.remaining().is_zero() {
                 return Err(too_slow(&subject));
             }
-            call.client = call.client.of_call(request.id, deadline.clone(), slot, self.shared_events());
+            call.client = call.client.for_call(request.id, deadline.clone(), slot, self.shared_events());
             if let Some(hooks) = &mut hooks
                 && let Some(changed) = guarded(&subject, &name, hooks.before(largest)).await.flatten()?
-                && let Target::Tool { arguments, .. } = &mut call.target
+                && let SourceTarget::Tool { arguments, .. } = &mut call.target
             {
                 *arguments = changed;
             }
@@ -139,13 +141,13 @@ impl Yard {
         };
         drop(tell_the_source);
         let notes = request.notes.as_deref();
-        let promise = Promise { yard: self, id: request.id, tool: tool.as_ref(), check, notes };
+        let promise = ResultValidator { yard: self, id: request.id, tool: tool.as_ref(), check, notes };
         let outcome = match outcome {
-            Ok(outcome) => promise.kept(outcome, &deadline).await,
+            Ok(outcome) => promise.validate(outcome, &deadline).await,
             Err(error) => Err(error),
         };
         match &hooks {
-            Some(hooks) => match guarded(&subject, &name, hooks.afterwards(&outcome)).await {
+            Some(hooks) => match guarded(&subject, &name, hooks.run_after(&outcome)).await {
                 Ok(()) => outcome,
                 Err(crash) => Err(crash),
             },
@@ -155,7 +157,7 @@ impl Yard {
 }
 
 /// A request once it is known what it is for.
-struct Asked {
+struct RequestParts {
     id: ExecutionId,
     principal: Principal,
     deadline: Deadline,
@@ -163,34 +165,38 @@ struct Asked {
     priority: Priority,
     context: CallContext,
     meta: Option<Raw>,
-    client: Client,
-    notes: Option<Arc<Notes>>,
+    client: CallerChannel,
+    notes: Option<Arc<CallDetails>>,
 }
 
-fn was_cancelled(subject: &str) -> Error {
-    Error::new(Kind::Cancelled, format!("{subject} was cancelled"))
+fn was_cancelled(subject: &str) -> HubError {
+    HubError::new(ErrorKind::Cancelled, format!("{subject} was cancelled"))
 }
 
-fn too_slow(subject: &str) -> Error {
-    Error::new(Kind::TimedOut, format!("{subject} did not answer in time"))
+fn too_slow(subject: &str) -> HubError {
+    HubError::new(ErrorKind::TimedOut, format!("{subject} did not answer in time"))
         .suggest("allow it more time, or ask it for less")
 }
 
 /// A source or a hook that panics fails this call and nothing else.
-async fn guarded<T>(subject: &str, source: &SourceName, work: impl Future<Output = T>) -> Result<T, Error> {
+async fn guarded<T>(
+    subject: &str,
+    source: &SourceName,
+    work: impl Future<Output = T>,
+) -> Result<T, HubError> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
         tracing::error!(%source, subject, panic = text, "a call crashed");
-        Error::new(Kind::Bug, format!("{subject} crashed"))
+        HubError::new(ErrorKind::Bug, format!("{subject} crashed"))
     })
 }
 
-struct EndOnDrop(Slot);
+struct ReleaseOnDrop(CallPermits);
 
-impl Drop for EndOnDrop {
+impl Drop for ReleaseOnDrop {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.close();
     }
 }
 

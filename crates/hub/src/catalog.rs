@@ -6,41 +6,41 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 
-use self::address::sort_by_specificity;
-use self::entry::Unchanged;
-use self::read::{Names, Part};
-use crate::events::Change;
+use self::entry::EntryDiff;
+use self::source_entries::{EntryNamers, SourceEntries};
+use self::uri_match::sort_by_specificity;
+use crate::events::CatalogChange;
 use crate::json;
 use crate::name::{FullName, SourceName};
 use crate::principal::Principal;
 use crate::request::ClientEra;
 use crate::source::Source;
-use crate::visibility::Offered;
+use crate::visibility::CatalogEntry;
 
-mod address;
 mod entry;
-mod read;
+mod source_entries;
+mod uri_match;
 mod versions;
 
-pub use self::entry::{Bare, Prompt, Resource, Template, Tool};
+pub use self::entry::{NamedEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 
 /// Everything offered at one moment.
 #[derive(Default)]
 pub struct Catalog {
-    tools: Vec<Arc<Tool>>,
-    resources: Vec<Arc<Resource>>,
-    templates: Vec<Arc<Template>>,
+    tools: Vec<Arc<ToolEntry>>,
+    resources: Vec<Arc<ResourceEntry>>,
+    templates: Vec<Arc<TemplateEntry>>,
     /// The same, with the most specific first.
-    by_specificity: Vec<Arc<Template>>,
-    prompts: Vec<Arc<Prompt>>,
-    tool_by_name: HashMap<FullName, Arc<Tool>>,
-    tool_by_raw: HashMap<String, Vec<Arc<Tool>>>,
-    prompt_by_name: HashMap<FullName, Arc<Prompt>>,
-    prompt_by_raw: HashMap<String, Vec<Arc<Prompt>>>,
-    resource_by_uri: HashMap<String, Arc<Resource>>,
-    hidden_resources: Vec<Arc<Resource>>,
+    by_specificity: Vec<Arc<TemplateEntry>>,
+    prompts: Vec<Arc<PromptEntry>>,
+    tool_by_name: HashMap<FullName, Arc<ToolEntry>>,
+    tool_by_raw: HashMap<String, Vec<Arc<ToolEntry>>>,
+    prompt_by_name: HashMap<FullName, Arc<PromptEntry>>,
+    prompt_by_raw: HashMap<String, Vec<Arc<PromptEntry>>>,
+    resource_by_uri: HashMap<String, Arc<ResourceEntry>>,
+    hidden_resources: Vec<Arc<ResourceEntry>>,
     sources: HashMap<SourceName, Arc<dyn Source>>,
-    parts: HashMap<SourceName, Part>,
+    parts: HashMap<SourceName, SourceEntries>,
     warnings: Vec<(SourceName, String)>,
     /// Warnings that name another source, by their text.
     sources_in_warnings: HashMap<String, SourceName>,
@@ -66,9 +66,9 @@ impl Catalog {
     /// The catalog of these sources, for which only what is new since this one is read.
     pub(crate) fn rebuilt(&self, sources: &[Arc<dyn Source>], era: ClientEra) -> Self {
         let mut catalog = Self::default();
-        let mut names = Names::default();
+        let mut names = EntryNamers::default();
         for source in sources {
-            let part = Part::of(source, era, self.parts.get(source.name()), &mut names);
+            let part = SourceEntries::load(source, era, self.parts.get(source.name()), &mut names);
             catalog.add(source, part);
         }
         catalog.by_specificity.clone_from(&catalog.templates);
@@ -76,19 +76,19 @@ impl Catalog {
         catalog
     }
 
-    pub fn tools(&self) -> &[Arc<Tool>] {
+    pub fn tools(&self) -> &[Arc<ToolEntry>] {
         &self.tools
     }
 
-    pub fn resources(&self) -> &[Arc<Resource>] {
+    pub fn resources(&self) -> &[Arc<ResourceEntry>] {
         &self.resources
     }
 
-    pub fn templates(&self) -> &[Arc<Template>] {
+    pub fn templates(&self) -> &[Arc<TemplateEntry>] {
         &self.templates
     }
 
-    pub fn prompts(&self) -> &[Arc<Prompt>] {
+    pub fn prompts(&self) -> &[Arc<PromptEntry>] {
         &self.prompts
     }
 
@@ -108,34 +108,34 @@ impl Catalog {
     }
 
     /// By full name, else by bare name where that is unique.
-    pub fn tool(&self, name: &str) -> Lookup<Tool> {
+    pub fn tool(&self, name: &str) -> Lookup<ToolEntry> {
         lookup(&self.tool_by_name, &self.tool_by_raw, name)
     }
 
-    pub fn prompt(&self, name: &str) -> Lookup<Prompt> {
+    pub fn prompt(&self, name: &str) -> Lookup<PromptEntry> {
         lookup(&self.prompt_by_name, &self.prompt_by_raw, name)
     }
 
     /// By the raw name that one source gave it.
-    pub fn tool_of(&self, source: &SourceName, raw: &str) -> Option<Arc<Tool>> {
+    pub fn tool_of(&self, source: &SourceName, raw: &str) -> Option<Arc<ToolEntry>> {
         of_source(&self.tool_by_raw, source, raw)
     }
 
-    pub fn prompt_of(&self, source: &SourceName, raw: &str) -> Option<Arc<Prompt>> {
+    pub fn prompt_of(&self, source: &SourceName, raw: &str) -> Option<Arc<PromptEntry>> {
         of_source(&self.prompt_by_raw, source, raw)
     }
 
-    pub fn resource(&self, uri: &str) -> Option<&Arc<Resource>> {
+    pub fn resource(&self, uri: &str) -> Option<&Arc<ResourceEntry>> {
         self.resource_by_uri.get(uri)
     }
 
     /// The tool of this very full name.
-    pub(crate) fn tool_named(&self, full_name: &str) -> Option<&Arc<Tool>> {
+    pub(crate) fn tool_named(&self, full_name: &str) -> Option<&Arc<ToolEntry>> {
         self.tool_by_name.get(full_name)
     }
 
     /// The tools of one source.
-    pub(crate) fn tools_of(&self, source: &SourceName) -> &[Arc<Tool>] {
+    pub(crate) fn tools_of(&self, source: &SourceName) -> &[Arc<ToolEntry>] {
         self.parts.get(source).map_or(&[], |part| &part.tools)
     }
 
@@ -156,7 +156,7 @@ impl Catalog {
     }
 
     /// Resources whose address another source, which came first, offers too.
-    pub(crate) fn hidden_resources(&self) -> &[Arc<Resource>] {
+    pub(crate) fn hidden_resources(&self) -> &[Arc<ResourceEntry>] {
         &self.hidden_resources
     }
 
@@ -178,11 +178,11 @@ impl Catalog {
     }
 
     /// What somebody who knows `before` must be told.
-    pub(crate) fn change_since(&self, before: &Self) -> Change {
+    pub(crate) fn change_since(&self, before: &Self) -> CatalogChange {
         let resources = unchanged(&self.resources, &before.resources)
             && unchanged(&self.hidden_resources, &before.hidden_resources)
             && unchanged(&self.templates, &before.templates);
-        Change {
+        CatalogChange {
             tools: !unchanged(&self.tools, &before.tools),
             resources: !resources,
             prompts: !unchanged(&self.prompts, &before.prompts),
@@ -205,7 +205,7 @@ impl Catalog {
         if found.is_empty() { self.sources.keys().cloned().collect() } else { found.into() }
     }
 
-    fn add(&mut self, source: &Arc<dyn Source>, part: Part) {
+    fn add(&mut self, source: &Arc<dyn Source>, part: SourceEntries) {
         let name = source.name();
         for tool in &part.tools {
             self.tool_by_name.insert(tool.full_name.clone(), Arc::clone(tool));
@@ -229,7 +229,7 @@ impl Catalog {
     }
 
     /// Resources keep their URIs. Where two sources offer the same one, the first source answers for it.
-    fn add_resource(&mut self, resource: &Arc<Resource>) {
+    fn add_resource(&mut self, resource: &Arc<ResourceEntry>) {
         match self.resource_by_uri.entry(resource.uri.clone()) {
             Entry::Vacant(free) => {
                 free.insert(Arc::clone(resource));
@@ -237,7 +237,10 @@ impl Catalog {
             }
             Entry::Occupied(first) => {
                 let first = &first.get().source;
-                let text = format!("resource {} is already offered by {first}", json::short(&resource.uri));
+                let text = format!(
+                    "resource {} is already offered by {first}",
+                    json::truncate_for_message(&resource.uri)
+                );
                 self.warnings.push((resource.source.clone(), text.clone()));
                 if *first != resource.source {
                     self.sources_in_warnings.insert(text, first.clone());
@@ -248,7 +251,7 @@ impl Catalog {
     }
 }
 
-fn lookup<T: Bare>(
+fn lookup<T: NamedEntry>(
     by_name: &HashMap<FullName, Arc<T>>,
     by_raw: &HashMap<String, Vec<Arc<T>>>,
     name: &str,
@@ -263,7 +266,7 @@ fn lookup<T: Bare>(
     }
 }
 
-fn of_source<T: Bare>(
+fn of_source<T: NamedEntry>(
     by_raw: &HashMap<String, Vec<Arc<T>>>,
     source: &SourceName,
     raw: &str,
@@ -271,7 +274,7 @@ fn of_source<T: Bare>(
     by_raw.get(raw)?.iter().find(|thing| thing.source() == source).cloned()
 }
 
-fn unchanged<T: Unchanged>(now: &[Arc<T>], before: &[Arc<T>]) -> bool {
+fn unchanged<T: EntryDiff>(now: &[Arc<T>], before: &[Arc<T>]) -> bool {
     let same = |(a, b): (&Arc<T>, &Arc<T>)| Arc::ptr_eq(a, b) || a.unchanged(b);
     now.len() == before.len() && now.iter().zip(before).all(same)
 }

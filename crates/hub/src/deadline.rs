@@ -13,23 +13,23 @@ const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// When a call must be over; clones share one clock.
 #[derive(Debug, Clone)]
 pub struct Deadline {
-    shared: Arc<Shared>,
+    shared: Arc<DeadlineState>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    clock: Mutex<Clock>,
+struct DeadlineState {
+    clock: Mutex<PausableClock>,
     moved: Notify,
 }
 
 #[derive(Debug)]
-struct Clock {
+struct PausableClock {
     at: Instant,
     /// Since when the clock stands still, and for how many that must all let go before it runs again.
     paused: Option<(Instant, usize)>,
 }
 
-impl Clock {
+impl PausableClock {
     /// The time on this clock, which is the real time unless it stands still.
     fn now(&self) -> Instant {
         self.paused.map_or_else(Instant::now, |(since, _)| since)
@@ -42,8 +42,8 @@ impl Clock {
 
 impl Deadline {
     pub fn after(time: Duration) -> Self {
-        let clock = Mutex::new(Clock { at: later(Instant::now(), time), paused: None });
-        Self { shared: Arc::new(Shared { clock, moved: Notify::new() }) }
+        let clock = Mutex::new(PausableClock { at: later(Instant::now(), time), paused: None });
+        Self { shared: Arc::new(DeadlineState { clock, moved: Notify::new() }) }
     }
 
     /// Brings the deadline forward to at most `time` from now.
@@ -84,11 +84,11 @@ impl Deadline {
     }
 
     /// Stops the clock until the guard is dropped; where several guards overlap, until the last one is.
-    pub(crate) fn pause(&self) -> Paused {
+    pub(crate) fn pause(&self) -> DeadlinePause {
         let mut clock = self.lock();
         let (since, holders) = clock.paused.unwrap_or_else(|| (Instant::now(), 0));
         clock.paused = Some((since, holders + 1));
-        Paused { deadline: self.clone() }
+        DeadlinePause { deadline: self.clone() }
     }
 
     fn resume(&self) {
@@ -104,7 +104,7 @@ impl Deadline {
         self.shared.moved.notify_waiters();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Clock> {
+    fn lock(&self) -> MutexGuard<'_, PausableClock> {
         self.shared.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -114,11 +114,11 @@ fn later(at: Instant, time: Duration) -> Instant {
 }
 
 #[derive(Debug)]
-pub(crate) struct Paused {
+pub(crate) struct DeadlinePause {
     deadline: Deadline,
 }
 
-impl Drop for Paused {
+impl Drop for DeadlinePause {
     fn drop(&mut self) {
         self.deadline.resume();
     }

@@ -52,7 +52,7 @@ impl Default for Account {
 
 /// A source lists more than it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum OverBudget {
+pub enum DefinitionBudgetError {
     #[error(
         "lists more than {limit} bytes of definitions, the limit for one source (limits.definition_bytes_per_source)"
     )]
@@ -94,14 +94,14 @@ pub struct DefinitionReservation {
 
 impl DefinitionReservation {
     /// Reserves more, or nothing more if that would be too much.
-    pub fn grow(&mut self, more: usize) -> Result<(), OverBudget> {
+    pub fn grow(&mut self, more: usize) -> Result<(), DefinitionBudgetError> {
         let limit = self.account.per_source.load(Ordering::Relaxed);
         let bytes = self.bytes.checked_add(more).filter(|bytes| *bytes <= limit);
-        let bytes = bytes.ok_or(OverBudget::Source { limit })?;
+        let bytes = bytes.ok_or(DefinitionBudgetError::Source { limit })?;
         let limit = self.account.total.load(Ordering::Relaxed);
         let fits = |used: usize| used.checked_add(more).filter(|used| *used <= limit);
         let reserved = self.account.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
-        reserved.map_err(|_| OverBudget::Total { limit })?;
+        reserved.map_err(|_| DefinitionBudgetError::Total { limit })?;
         self.bytes = bytes;
         Ok(())
     }
@@ -123,31 +123,31 @@ impl DefinitionReservation {
     }
 
     /// The budget to take turns with. The reservation itself stays free to grow.
-    pub fn turns(&self) -> LargeListTurns {
-        LargeListTurns(Arc::clone(&self.account))
+    pub fn turns(&self) -> LargeListSemaphore {
+        LargeListSemaphore(Arc::clone(&self.account))
     }
 }
 
 /// Large lists take turns here.
 #[derive(Debug)]
-pub struct LargeListTurns(Arc<Account>);
+pub struct LargeListSemaphore(Arc<Account>);
 
-impl LargeListTurns {
+impl LargeListSemaphore {
     /// A turn, if no other large list is being read.
-    pub fn now(&self) -> Option<LargeListTurn<'_>> {
-        self.0.turn.try_acquire().ok().map(|permit| LargeListTurn { _permit: Some(permit) })
+    pub fn try_acquire(&self) -> Option<LargeListPermit<'_>> {
+        self.0.turn.try_acquire().ok().map(|permit| LargeListPermit { _permit: Some(permit) })
     }
 
     /// Waits until no other large list is being read. The turn ends when this is dropped.
-    pub async fn wait(&self) -> LargeListTurn<'_> {
-        LargeListTurn { _permit: self.0.turn.acquire().await.ok() }
+    pub async fn acquire(&self) -> LargeListPermit<'_> {
+        LargeListPermit { _permit: self.0.turn.acquire().await.ok() }
     }
 }
 
 /// Permission to read a large list.
 #[derive(Debug)]
 #[must_use = "the turn ends when this is dropped"]
-pub struct LargeListTurn<'a> {
+pub struct LargeListPermit<'a> {
     _permit: Option<SemaphorePermit<'a>>,
 }
 
@@ -159,22 +159,22 @@ impl Drop for DefinitionReservation {
 
 #[cfg(test)]
 mod tests {
-    use super::{DefinitionBudget, DefinitionLimits, OverBudget};
+    use super::{DefinitionBudget, DefinitionBudgetError, DefinitionLimits};
 
     #[test]
     fn a_source_cannot_reserve_more_than_its_share_nor_more_than_is_left() {
         let budget = DefinitionBudget::new(DefinitionLimits { per_source: 60, total: 100 });
         let (mut first, mut second) = (budget.reserve(), budget.reserve());
         first.grow(50).unwrap();
-        assert_eq!(first.grow(11), Err(OverBudget::Source { limit: 60 }));
+        assert_eq!(first.grow(11), Err(DefinitionBudgetError::Source { limit: 60 }));
         first.grow(10).unwrap();
-        assert_eq!(second.grow(41), Err(OverBudget::Total { limit: 100 }));
+        assert_eq!(second.grow(41), Err(DefinitionBudgetError::Total { limit: 100 }));
         second.grow(40).unwrap();
         assert_eq!((budget.used(), first.bytes(), second.bytes()), (100, 60, 40));
         drop(first);
         assert_eq!(budget.used(), 40);
         second.grow(20).unwrap();
-        assert_eq!(second.grow(usize::MAX), Err(OverBudget::Source { limit: 60 }));
+        assert_eq!(second.grow(usize::MAX), Err(DefinitionBudgetError::Source { limit: 60 }));
     }
 
     #[test]
@@ -208,9 +208,9 @@ mod tests {
             assert!(list.is_large());
         }
         let (turns, others) = (first.turns(), second.turns());
-        let turn = turns.now().unwrap();
-        assert!(others.now().is_none());
-        let mut waiting = std::pin::pin!(others.wait());
+        let turn = turns.try_acquire().unwrap();
+        assert!(others.try_acquire().is_none());
+        let mut waiting = std::pin::pin!(others.acquire());
         assert!(futures_util::poll!(&mut waiting).is_pending());
         drop(turn);
         let _turn = waiting.await;
@@ -224,7 +224,7 @@ mod tests {
         let mut kept = budget.reserve();
         kept.grow(500).unwrap();
         budget.set_limits(DefinitionLimits { per_source: 400, total: 400 });
-        assert_eq!(budget.reserve().grow(1), Err(OverBudget::Total { limit: 400 }));
+        assert_eq!(budget.reserve().grow(1), Err(DefinitionBudgetError::Total { limit: 400 }));
         assert_eq!(kept.bytes(), 500);
         drop(kept);
         budget.reserve().grow(400).unwrap();

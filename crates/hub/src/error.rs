@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// What went wrong, in the words that all fronts share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ErrorKind {
     UnknownTool,
     UnknownResource,
     UnknownPrompt,
@@ -27,7 +27,7 @@ pub enum Kind {
     Bug,
 }
 
-impl Kind {
+impl ErrorKind {
     /// Every kind, for tables that are checked whole.
     pub const ALL: [Self; 16] = [
         Self::UnknownTool,
@@ -78,46 +78,46 @@ impl Kind {
 /// Why a call has no outcome: what failed, for which named thing, and what to do next where we know.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", self.report.message)]
-pub struct Error {
+pub struct HubError {
     // Boxed, because every result on the call path carries room for one.
-    report: Box<Report>,
+    report: Box<ErrorReport>,
 }
 
 #[derive(Debug, Clone)]
-struct Report {
-    kind: Kind,
+struct ErrorReport {
+    kind: ErrorKind,
     message: String,
     suggestion: Option<String>,
     details: Option<Value>,
     retry_after: Option<Duration>,
-    origin: Option<Origin>,
+    origin: Option<SourceError>,
 }
 
 /// The error that a source answered with, in its own words. A front of the same protocol repeats it as it was.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Origin {
+pub struct SourceError {
     pub code: i64,
     pub message: String,
     pub data: Option<Value>,
 }
 
-impl Error {
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+impl HubError {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
         let report =
-            Report { kind, message, suggestion: None, details: None, retry_after: None, origin: None };
+            ErrorReport { kind, message, suggestion: None, details: None, retry_after: None, origin: None };
         Self { report: Box::new(report) }
     }
 
     /// What this thing needs is not among the caller's permissions.
     pub(crate) fn forbidden(subject: &str, missing: &str) -> Self {
-        Self::new(Kind::Forbidden, format!("{subject} needs the permission {missing}"))
+        Self::new(ErrorKind::Forbidden, format!("{subject} needs the permission {missing}"))
             .suggest("ask whoever runs this yard for a token that has it")
     }
 
     /// The same as one of another kind.
     #[must_use]
-    pub fn with_kind(mut self, kind: Kind) -> Self {
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.report.kind = kind;
         self
     }
@@ -135,23 +135,23 @@ impl Error {
     }
 
     #[must_use]
-    pub fn retry_after(mut self, wait: Duration) -> Self {
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.report.retry_after = Some(wait);
         self
     }
 
     #[must_use]
-    pub fn from_source(mut self, origin: Origin) -> Self {
+    pub fn with_source_error(mut self, origin: SourceError) -> Self {
         self.report.origin = Some(origin);
         self
     }
 
     /// What the source itself answered, if this is its own error.
-    pub fn origin(&self) -> Option<&Origin> {
+    pub fn source_error(&self) -> Option<&SourceError> {
         self.report.origin.as_ref()
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.report.kind
     }
 
@@ -167,7 +167,7 @@ impl Error {
         self.report.details.as_ref()
     }
 
-    pub fn wait(&self) -> Option<Duration> {
+    pub fn retry_after(&self) -> Option<Duration> {
         self.report.retry_after
     }
 

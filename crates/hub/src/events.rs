@@ -6,22 +6,22 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::broadcast;
 
-use crate::client::Progress;
-use crate::error::Kind;
+use crate::caller_channel::Progress;
+use crate::error::ErrorKind;
 use crate::execution::ExecutionId;
 use crate::name::SourceName;
-use crate::request::{FrontName, Thing};
+use crate::request::{EntryKind, FrontName};
 
 const KEPT: usize = 1024;
 /// Lines of standard error have a stream of their own: a server that babbles must not push anything else out.
 const LINES_KEPT: usize = 256;
 
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum YardEvent {
     /// A call came in; also one that is refused at once.
     CallStarted {
         id: ExecutionId,
-        thing: Thing,
+        thing: EntryKind,
         /// The full name or address; where it led nowhere, the beginning of what the caller said.
         subject: String,
         /// Nothing where the name led nowhere.
@@ -39,19 +39,19 @@ pub enum Event {
     },
     CallEnded {
         id: ExecutionId,
-        ended: Ended,
+        ended: CallEndReason,
         /// The message of the error, if it ended with one.
         error: Option<String>,
         duration: Duration,
     },
     /// A tool gave a result that its own output schema does not allow.
-    ResultOdd {
+    ResultViolatesSchema {
         id: ExecutionId,
         subject: String,
         violations: Vec<String>,
     },
     /// What the yard offers is not what it was, because of these sources.
-    Changed(Change, Arc<[SourceName]>),
+    CatalogChanged(CatalogChange, Arc<[SourceName]>),
     ResourceUpdated {
         source: SourceName,
         uri: String,
@@ -63,16 +63,16 @@ pub enum Event {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum CallEndReason {
     Answered,
     /// The tool answered that it failed.
     Failed,
-    Error(Kind),
+    Error(ErrorKind),
     /// Whoever called went away before there was an answer.
     Dropped,
 }
 
-impl Ended {
+impl CallEndReason {
     /// One word for it; which kind of error is told beside it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -86,14 +86,14 @@ impl Ended {
 
 /// Which lists of the catalog changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct CatalogChange {
     pub tools: bool,
     /// Resources and templates.
     pub resources: bool,
     pub prompts: bool,
 }
 
-impl Change {
+impl CatalogChange {
     pub fn any(self) -> bool {
         self.tools || self.resources || self.prompts
     }
@@ -118,14 +118,14 @@ pub struct StderrLine {
 
 /// The stream that watchers read.
 #[derive(Debug)]
-pub struct Events {
-    all: broadcast::Sender<Arc<Event>>,
+pub struct EventBus {
+    all: broadcast::Sender<Arc<YardEvent>>,
     /// Everything but calls: whoever only wants to know what changed is not woken by each of them.
-    changes: broadcast::Sender<Arc<Event>>,
+    changes: broadcast::Sender<Arc<YardEvent>>,
     stderr: broadcast::Sender<Arc<StderrLine>>,
 }
 
-impl Default for Events {
+impl Default for EventBus {
     fn default() -> Self {
         Self {
             all: broadcast::channel(KEPT).0,
@@ -135,13 +135,13 @@ impl Default for Events {
     }
 }
 
-impl Events {
-    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Event>> {
+impl EventBus {
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<YardEvent>> {
         self.all.subscribe()
     }
 
     /// What changes, without the calls.
-    pub fn changes(&self) -> broadcast::Receiver<Arc<Event>> {
+    pub fn changes(&self) -> broadcast::Receiver<Arc<YardEvent>> {
         self.changes.subscribe()
     }
 
@@ -150,21 +150,21 @@ impl Events {
         self.stderr.subscribe()
     }
 
-    pub(crate) fn tell_stderr(&self, line: impl FnOnce() -> StderrLine) {
+    pub(crate) fn publish_stderr(&self, line: impl FnOnce() -> StderrLine) {
         if self.stderr.receiver_count() > 0 {
             let _ = self.stderr.send(Arc::new(line()));
         }
     }
 
     /// Tells of a call. Builds the event only if somebody watches.
-    pub(crate) fn tell_call(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn publish_call(&self, event: impl FnOnce() -> YardEvent) {
         if self.all.receiver_count() > 0 {
             let _ = self.all.send(Arc::new(event()));
         }
     }
 
     /// Tells of a change.
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn publish(&self, event: YardEvent) {
         let event = Arc::new(event);
         // Nobody may be watching.
         let _ = self.changes.send(Arc::clone(&event));

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use toolyard_random::RandomError;
 
-use crate::error::{Error, Kind};
+use crate::error::{ErrorKind, HubError};
 
 /// 128 random bits, written as 32 hexadecimal digits. Whoever was not told one does not guess it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,14 +34,14 @@ impl ExecutionId {
 
 /// Random bits for the next ids. The system is asked for those of many at once, because asking costs more than all the
 /// rest of naming a call.
-static STOCK: Mutex<Stock> = Mutex::new(Stock { ids: [[0; 16]; 64], left: 0 });
+static STOCK: Mutex<IdPool> = Mutex::new(IdPool { ids: [[0; 16]; 64], left: 0 });
 
-struct Stock {
+struct IdPool {
     ids: [[u8; 16]; 64],
     left: usize,
 }
 
-impl Stock {
+impl IdPool {
     fn take(&mut self) -> Result<[u8; 16], RandomError> {
         if self.left == 0 {
             toolyard_random::fill(self.ids.as_flattened_mut())?;
@@ -52,9 +52,9 @@ impl Stock {
     }
 }
 
-impl From<RandomError> for Error {
+impl From<RandomError> for HubError {
     fn from(error: RandomError) -> Self {
-        Self::new(Kind::Bug, error.to_string())
+        Self::new(ErrorKind::Bug, error.to_string())
     }
 }
 
@@ -73,17 +73,19 @@ impl fmt::Debug for ExecutionId {
 /// The text is not 32 hexadecimal digits in lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an execution id is 32 hexadecimal digits")]
-pub struct NoExecutionId;
+pub struct InvalidExecutionId;
 
 impl FromStr for ExecutionId {
-    type Err = NoExecutionId;
+    type Err = InvalidExecutionId;
 
-    fn from_str(text: &str) -> Result<Self, NoExecutionId> {
+    fn from_str(text: &str) -> Result<Self, InvalidExecutionId> {
         let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if text.len() != 32 || !text.bytes().all(digit) {
-            return Err(NoExecutionId);
+            return Err(InvalidExecutionId);
         }
-        u128::from_str_radix(text, 16).map(|number| Self(number.to_be_bytes())).map_err(|_| NoExecutionId)
+        u128::from_str_radix(text, 16)
+            .map(|number| Self(number.to_be_bytes()))
+            .map_err(|_| InvalidExecutionId)
     }
 }
 
@@ -93,7 +95,7 @@ mod tests {
 
     use toolyard_random::{RandomError, SimulatedOutage};
 
-    use super::{ExecutionId, NoExecutionId, Stock};
+    use super::{ExecutionId, IdPool, InvalidExecutionId};
 
     #[test]
     fn an_id_is_read_back_as_it_was_written() {
@@ -103,7 +105,7 @@ mod tests {
         for wrong in
             ["", "0", "+00102030405060708090a0b0c0d0eff", "000102030405060708090A0B0C0D0EFF", &"é".repeat(16)]
         {
-            assert_eq!(wrong.parse::<ExecutionId>(), Err(NoExecutionId), "{wrong}");
+            assert_eq!(wrong.parse::<ExecutionId>(), Err(InvalidExecutionId), "{wrong}");
         }
     }
 
@@ -116,7 +118,7 @@ mod tests {
     #[test]
     fn without_random_numbers_there_is_no_id() {
         let _outage = SimulatedOutage::begin();
-        let mut stock = Stock { ids: [[0; 16]; 64], left: 0 };
+        let mut stock = IdPool { ids: [[0; 16]; 64], left: 0 };
         assert_eq!(stock.take(), Err(RandomError));
         // Bits that were drawn before are as good as ever.
         stock.left = 1;

@@ -6,38 +6,39 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::deadline::Deadline;
-use crate::error::Error;
+use crate::error::HubError;
 use crate::hooks::Hooks;
 use crate::json::{Raw, from_text, to_raw};
 use crate::name::{Prefix, SourceName};
 use crate::outcome::Outcome;
 use crate::principal::{Permissions, Principal};
-use crate::reach::Reach;
-use crate::request::{CallContext, Request, What};
+use crate::request::{CallContext, CallRequest, CallTarget};
+use crate::scope::YardScope;
 use crate::source::{
-    Call, Feed, Listing, Offer, PromptOffer, ResourceOffer, Source, Target, TemplateOffer, ToolOffer,
+    PromptOffer, ResourceOffer, Source, SourceCall, SourceNotifier, SourceOffer, SourceTarget, TemplateOffer,
+    ToolListing, ToolOffer,
 };
-use crate::status::Status;
+use crate::status::SourceStatus;
 use crate::yard::{Yard, YardSettings};
-use crate::{BoxFuture, Limits};
+use crate::{BoxFuture, YardLimits};
 
-type Work = Box<dyn Fn(Call) -> BoxFuture<'static, Result<Outcome, Error>> + Send + Sync>;
+type ScriptedHandler = Box<dyn Fn(SourceCall) -> BoxFuture<'static, Result<Outcome, HubError>> + Send + Sync>;
 
-pub(crate) struct Fake {
+pub(crate) struct ScriptedSource {
     name: SourceName,
     prefix: Prefix,
-    offer: Mutex<Arc<Offer>>,
-    feed: OnceLock<Feed>,
-    status: Mutex<Status>,
+    offer: Mutex<Arc<SourceOffer>>,
+    feed: OnceLock<SourceNotifier>,
+    status: Mutex<SourceStatus>,
     permissions: Vec<String>,
     /// What it was told to watch (`+`) and to watch no longer (`-`).
     watching: Mutex<Vec<String>>,
-    work: Work,
+    work: ScriptedHandler,
 }
 
-impl Fake {
+impl ScriptedSource {
     /// A source that answers every call with the target it was given.
-    pub(crate) fn offering(name: &str, offer: Offer) -> Arc<Self> {
+    pub(crate) fn offering(name: &str, offer: SourceOffer) -> Arc<Self> {
         Self::working(name, offer, |call| async move {
             Ok(Outcome::success(to_raw(&format!("{:?}", call.target))))
         })
@@ -45,11 +46,11 @@ impl Fake {
 
     pub(crate) fn working<F>(
         name: &str,
-        offer: Offer,
-        work: impl Fn(Call) -> F + Send + Sync + 'static,
+        offer: SourceOffer,
+        work: impl Fn(SourceCall) -> F + Send + Sync + 'static,
     ) -> Arc<Self>
     where
-        F: Future<Output = Result<Outcome, Error>> + Send + 'static,
+        F: Future<Output = Result<Outcome, HubError>> + Send + 'static,
     {
         Self::crashing(name, offer, move |call| Box::pin(work(call)))
     }
@@ -57,29 +58,29 @@ impl Fake {
     /// Like [`Self::working`], but the function itself may panic, before there is a future.
     pub(crate) fn crashing(
         name: &str,
-        offer: Offer,
-        work: impl Fn(Call) -> BoxFuture<'static, Result<Outcome, Error>> + Send + Sync + 'static,
+        offer: SourceOffer,
+        work: impl Fn(SourceCall) -> BoxFuture<'static, Result<Outcome, HubError>> + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             name: SourceName::new(name),
             prefix: Prefix::Source,
             offer: Mutex::new(Arc::new(offer)),
             feed: OnceLock::new(),
-            status: Mutex::new(Status::ready()),
+            status: Mutex::new(SourceStatus::ready()),
             permissions: Vec::new(),
             watching: Mutex::default(),
             work: Box::new(work),
         })
     }
 
-    pub(crate) fn plain(name: &str, offer: Offer) -> Arc<Self> {
-        let work: Work = Box::new(|_| Box::pin(async { Ok(done()) }));
+    pub(crate) fn plain(name: &str, offer: SourceOffer) -> Arc<Self> {
+        let work: ScriptedHandler = Box::new(|_| Box::pin(async { Ok(done()) }));
         Arc::new(Self {
             name: SourceName::new(name),
             prefix: Prefix::Plain,
             offer: Mutex::new(Arc::new(offer)),
             feed: OnceLock::new(),
-            status: Mutex::new(Status::ready()),
+            status: Mutex::new(SourceStatus::ready()),
             permissions: Vec::new(),
             watching: Mutex::default(),
             work,
@@ -87,8 +88,8 @@ impl Fake {
     }
 
     /// A source in this state that offers nothing, and whose offers all need these permissions.
-    pub(crate) fn silent(name: &str, status: Status, permissions: &[&str]) -> Arc<Self> {
-        let work: Work = Box::new(|_| Box::pin(async { Ok(done()) }));
+    pub(crate) fn silent(name: &str, status: SourceStatus, permissions: &[&str]) -> Arc<Self> {
+        let work: ScriptedHandler = Box::new(|_| Box::pin(async { Ok(done()) }));
         Arc::new(Self {
             name: SourceName::new(name),
             prefix: Prefix::Source,
@@ -107,22 +108,22 @@ impl Fake {
     }
 
     /// Is in another state from now on.
-    pub(crate) fn now_is(&self, status: Status) {
+    pub(crate) fn now_is(&self, status: SourceStatus) {
         *self.status.lock().unwrap() = status;
     }
 
     /// Offers something else from now on, and says so.
-    pub(crate) fn now_offers(&self, offer: Offer) {
+    pub(crate) fn now_offers(&self, offer: SourceOffer) {
         *self.offer.lock().unwrap() = Arc::new(offer);
         self.feed().offer_changed();
     }
 
-    pub(crate) fn feed(&self) -> &Feed {
+    pub(crate) fn feed(&self) -> &SourceNotifier {
         self.feed.get().unwrap()
     }
 }
 
-impl Source for Fake {
+impl Source for ScriptedSource {
     fn name(&self) -> &SourceName {
         &self.name
     }
@@ -131,11 +132,11 @@ impl Source for Fake {
         self.prefix
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         Arc::clone(&self.offer.lock().unwrap())
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> SourceStatus {
         self.status.lock().unwrap().clone()
     }
 
@@ -151,16 +152,16 @@ impl Source for Fake {
         self.watching.lock().unwrap().push(format!("-{uri}"));
     }
 
-    fn attach(&self, feed: Feed) {
+    fn attach(&self, feed: SourceNotifier) {
         let _ = self.feed.set(feed);
     }
 
-    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+    fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         (self.work)(call)
     }
 }
 
-impl Target {
+impl SourceTarget {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Tool { name, .. } => name,
@@ -194,48 +195,52 @@ pub(crate) fn tool(definition: &Value) -> ToolOffer {
         permissions: Vec::new(),
         metadata: Map::new(),
         hooks: Vec::new(),
-        listing: Listing::Listed,
+        listing: ToolListing::Listed,
     }
 }
 
 /// Tools that take anything, by name.
-pub(crate) fn tools(names: &[&str]) -> Offer {
+pub(crate) fn tools(names: &[&str]) -> SourceOffer {
     let tools = names.iter().map(|name| tool(&json!({"name": name, "inputSchema": {"type": "object"}})));
-    Offer { tools: tools.collect(), ..Offer::default() }
+    SourceOffer { tools: tools.collect(), ..SourceOffer::default() }
 }
 
 pub(crate) fn resource(definition: &Value) -> ResourceOffer {
     ResourceOffer { definition: raw(definition), permissions: Vec::new() }
 }
 
-pub(crate) fn resources(uris: &[&str]) -> Offer {
+pub(crate) fn resources(uris: &[&str]) -> SourceOffer {
     let resources = uris.iter().map(|uri| resource(&json!({"uri": uri, "name": uri})));
-    Offer { resources: resources.collect(), ..Offer::default() }
+    SourceOffer { resources: resources.collect(), ..SourceOffer::default() }
 }
 
-pub(crate) fn templates(uris: &[&str]) -> Offer {
+pub(crate) fn templates(uris: &[&str]) -> SourceOffer {
     let template = |uri: &&str| TemplateOffer {
         definition: raw(&json!({"uriTemplate": uri, "name": uri})),
         permissions: Vec::new(),
     };
-    Offer { templates: uris.iter().map(template).collect(), ..Offer::default() }
+    SourceOffer { templates: uris.iter().map(template).collect(), ..SourceOffer::default() }
 }
 
-pub(crate) fn prompts(names: &[&str]) -> Offer {
+pub(crate) fn prompts(names: &[&str]) -> SourceOffer {
     let prompt =
         |name: &&str| PromptOffer { definition: raw(&json!({"name": name})), permissions: Vec::new() };
-    Offer { prompts: names.iter().map(prompt).collect(), ..Offer::default() }
+    SourceOffer { prompts: names.iter().map(prompt).collect(), ..SourceOffer::default() }
 }
 
-pub(crate) fn yard(sources: &[&Arc<Fake>]) -> Arc<Yard> {
-    yard_with(Limits::default(), Vec::new(), sources)
+pub(crate) fn yard(sources: &[&Arc<ScriptedSource>]) -> Arc<Yard> {
+    yard_with(YardLimits::default(), Vec::new(), sources)
 }
 
-pub(crate) fn yard_with(limits: Limits, hooks: Vec<Arc<dyn Hooks>>, sources: &[&Arc<Fake>]) -> Arc<Yard> {
+pub(crate) fn yard_with(
+    limits: YardLimits,
+    hooks: Vec<Arc<dyn Hooks>>,
+    sources: &[&Arc<ScriptedSource>],
+) -> Arc<Yard> {
     yard_of(YardSettings { limits, hooks, ..YardSettings::default() }, sources)
 }
 
-pub(crate) fn yard_of(settings: YardSettings, sources: &[&Arc<Fake>]) -> Arc<Yard> {
+pub(crate) fn yard_of(settings: YardSettings, sources: &[&Arc<ScriptedSource>]) -> Arc<Yard> {
     let yard = Yard::new(settings);
     for source in sources {
         yard.add(Arc::clone(*source) as Arc<dyn Source>);
@@ -244,25 +249,25 @@ pub(crate) fn yard_of(settings: YardSettings, sources: &[&Arc<Fake>]) -> Arc<Yar
 }
 
 /// A call of the owner, with a minute of time and nobody listening.
-pub(crate) fn request(what: What) -> Request {
+pub(crate) fn request(what: CallTarget) -> CallRequest {
     let deadline = Deadline::after(Duration::from_secs(60));
-    Request { deadline, ..Request::new(what, Principal::owner()) }
+    CallRequest { deadline, ..CallRequest::new(what, Principal::owner()) }
 }
 
-pub(crate) fn calling(name: &str) -> Request {
-    request(What::Tool { name: name.to_owned(), arguments: None })
+pub(crate) fn calling(name: &str) -> CallRequest {
+    request(CallTarget::Tool { name: name.to_owned(), arguments: None })
 }
 
-pub(crate) fn calling_with(name: &str, arguments: &str) -> Request {
-    request(What::Tool { name: name.to_owned(), arguments: Some(text(arguments)) })
+pub(crate) fn calling_with(name: &str, arguments: &str) -> CallRequest {
+    request(CallTarget::Tool { name: name.to_owned(), arguments: Some(text(arguments)) })
 }
 
-pub(crate) fn reading(uri: &str) -> Request {
-    request(What::Resource { uri: uri.to_owned() })
+pub(crate) fn reading(uri: &str) -> CallRequest {
+    request(CallTarget::Resource { uri: uri.to_owned() })
 }
 
 pub(crate) fn only(source: &str) -> CallContext {
-    CallContext { reach: Reach::Source(SourceName::new(source)), ..CallContext::default() }
+    CallContext { reach: YardScope::Source(SourceName::new(source)), ..CallContext::default() }
 }
 
 pub(crate) fn holder_of(permissions: &[&str]) -> Principal {

@@ -5,10 +5,10 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::BoxFuture;
-use crate::error::Kind;
-use crate::events::Ended;
+use crate::error::ErrorKind;
+use crate::events::CallEndReason;
 use crate::execution::ExecutionId;
-use crate::request::Thing;
+use crate::request::EntryKind;
 
 /// Past calls, kept longer than the process lives. What a call came back with is not among what is kept.
 pub trait History: Send + Sync {
@@ -28,12 +28,12 @@ pub struct HistoryError(pub String);
 pub struct HistoryQuery {
     pub limit: usize,
     /// Only what comes after this one, the latest being first.
-    pub after: Option<Mark>,
-    pub thing: Option<Thing>,
+    pub after: Option<HistoryCursor>,
+    pub thing: Option<EntryKind>,
     pub principal: Option<String>,
     /// The full name or address.
     pub subject: Option<String>,
-    pub standing: Option<Standing>,
+    pub standing: Option<CallStatus>,
     /// Only those that came in at this time or later.
     pub since: Option<SystemTime>,
     /// Only those that came in before.
@@ -46,7 +46,7 @@ pub struct HistoryQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastCall {
     pub id: ExecutionId,
-    pub thing: Thing,
+    pub thing: EntryKind,
     pub subject: String,
     pub source: Option<String>,
     pub principal: String,
@@ -54,51 +54,51 @@ pub struct PastCall {
     pub user_id: Option<String>,
     pub at: SystemTime,
     pub duration: Duration,
-    pub ended: Ended,
+    pub ended: CallEndReason,
     /// The message of the error, if it ended with one.
     pub error: Option<String>,
 }
 
 impl PastCall {
-    pub fn mark(&self) -> Mark {
-        Mark::new(self.at, self.id)
+    pub fn cursor(&self) -> HistoryCursor {
+        HistoryCursor::new(self.at, self.id)
     }
 }
 
 /// How a call ended, in a word for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum CallStatus {
     Succeeded,
     Failed,
     Cancelled,
 }
 
-impl From<Ended> for Standing {
-    fn from(ended: Ended) -> Self {
+impl From<CallEndReason> for CallStatus {
+    fn from(ended: CallEndReason) -> Self {
         match ended {
-            Ended::Answered => Self::Succeeded,
-            Ended::Error(Kind::Cancelled) | Ended::Dropped => Self::Cancelled,
-            Ended::Failed | Ended::Error(_) => Self::Failed,
+            CallEndReason::Answered => Self::Succeeded,
+            CallEndReason::Error(ErrorKind::Cancelled) | CallEndReason::Dropped => Self::Cancelled,
+            CallEndReason::Failed | CallEndReason::Error(_) => Self::Failed,
         }
     }
 }
 
 /// The place of a call among all others: by when it came in, then by its name. Also where the next page begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark {
+pub struct HistoryCursor {
     /// Microseconds since 1970: finer clocks are not kept.
     pub micros: i64,
     pub id: ExecutionId,
 }
 
-impl Mark {
+impl HistoryCursor {
     pub fn new(at: SystemTime, id: ExecutionId) -> Self {
         let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { micros: i64::try_from(since.as_micros()).unwrap_or(i64::MAX), id }
     }
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for HistoryCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.micros, self.id)
     }
@@ -107,16 +107,16 @@ impl fmt::Display for Mark {
 /// The text is no mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a cursor is the one that came with the page before")]
-pub struct NoMark;
+pub struct InvalidHistoryCursor;
 
-impl FromStr for Mark {
-    type Err = NoMark;
+impl FromStr for HistoryCursor {
+    type Err = InvalidHistoryCursor;
 
-    fn from_str(text: &str) -> Result<Self, NoMark> {
-        let (micros, id) = text.split_once('.').ok_or(NoMark)?;
+    fn from_str(text: &str) -> Result<Self, InvalidHistoryCursor> {
+        let (micros, id) = text.split_once('.').ok_or(InvalidHistoryCursor)?;
         let plain = micros.bytes().all(|byte| byte.is_ascii_digit());
-        let micros = micros.parse().ok().filter(|_| plain).ok_or(NoMark)?;
-        Ok(Self { micros, id: id.parse().map_err(|_| NoMark)? })
+        let micros = micros.parse().ok().filter(|_| plain).ok_or(InvalidHistoryCursor)?;
+        Ok(Self { micros, id: id.parse().map_err(|_| InvalidHistoryCursor)? })
     }
 }
 
@@ -124,25 +124,33 @@ impl FromStr for Mark {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use super::{Mark, NoMark, Standing};
-    use crate::{Ended, ExecutionId, Kind};
+    use super::{CallStatus, HistoryCursor, InvalidHistoryCursor};
+    use crate::{CallEndReason, ErrorKind, ExecutionId};
 
     #[test]
     fn a_mark_is_read_back_as_it_was_written() {
         let at = UNIX_EPOCH + Duration::from_nanos(1_705_314_600_000_007_999);
-        let mark = Mark::new(at, ExecutionId::from_bytes([1; 16]));
+        let mark = HistoryCursor::new(at, ExecutionId::from_bytes([1; 16]));
         assert_eq!(mark.to_string(), format!("1705314600000007.{}", "01".repeat(16)));
         assert_eq!(mark.to_string().parse(), Ok(mark));
         for wrong in ["", ".", "1", "+1.01010101010101010101010101010101", "1.x", "99999999999999999999.01"] {
-            assert_eq!(wrong.parse::<Mark>(), Err(NoMark), "{wrong}");
+            assert_eq!(wrong.parse::<HistoryCursor>(), Err(InvalidHistoryCursor), "{wrong}");
         }
     }
 
     #[test]
     fn every_end_has_a_word() {
-        let words =
-            [Ended::Answered, Ended::Failed, Ended::Error(Kind::Bug), Ended::Dropped].map(Standing::from);
-        assert_eq!(words, [Standing::Succeeded, Standing::Failed, Standing::Failed, Standing::Cancelled]);
-        assert_eq!(Standing::from(Ended::Error(Kind::Cancelled)), Standing::Cancelled);
+        let words = [
+            CallEndReason::Answered,
+            CallEndReason::Failed,
+            CallEndReason::Error(ErrorKind::Bug),
+            CallEndReason::Dropped,
+        ]
+        .map(CallStatus::from);
+        assert_eq!(
+            words,
+            [CallStatus::Succeeded, CallStatus::Failed, CallStatus::Failed, CallStatus::Cancelled]
+        );
+        assert_eq!(CallStatus::from(CallEndReason::Error(ErrorKind::Cancelled)), CallStatus::Cancelled);
     }
 }

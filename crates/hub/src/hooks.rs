@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::BoxFuture;
-use crate::error::Error;
+use crate::error::HubError;
 use crate::execution::ExecutionId;
 use crate::json::Raw;
 use crate::name::SourceName;
@@ -25,7 +25,7 @@ pub struct HookCall<'a> {
 
 /// What a hook says before a call.
 #[derive(Debug, Clone)]
-pub enum Before {
+pub enum HookDecision {
     /// The call goes on as it is.
     Pass,
     /// The call goes on with these arguments, if the tool's schema allows them.
@@ -35,13 +35,13 @@ pub enum Before {
 /// What may happen around a call; every method does nothing unless it is written.
 pub trait Hooks: Send + Sync {
     /// Whether it has anything to do with this tool, by its full name. Where no hook has, calls cost nothing more.
-    fn wants(&self, _tool: &str) -> bool {
+    fn applies_to(&self, _tool: &str) -> bool {
         true
     }
 
     /// Runs once the arguments are known to be valid. An error stops the call.
-    fn before<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
-        Box::pin(async { Ok(Before::Pass) })
+    fn before<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
+        Box::pin(async { Ok(HookDecision::Pass) })
     }
 
     /// Runs when the tool answered, also when it answered that it failed.
@@ -50,7 +50,7 @@ pub trait Hooks: Send + Sync {
     }
 
     /// Runs when there is no answer.
-    fn on_error<'a>(&'a self, _call: HookCall<'a>, _error: &'a Error) -> BoxFuture<'a, ()> {
+    fn on_error<'a>(&'a self, _call: HookCall<'a>, _error: &'a HubError) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
 }

@@ -68,7 +68,7 @@ fn depth(text: &str) -> usize {
 }
 
 /// The beginning of a text that a stranger chose, for messages.
-pub fn short(text: &str) -> Cow<'_, str> {
+pub fn truncate_for_message(text: &str) -> Cow<'_, str> {
     const MOST: usize = 200;
     match text.char_indices().nth(MOST) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -90,7 +90,7 @@ impl Object {
     /// The members of an object other than these.
     pub fn parse_without(raw: &RawValue, keys: &[&str]) -> Result<Self, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_str(raw.get());
-        let object = deserializer.deserialize_map(Members { without: keys })?;
+        let object = deserializer.deserialize_map(MembersVisitor { without: keys })?;
         deserializer.end().map(|()| object)
     }
 
@@ -137,15 +137,15 @@ impl Serialize for Object {
 
 impl<'de> Deserialize<'de> for Object {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Members { without: &[] })
+        deserializer.deserialize_map(MembersVisitor { without: &[] })
     }
 }
 
-struct Members<'k> {
+struct MembersVisitor<'k> {
     without: &'k [&'k str],
 }
 
-impl<'de> Visitor<'de> for Members<'_> {
+impl<'de> Visitor<'de> for MembersVisitor<'_> {
     type Value = Object;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

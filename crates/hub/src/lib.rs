@@ -1,12 +1,15 @@
 //! The yard: every source in one catalog, and the one path that every call takes.
 //!
-//! This crate knows no protocol, no socket and no screen. Fronts hand it a [`Request`]; sources implement
+//! This crate knows no protocol, no socket and no screen. Fronts hand it a [`CallRequest`]; sources implement
 //! [`Source`]; payloads travel through it as the JSON text they arrived as.
 
 pub mod address;
 mod call;
+mod call_details;
+mod call_permits;
+mod caller_channel;
 mod catalog;
-mod client;
+mod concurrency;
 mod deadline;
 mod definition_budget;
 mod error;
@@ -23,29 +26,26 @@ pub mod json;
 mod limits;
 mod manage;
 pub mod meta;
+mod metrics;
 mod name;
 mod nearest;
-mod notes;
 mod outcome;
 pub mod parameters;
 pub mod permission;
-mod places;
 mod principal;
 pub mod printable;
 mod quota;
-mod rate;
-mod reach;
+mod rate_limit;
 mod record;
 mod redact;
 mod request;
-mod results;
+mod result_check;
 mod schema;
+mod scope;
 mod secret;
-mod slot;
 mod source;
 mod status;
 mod subscriptions;
-mod tally;
 mod timestamp;
 mod uri_template;
 mod version;
@@ -53,51 +53,56 @@ mod view;
 mod visibility;
 mod yard;
 
-pub use catalog::{Bare, Catalog, Lookup, Prompt, Resource, Template, Tool};
-pub use client::{
-    Abilities, Answers, Ask, Client, Level, LogLine, Pause, Progress, Question, QuestionKind, Update,
+pub use call_details::CallDetails;
+pub use caller_channel::{
+    CallerChannel, CallerUpdate, ClientCapabilities, LogLevel, LogLine, Progress, Question, QuestionBatch,
+    QuestionKind, RawAnswers, StreamPause,
 };
+pub use catalog::{Catalog, Lookup, NamedEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 pub use deadline::Deadline;
 pub use definition_budget::{
-    DefinitionBudget, DefinitionLimits, DefinitionReservation, LargeListTurn, LargeListTurns, OverBudget,
+    DefinitionBudget, DefinitionBudgetError, DefinitionLimits, DefinitionReservation, LargeListPermit,
+    LargeListSemaphore,
 };
-pub use error::{Error, Kind, Origin};
-pub use events::{Change, Ended, Event, Events, StderrLine};
-pub use execution::{ExecutionId, NoExecutionId};
-pub use history::{History, HistoryError, HistoryQuery, Mark, NoMark, PastCall, Standing};
-pub use hooks::{Before, HookCall, Hooks};
+pub use error::{ErrorKind, HubError, SourceError};
+pub use events::{CallEndReason, CatalogChange, EventBus, StderrLine, YardEvent};
+pub use execution::{ExecutionId, InvalidExecutionId};
+pub use history::{
+    CallStatus, History, HistoryCursor, HistoryError, HistoryQuery, InvalidHistoryCursor, PastCall,
+};
+pub use hooks::{HookCall, HookDecision, Hooks};
 pub use json::Raw;
-pub use limits::{Bounds, Limits, Rate};
-pub use manage::{Direction, LoginError, ManageError, Order, Said};
+pub use limits::{RateLimit, ScopedLimits, YardLimits};
+pub use manage::{LoginError, ManageError, SourceCommand, TranscriptDirection, TranscriptEntry};
+pub use metrics::{CallMetrics, Histogram, SourceMetrics};
 pub use name::{FullName, Prefix, SourceName};
 pub use nearest::nearest;
-pub use notes::Notes;
 pub use outcome::Outcome;
-pub use parameters::{Parameter, parameters};
+pub use parameters::{ToolParameter, parameters};
 pub use permission::{MANAGE, OBSERVE};
 pub use principal::{AllowList, Permissions, Principal};
-pub use quota::{OwnQuotas, Quota, QuotaCharge, QuotaLimits, QuotaReport, Quotas};
-pub use rate::RateState;
-pub use reach::Reach;
+pub use quota::{Quota, QuotaCharge, QuotaLimits, QuotaOverrides, QuotaReport, Quotas};
+pub use rate_limit::RateState;
 pub use record::{CallRecord, Recorder};
 pub use redact::Redaction;
 pub use request::{
-    CallContext, ClientEra, ClientSession, FrontName, MadeBy, Priority, Reference, Request, Thing, What,
+    CallContext, CallOrigin, CallRequest, CallTarget, ClientEra, ClientSession, CompletionReference,
+    EntryKind, FrontName, Priority,
 };
-pub use results::{ResultCheck, ResultChecks};
-pub use schema::{Schema, SchemaCheck, Violation};
+pub use result_check::{ResultCheck, ResultChecks};
+pub use schema::{Schema, SchemaCheck, SchemaViolation};
+pub use scope::YardScope;
 pub use secret::Secret;
 pub use source::{
-    Call, Feed, Listing, Offer, PromptOffer, RefusedCaller, ResourceOffer, Source, Target, TemplateOffer,
-    ToolOffer,
+    CallerIdentity, PromptOffer, ResourceOffer, Source, SourceCall, SourceNotifier, SourceOffer,
+    SourceTarget, TemplateOffer, ToolListing, ToolOffer,
 };
-pub use status::{AuthStatus, State, Status};
+pub use status::{AuthStatus, SourceState, SourceStatus};
 pub use subscriptions::ResourceSubscription;
-pub use tally::{Counted, Histogram, Tally};
-pub use timestamp::{NoTimestamp, Timestamp};
+pub use timestamp::{InvalidTimestamp, Timestamp};
 pub use uri_template::UriTemplate;
-pub use view::View;
-pub use visibility::{Offered, RecordedCall, Visibility};
+pub use view::CatalogView;
+pub use visibility::{CatalogEntry, RecordedCall, Visibility};
 pub use yard::{Yard, YardSettings};
 
 /// A future that owns what it needs, for the object-safe seams of this house.

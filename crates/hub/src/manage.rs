@@ -13,7 +13,7 @@ use crate::yard::Yard;
 
 /// What a source can be told to do. It does so in the background; its status says how that goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum SourceCommand {
     /// Connect anew, at once; one that is disabled is enabled by it.
     Reconnect,
     /// Connect, if that is not what it does anyway.
@@ -55,23 +55,23 @@ pub enum LoginError {
 
 /// One message of a conversation with a source, as text, perhaps cut where it was long. Fronts get it without secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct TranscriptEntry {
     /// Grows by one with each message of the source.
     pub number: u64,
     pub at: SystemTime,
-    pub direction: Direction,
+    pub direction: TranscriptDirection,
     pub text: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum TranscriptDirection {
     ToSource,
     FromSource,
 }
 
 impl Yard {
     /// Tells a source to do something about its connection.
-    pub fn manage(&self, principal: &Principal, name: &str, order: Order) -> Result<(), ManageError> {
+    pub fn manage(&self, principal: &Principal, name: &str, order: SourceCommand) -> Result<(), ManageError> {
         may(principal, MANAGE)?;
         self.with_source(principal, name, |source| source.manage(order))?
     }
@@ -83,7 +83,7 @@ impl Yard {
         principal: &Principal,
         name: &str,
         after: Option<u64>,
-    ) -> Result<Vec<Said>, ManageError> {
+    ) -> Result<Vec<TranscriptEntry>, ManageError> {
         may(principal, OBSERVE)?;
         let mut said = self.with_source(principal, name, |source| source.transcript(after))?;
         for one in &mut said {
@@ -128,26 +128,29 @@ fn may(principal: &Principal, permission: &'static str) -> Result<(), ManageErro
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{ManageError, Order};
-    use crate::fake::Fake;
+    use super::{ManageError, SourceCommand};
+    use crate::fake::ScriptedSource;
     use crate::principal::{AllowList, Permissions, Principal};
-    use crate::source::Offer;
+    use crate::source::SourceOffer;
     use crate::yard::Yard;
 
     #[test]
     fn a_source_is_managed_only_by_who_may_and_only_if_it_can_be() {
-        let yard = Yard::of([Fake::offering("notes", Offer::default()) as _]);
+        let yard = Yard::with_sources([ScriptedSource::offering("notes", SourceOffer::default()) as _]);
         let owner = Principal::owner();
-        assert_eq!(yard.manage(&owner, "notes", Order::Reconnect), Err(ManageError::Unmanaged));
+        assert_eq!(yard.manage(&owner, "notes", SourceCommand::Reconnect), Err(ManageError::Unmanaged));
         assert_eq!(yard.transcript(&owner, "notes", None), Ok(Vec::new()));
         let nearest = Some("notes".to_owned());
         let unknown = ManageError::Unknown { name: "note".to_owned(), nearest };
-        assert_eq!(yard.manage(&owner, "note", Order::Disable), Err(unknown));
+        assert_eq!(yard.manage(&owner, "note", SourceCommand::Disable), Err(unknown));
         let nobody = Principal::new("nobody", Permissions::Only(BTreeSet::new()));
-        assert_eq!(yard.manage(&nobody, "notes", Order::Enable), Err(ManageError::Forbidden("manage")));
+        assert_eq!(
+            yard.manage(&nobody, "notes", SourceCommand::Enable),
+            Err(ManageError::Forbidden("manage"))
+        );
         assert_eq!(yard.transcript(&nobody, "notes", None), Err(ManageError::Forbidden("observe")));
-        let blind = Principal::owner().allowed(AllowList { sources: Some(Vec::new()), tools: None });
+        let blind = Principal::owner().with_allow_list(AllowList { sources: Some(Vec::new()), tools: None });
         let hidden = ManageError::Unknown { name: "notes".to_owned(), nearest: None };
-        assert_eq!(yard.manage(&blind, "notes", Order::Disable), Err(hidden));
+        assert_eq!(yard.manage(&blind, "notes", SourceCommand::Disable), Err(hidden));
     }
 }

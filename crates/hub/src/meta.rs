@@ -61,7 +61,7 @@ pub fn asked_version(meta: &RawValue) -> Result<Option<String>, String> {
 }
 
 /// The `_meta` of a call that asks for this version.
-pub fn asking_for(version: &str, meta: Option<&RawValue>) -> Raw {
+pub fn with_requested_version(version: &str, meta: Option<&RawValue>) -> Raw {
     let mut meta = meta.and_then(|meta| Object::parse(meta).ok()).unwrap_or_default();
     meta.set(VERSION, to_raw(version));
     meta.to_raw()
@@ -103,7 +103,7 @@ fn with(definition: &RawValue, change: impl FnOnce(&mut Object)) -> Raw {
 mod tests {
     use crate::json::from_text;
 
-    use super::{advertised, asked_version, asking_for, metadata, permissions, split_versions};
+    use super::{advertised, asked_version, metadata, permissions, split_versions, with_requested_version};
 
     #[test]
     fn what_is_advertised_is_read_back_and_every_other_byte_stays() {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_call_says_which_version_it_asks_for() {
-        let asked = asking_for("1.0", Some(&from_text(r#"{"progressToken":7}"#.to_owned())));
+        let asked = with_requested_version("1.0", Some(&from_text(r#"{"progressToken":7}"#.to_owned())));
         assert_eq!(asked.get(), r#"{"progressToken":7,"dev.toolyard/version":"1.0"}"#);
         assert_eq!(asked_version(&asked), Ok(Some("1.0".to_owned())));
         assert_eq!(asked_version(&from_text("{}".to_owned())), Ok(None));

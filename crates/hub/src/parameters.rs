@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 /// One parameter, or one field of an object.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parameter {
+pub struct ToolParameter {
     pub name: String,
     pub required: bool,
     /// In a few words: `string`, `array of integer`, `string or null`.
@@ -20,7 +20,7 @@ pub struct Parameter {
     /// What else its value must be, in words: `1 to 5`, `at most 64 characters`.
     pub limits: Vec<String>,
     /// The fields of an object, or of the objects in an array.
-    pub fields: Vec<Parameter>,
+    pub fields: Vec<ToolParameter>,
 }
 
 /// Deeper than that nobody reads, and a schema may contain itself.
@@ -31,15 +31,15 @@ const MOST: usize = 5_000;
 const MOST_STEPS: usize = 16;
 
 /// The parameters of a schema: those that are required first, then the others, each as advertised.
-pub fn parameters(schema: &RawValue) -> Vec<Parameter> {
+pub fn parameters(schema: &RawValue) -> Vec<ToolParameter> {
     let Ok(root) = serde_json::from_str::<Value>(schema.get()) else { return Vec::new() };
-    Reading { root: &root, left: MOST }.fields(&root, 0)
+    SchemaReader { root: &root, left: MOST }.fields(&root, 0)
 }
 
 /// More choices than this are counted instead of listed.
 const MOST_CHOICES: usize = 50;
 
-impl Parameter {
+impl ToolParameter {
     /// What else is to be said of it than its kind, each in brackets.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -65,29 +65,29 @@ impl Parameter {
 
 /// One member of an object, as its schema has it.
 #[derive(Debug, Clone, Copy)]
-pub struct Member<'a> {
+pub struct SchemaProperty<'a> {
     pub name: &'a str,
     pub required: bool,
     pub schema: &'a Value,
 }
 
 /// The members that a schema names, those that are required first, otherwise as advertised.
-pub fn members<'a>(root: &'a Value, schema: &'a Value) -> Vec<Member<'a>> {
-    Reading { root, left: MOST }.members(schema)
+pub fn properties<'a>(root: &'a Value, schema: &'a Value) -> Vec<SchemaProperty<'a>> {
+    SchemaReader { root, left: MOST }.members(schema)
 }
 
 /// A member in words, without its own fields.
-pub fn parameter(root: &Value, member: Member<'_>) -> Parameter {
-    Reading { root, left: 0 }.field(member, DEEPEST)
+pub fn parameter(root: &Value, member: SchemaProperty<'_>) -> ToolParameter {
+    SchemaReader { root, left: 0 }.field(member, DEEPEST)
 }
 
 /// What kind of value a schema is of, in a few words.
 pub fn kind(root: &Value, schema: &Value) -> String {
-    Reading { root, left: 0 }.kind(schema, 0)
+    SchemaReader { root, left: 0 }.kind(schema, 0)
 }
 
 /// A part of a schema with a local reference followed; what cannot be followed is what it was.
-pub fn follow<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
+pub fn resolve_reference<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     for _ in 0..MOST_STEPS {
         let target = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
         match target.and_then(|pointer| root.pointer(pointer)) {
@@ -98,13 +98,13 @@ pub fn follow<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     schema
 }
 
-struct Reading<'a> {
+struct SchemaReader<'a> {
     root: &'a Value,
     left: usize,
 }
 
-impl<'a> Reading<'a> {
-    fn fields(&mut self, schema: &'a Value, depth: usize) -> Vec<Parameter> {
+impl<'a> SchemaReader<'a> {
+    fn fields(&mut self, schema: &'a Value, depth: usize) -> Vec<ToolParameter> {
         let mut fields = Vec::new();
         for member in self.members(schema) {
             if self.left == 0 {
@@ -116,13 +116,13 @@ impl<'a> Reading<'a> {
         fields
     }
 
-    fn members(&self, schema: &'a Value) -> Vec<Member<'a>> {
+    fn members(&self, schema: &'a Value) -> Vec<SchemaProperty<'a>> {
         let mut found: Vec<(&'a str, &'a Value)> = Vec::new();
         let mut required: Vec<&'a str> = Vec::new();
         self.gather(schema, &mut found, &mut required, 0);
         let required: HashSet<&str> = required.into_iter().collect();
-        let member = |(name, schema)| Member { name, required: required.contains(name), schema };
-        let mut members: Vec<Member<'a>> = found.into_iter().map(member).collect();
+        let member = |(name, schema)| SchemaProperty { name, required: required.contains(name), schema };
+        let mut members: Vec<SchemaProperty<'a>> = found.into_iter().map(member).collect();
         // Stable, so that the order of the advertisement stays.
         members.sort_by_key(|member| !member.required);
         members
@@ -136,7 +136,7 @@ impl<'a> Reading<'a> {
         required: &mut Vec<&'a str>,
         depth: usize,
     ) {
-        let schema = follow(self.root, schema);
+        let schema = resolve_reference(self.root, schema);
         for (name, member) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             if !members.iter().any(|(known, _)| known == name) {
                 members.push((name, member));
@@ -150,9 +150,9 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn field(&mut self, member: Member<'a>, depth: usize) -> Parameter {
-        let Member { name, required, schema: said } = member;
-        let schema = follow(self.root, said);
+    fn field(&mut self, member: SchemaProperty<'a>, depth: usize) -> ToolParameter {
+        let SchemaProperty { name, required, schema: said } = member;
+        let schema = resolve_reference(self.root, said);
         // What stands beside a reference is about this use of it.
         let text = |key: &str| said.get(key).or_else(|| schema.get(key));
         let object = self.object(schema, 0);
@@ -161,13 +161,13 @@ impl<'a> Reading<'a> {
             _ => Vec::new(),
         };
         // Those of a list are those of its elements.
-        let of_elements = schema.get("items").map(|items| follow(self.root, items));
+        let of_elements = schema.get("items").map(|items| resolve_reference(self.root, items));
         let choices = std::iter::once(schema).chain(of_elements).map(|schema| {
             let listed: Vec<Value> = list(schema, "enum").cloned().collect();
             if listed.is_empty() { self.constants(schema) } else { listed }
         });
         let choices = choices.into_iter().find(|choices| !choices.is_empty()).unwrap_or_default();
-        Parameter {
+        ToolParameter {
             name: name.to_owned(),
             required,
             kind: self.kind(schema, 0),
@@ -181,7 +181,7 @@ impl<'a> Reading<'a> {
 
     /// The object whose fields are worth showing: the value itself, one of its kinds, or an element of it.
     fn object(&self, schema: &'a Value, depth: usize) -> Option<&'a Value> {
-        let schema = follow(self.root, schema);
+        let schema = resolve_reference(self.root, schema);
         if schema.get("properties").is_some() || depth > 2 {
             return schema.get("properties").is_some().then_some(schema);
         }
@@ -192,7 +192,7 @@ impl<'a> Reading<'a> {
     }
 
     fn kind(&self, schema: &Value, depth: usize) -> String {
-        let schema = follow(self.root, schema);
+        let schema = resolve_reference(self.root, schema);
         if depth > 3 {
             return "any".to_owned();
         }
@@ -231,7 +231,7 @@ impl<'a> Reading<'a> {
         }
         let kinds: Vec<&Value> = list(schema, "oneOf").chain(list(schema, "anyOf")).collect();
         let values: Option<Vec<Value>> =
-            kinds.iter().map(|kind| follow(self.root, kind).get("const").cloned()).collect();
+            kinds.iter().map(|kind| resolve_reference(self.root, kind).get("const").cloned()).collect();
         values.unwrap_or_default()
     }
 }
@@ -293,13 +293,13 @@ fn between(least: Option<String>, most: Option<String>, unit: &str) -> Option<St
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Parameter, parameters};
+    use super::{ToolParameter, parameters};
     use crate::json::to_raw;
 
     fn lines(schema: &Value) -> Vec<String> {
-        fn add(lines: &mut Vec<String>, fields: &[Parameter], indent: usize) {
+        fn add(lines: &mut Vec<String>, fields: &[ToolParameter], indent: usize) {
             for field in fields {
-                let Parameter { name, required, kind, default, choices, limits, .. } = field;
+                let ToolParameter { name, required, kind, default, choices, limits, .. } = field;
                 let more = format!("{default:?} {choices:?} {limits:?}").replace("None [] []", "");
                 lines.push(
                     format!("{}{name} {required} {kind} {more}", " ".repeat(indent)).trim_end().to_owned(),
@@ -367,7 +367,8 @@ mod tests {
             "tags": {"type": "array", "items": {"enum": ["a", "b"]}},
             "many": {"enum": many},
         }});
-        let remarks: Vec<Vec<String>> = parameters(&to_raw(&schema)).iter().map(Parameter::remarks).collect();
+        let remarks: Vec<Vec<String>> =
+            parameters(&to_raw(&schema)).iter().map(ToolParameter::remarks).collect();
         assert_eq!(remarks[0], ["[default: 2]", "[always: 2]", "[at least 1]"]);
         assert_eq!(remarks[1], [r#"[one of: "a", "b"]"#]);
         assert!(remarks[2][0].ends_with(", 49, and 10 more]"), "{remarks:?}");

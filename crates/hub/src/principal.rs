@@ -4,21 +4,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::glob;
-use crate::limits::Bounds;
+use crate::limits::ScopedLimits;
 use crate::name::{FullName, SourceName};
 
 /// Who is calling, with their permissions. Two principals are the same when their id is.
 #[derive(Debug, Clone)]
 pub struct Principal {
     id: Arc<str>,
-    rights: Arc<Rights>,
+    rights: Arc<PrincipalRights>,
 }
 
 #[derive(Debug, Clone)]
-struct Rights {
+struct PrincipalRights {
     permissions: Permissions,
     allowed: AllowList,
-    bounds: Bounds,
+    bounds: ScopedLimits,
 }
 
 /// What a principal may use at all, whatever permissions it holds. To this principal the rest is not there: it is not
@@ -58,20 +58,21 @@ pub enum Permissions {
 
 impl Principal {
     pub fn new(id: impl Into<Arc<str>>, permissions: Permissions) -> Self {
-        let rights = Rights { permissions, allowed: AllowList::default(), bounds: Bounds::default() };
+        let rights =
+            PrincipalRights { permissions, allowed: AllowList::default(), bounds: ScopedLimits::default() };
         Self { id: id.into(), rights: Arc::new(rights) }
     }
 
     /// The same, for whom there is only what this list allows.
     #[must_use]
-    pub fn allowed(mut self, allowed: AllowList) -> Self {
+    pub fn with_allow_list(mut self, allowed: AllowList) -> Self {
         Arc::make_mut(&mut self.rights).allowed = allowed;
         self
     }
 
     /// The same, with limits of its own.
     #[must_use]
-    pub fn bounded(mut self, bounds: Bounds) -> Self {
+    pub fn bounded(mut self, bounds: ScopedLimits) -> Self {
         Arc::make_mut(&mut self.rights).bounds = bounds;
         self
     }
@@ -93,7 +94,7 @@ impl Principal {
         &self.rights.permissions
     }
 
-    pub fn bounds(&self) -> &Bounds {
+    pub fn bounds(&self) -> &ScopedLimits {
         &self.rights.bounds
     }
 
@@ -135,7 +136,7 @@ impl Principal {
     }
 
     /// The first of these permissions that this principal lacks: a list means *all* of them.
-    pub fn lacks<'a>(&self, needed: &'a [String]) -> Option<&'a str> {
+    pub fn first_missing<'a>(&self, needed: &'a [String]) -> Option<&'a str> {
         match &self.rights.permissions {
             Permissions::All => None,
             Permissions::Only(held) => needed.iter().find(|p| !held.contains(*p)).map(String::as_str),

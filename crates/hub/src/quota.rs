@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::error::{Error, Kind};
+use crate::error::{ErrorKind, HubError};
 use crate::principal::Principal;
 
 /// Above this many, the accounts that hold nothing are forgotten.
@@ -85,7 +85,7 @@ impl QuotaLimits {
 
 /// The limits of one principal, where they are not those of everybody.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OwnQuotas {
+pub struct QuotaOverrides {
     pub bytes: Option<usize>,
     pub sessions: Option<usize>,
     pub streams: Option<usize>,
@@ -93,7 +93,7 @@ pub struct OwnQuotas {
     pub parked: Option<usize>,
 }
 
-impl OwnQuotas {
+impl QuotaOverrides {
     fn of(&self, quota: Quota) -> Option<usize> {
         match quota {
             Quota::Bytes => self.bytes,
@@ -193,7 +193,7 @@ impl Quotas {
         principal: &Principal,
         quota: Quota,
         amount: usize,
-    ) -> Result<QuotaCharge, Error> {
+    ) -> Result<QuotaCharge, HubError> {
         let most = most(limits, principal, quota);
         let account = self.account(principal);
         let used = &account.used[quota as usize];
@@ -212,7 +212,7 @@ impl Quotas {
 
     /// Whether this principal may begin something new. Who does not read its answers is refused here, before anything is
     /// done, rather than when the next answer does not fit.
-    pub(crate) fn admit(&self, limits: &QuotaLimits, principal: &Principal) -> Result<(), Error> {
+    pub(crate) fn admit(&self, limits: &QuotaLimits, principal: &Principal) -> Result<(), HubError> {
         let refuse_at = self.refuse_at.load(Ordering::Relaxed);
         let most = most(limits, principal, Quota::Bytes);
         // Calls pass here: as long as all principals together hold less, no account is looked up.
@@ -223,9 +223,9 @@ impl Quotas {
         if account.used[Quota::Bytes as usize].load(Ordering::Relaxed) >= most {
             self.refused[Quota::Bytes as usize].fetch_add(1, Ordering::Relaxed);
             let message = format!("{most} bytes of answers are in flight for this principal");
-            return Err(Error::new(Kind::RateLimited, message)
+            return Err(HubError::new(ErrorKind::RateLimited, message)
                 .suggest("read the answers before asking for more")
-                .retry_after(RETRY));
+                .with_retry_after(RETRY));
         }
         if account.weight().max(account.recent.load(Ordering::Relaxed)) < refuse_at {
             return Ok(());
@@ -233,9 +233,9 @@ impl Quotas {
         self.refused_for_memory.fetch_add(1, Ordering::Relaxed);
         let (resident, mark) = (self.resident.load(Ordering::Relaxed), self.mark.load(Ordering::Relaxed));
         let message = format!("the server uses {resident} bytes of memory, more than its mark of {mark}");
-        Err(Error::new(Kind::RateLimited, message)
+        Err(HubError::new(ErrorKind::RateLimited, message)
             .suggest("try again in a moment, with fewer or smaller requests at once")
-            .retry_after(RETRY))
+            .with_retry_after(RETRY))
     }
 
     /// Tells how much memory the process uses. Between the mark and a third above it (where the mark is 75 % of a limit,
@@ -299,14 +299,14 @@ fn most(limits: &QuotaLimits, principal: &Principal, quota: Quota) -> usize {
     principal.bounds().quotas.of(quota).unwrap_or_else(|| limits.of(quota))
 }
 
-fn refusal(quota: Quota, most: usize) -> Error {
+fn refusal(quota: Quota, most: usize) -> HubError {
     let (message, suggestion) = match quota {
         // As if the connection had been lost: what was asked for has been done, and must not be tried again unawares.
         Quota::Bytes => {
             let message = format!(
                 "more than {most} bytes of answers are in flight for this principal, so this one is withheld"
             );
-            return Error::new(Kind::ConnectionLost, message)
+            return HubError::new(ErrorKind::ConnectionLost, message)
                 .suggest("a call may have been carried out; read answers before asking for more");
         }
         Quota::Sessions => {
@@ -323,7 +323,7 @@ fn refusal(quota: Quota, most: usize) -> Error {
             "answer one of them, or wait until it expires",
         ),
     };
-    Error::new(Kind::RateLimited, message).suggest(suggestion).retry_after(RETRY)
+    HubError::new(ErrorKind::RateLimited, message).suggest(suggestion).with_retry_after(RETRY)
 }
 
 #[cfg(test)]

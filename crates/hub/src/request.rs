@@ -6,18 +6,18 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Abilities, Client};
+use crate::call_details::CallDetails;
+use crate::caller_channel::{CallerChannel, ClientCapabilities};
 use crate::deadline::Deadline;
 use crate::execution::ExecutionId;
 use crate::json::Raw;
-use crate::notes::Notes;
 use crate::principal::Principal;
-use crate::reach::Reach;
+use crate::scope::YardScope;
 
 /// One call: what, for whom, until when, and the way back. Dropping the future that carries it out cancels it.
 #[derive(Debug)]
-pub struct Request {
-    pub what: What,
+pub struct CallRequest {
+    pub what: CallTarget,
     pub principal: Principal,
     pub deadline: Deadline,
     pub cancel: CancellationToken,
@@ -25,16 +25,16 @@ pub struct Request {
     pub context: CallContext,
     /// Free-form metadata that travels with the call (`_meta` of the protocol, trace context among it).
     pub meta: Option<Raw>,
-    pub client: Client,
+    pub client: CallerChannel,
     /// The name of the call, where the front gives it one beforehand.
     pub id: Option<ExecutionId>,
     /// Where the front reads what it is told beside the outcome, if it wants to know.
-    pub notes: Option<Arc<Notes>>,
+    pub notes: Option<Arc<CallDetails>>,
 }
 
-impl Request {
+impl CallRequest {
     /// A call with all the time that the yard allows, whose caller wants nothing but the outcome.
-    pub fn new(what: What, principal: Principal) -> Self {
+    pub fn new(what: CallTarget, principal: Principal) -> Self {
         Self {
             what,
             principal,
@@ -43,7 +43,7 @@ impl Request {
             priority: Priority::Normal,
             context: CallContext::default(),
             meta: None,
-            client: Client::silent(),
+            client: CallerChannel::silent(),
             id: None,
             notes: None,
         }
@@ -52,20 +52,20 @@ impl Request {
 
 /// What is asked for, in the names that the caller used.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum CallTarget {
     Tool { name: String, arguments: Option<Raw> },
     Resource { uri: String },
     Prompt { name: String, arguments: Option<Raw> },
-    Completion { reference: Reference, argument: String, value: String, context: Option<Raw> },
+    Completion { reference: CompletionReference, argument: String, value: String, context: Option<Raw> },
 }
 
-impl What {
-    pub fn thing(&self) -> Thing {
+impl CallTarget {
+    pub fn kind(&self) -> EntryKind {
         match self {
-            Self::Tool { .. } => Thing::Tool,
-            Self::Resource { .. } => Thing::Resource,
-            Self::Prompt { .. } => Thing::Prompt,
-            Self::Completion { .. } => Thing::Completion,
+            Self::Tool { .. } => EntryKind::Tool,
+            Self::Resource { .. } => EntryKind::Resource,
+            Self::Prompt { .. } => EntryKind::Prompt,
+            Self::Completion { .. } => EntryKind::Completion,
         }
     }
 
@@ -81,21 +81,24 @@ impl What {
         match self {
             Self::Tool { name, .. } | Self::Prompt { name, .. } => name,
             Self::Resource { uri } => uri,
-            Self::Completion { reference: Reference::Prompt(name) | Reference::Template(name), .. } => name,
+            Self::Completion {
+                reference: CompletionReference::Prompt(name) | CompletionReference::Template(name),
+                ..
+            } => name,
         }
     }
 }
 
 /// What kind of thing is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Thing {
+pub enum EntryKind {
     Tool,
     Resource,
     Prompt,
     Completion,
 }
 
-impl Thing {
+impl EntryKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -115,7 +118,7 @@ impl Thing {
 
 /// What an argument completion is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reference {
+pub enum CompletionReference {
     Prompt(String),
     /// A template, or a resource, by its URI.
     Template(String),
@@ -152,8 +155,8 @@ pub struct CallContext {
     /// Which clients' offers and conversations the call belongs to.
     pub era: ClientEra,
     /// What of the yard the front shows: names lead nowhere else.
-    pub reach: Reach,
-    pub made_by: MadeBy,
+    pub reach: YardScope,
+    pub made_by: CallOrigin,
     /// By which front it came in.
     pub front: Option<FrontName>,
     /// The version of the tool that is asked for; the newest where this is not said. Sources read here which it is.
@@ -173,14 +176,14 @@ pub struct ClientSession {
 #[derive(Debug)]
 struct SessionParts {
     id: Arc<str>,
-    abilities: Abilities,
+    abilities: ClientCapabilities,
     ended: CancellationToken,
 }
 
 impl ClientSession {
     /// `id` is unique among the sessions of all fronts. `abilities` has everything that the client can be asked in any
     /// of its calls. `ended` is cancelled when the session is over: what was set up for it can go.
-    pub fn new(id: impl Into<Arc<str>>, abilities: Abilities, ended: CancellationToken) -> Self {
+    pub fn new(id: impl Into<Arc<str>>, abilities: ClientCapabilities, ended: CancellationToken) -> Self {
         Self { inner: Arc::new(SessionParts { id: id.into(), abilities, ended }) }
     }
 
@@ -188,7 +191,7 @@ impl ClientSession {
         &self.inner.id
     }
 
-    pub fn abilities(&self) -> &Abilities {
+    pub fn capabilities(&self) -> &ClientCapabilities {
         &self.inner.abilities
     }
 
@@ -233,14 +236,14 @@ impl FrontName {
 
 /// Who makes a call, of those who act for the principal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum MadeBy {
+pub enum CallOrigin {
     #[default]
     Caller,
     /// A program that the caller runs. It waits for its calls, so they must not wait for the caller's own places.
     Program,
 }
 
-impl MadeBy {
+impl CallOrigin {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Caller => "caller",

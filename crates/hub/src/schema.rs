@@ -7,15 +7,15 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::cost::Cost;
-use self::work::{Budget, Estimate, depth, estimate, size};
-use crate::error::{Error, Kind};
+use self::cost::SchemaCost;
+use self::estimate::{CheckBudget, Estimate, depth, estimate, size};
+use crate::error::{ErrorKind, HubError};
 use crate::json::{self, Raw};
 
 mod cost;
+mod estimate;
 mod offload;
 mod pattern;
-mod work;
 
 /// How many violations the message of one error tells about, and how many its details list.
 const TOLD: usize = 10;
@@ -23,9 +23,9 @@ const LISTED: usize = 100;
 /// Longer arguments are not repeated in errors: every violation would carry a copy of them.
 const REPEATED: usize = 4096;
 /// Checks within this budget are made where they are asked for: they take less than a millisecond.
-const INLINE: Budget = Budget { steps: 20_000, depth: 250 };
+const INLINE: CheckBudget = CheckBudget { steps: 20_000, depth: 250 };
 /// Checks beyond this one are not made at all: they would take longer than about half a second.
-const MOST: Budget = Budget { steps: 10_000_000, depth: 1_000 };
+const MOST: CheckBudget = CheckBudget { steps: 10_000_000, depth: 1_000 };
 /// Where a value does not match is only looked for within so many steps: all violations are found at once, and each
 /// takes more time and memory than many steps.
 const LOCATED_STEPS: u64 = 50_000;
@@ -41,21 +41,21 @@ const LARGEST_SCHEMA: usize = 1024 * 1024;
 #[derive(Debug)]
 pub struct Schema {
     text: Raw,
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledSchema>,
 }
 
 /// What became of a check.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SchemaCheck {
     /// Where the value does not match; nowhere if it does.
-    Checked(Vec<Violation>),
+    Checked(Vec<SchemaViolation>),
     /// It was not checked, for this reason.
     Skipped(String),
 }
 
 impl SchemaCheck {
     /// Where the value is known not to match.
-    pub fn violations(self) -> Vec<Violation> {
+    pub fn violations(self) -> Vec<SchemaViolation> {
         match self {
             Self::Checked(violations) => violations,
             Self::Skipped(_) => Vec::new(),
@@ -85,7 +85,7 @@ impl Schema {
 
     /// Where a value does not match it; nowhere if the schema cannot be used, or would take too long to use. For
     /// callers that may wait: this can take as long as the longest check.
-    pub fn violations(&self, value: &RawValue) -> Vec<Violation> {
+    pub fn violations(&self, value: &RawValue) -> Vec<SchemaViolation> {
         let inline = self.compiled.inline(&self.text, value);
         let waited = inline.or_else(|| offload::run_here(|| self.compiled.slow(&self.text, value)));
         waited.map(SchemaCheck::violations).unwrap_or_default()
@@ -94,7 +94,7 @@ impl Schema {
 
 /// A schema of a tool, compiled when it is first needed.
 #[derive(Debug, Default)]
-pub(crate) struct Compiled {
+pub(crate) struct CompiledSchema {
     checker: OnceLock<Result<Checker, String>>,
     /// Why a value was not checked, once that has happened.
     skipped: OnceLock<String>,
@@ -104,10 +104,10 @@ pub(crate) struct Compiled {
 struct Checker {
     validator: Validator,
     schema: Value,
-    cost: Cost,
+    cost: SchemaCost,
 }
 
-impl Compiled {
+impl CompiledSchema {
     /// Why the schema cannot be used, if it cannot, or why a value was not checked. Such a schema blocks nothing.
     pub(crate) fn problem(&self, schema: &RawValue) -> Option<&str> {
         match self.get(schema) {
@@ -122,14 +122,14 @@ impl Compiled {
         tool: &str,
         schema: &RawValue,
         arguments: &RawValue,
-    ) -> Result<(), Error> {
-        let invalid = |message| Error::new(Kind::InvalidArguments, message);
+    ) -> Result<(), HubError> {
+        let invalid = |message| HubError::new(ErrorKind::InvalidArguments, message);
         if !arguments.get().starts_with('{') {
             return Err(invalid(format!("arguments of {tool} must be an object")));
         }
         let violations = self.verdict(schema, arguments).await.violations();
         let Some(first) = violations.first() else { return Ok(()) };
-        let told = violations.iter().take(TOLD).map(Violation::sentence).collect::<Vec<_>>().join("; ");
+        let told = violations.iter().take(TOLD).map(SchemaViolation::sentence).collect::<Vec<_>>().join("; ");
         let details = serde_json::json!({
             "field": first.field,
             "reason": first.reason,
@@ -146,7 +146,7 @@ impl Compiled {
         result: &RawValue,
     ) -> Vec<String> {
         let violations = self.verdict(schema, result).await.violations();
-        violations.iter().map(Violation::sentence).collect()
+        violations.iter().map(SchemaViolation::sentence).collect()
     }
 
     /// Small checks are made right here; others get a thread, and a turn among those that run.
@@ -220,7 +220,7 @@ impl Compiled {
                 return Err(format!("it is larger than {LARGEST_SCHEMA} bytes"));
             }
             let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
-            let cost = Cost::of(&schema)?;
+            let cost = SchemaCost::measure(&schema)?;
             let options = jsonschema::options().with_pattern_options(pattern::options());
             let validator = options.build(&schema).map_err(|error| error.to_string())?;
             Ok(Checker { validator, schema, cost })
@@ -229,7 +229,7 @@ impl Compiled {
 }
 
 impl Checker {
-    fn estimate(&self, value: &Value, budget: Budget) -> Estimate {
+    fn estimate(&self, value: &Value, budget: CheckBudget) -> Estimate {
         estimate(&self.schema, &self.cost.patterns, value, budget)
     }
 
@@ -243,22 +243,22 @@ impl Checker {
                 return SchemaCheck::Skipped("a pattern took too long to match".to_owned());
             }
             let reason = "does not match the schema, and is too large to say where";
-            return SchemaCheck::Checked(vec![Violation::new("", reason, Value::Null)]);
+            return SchemaCheck::Checked(vec![SchemaViolation::new("", reason, Value::Null)]);
         }
-        let repeat = if text.get().len() > REPEATED { Repeat::Nothing } else { Repeat::Arguments };
+        let repeat = if text.get().len() > REPEATED { ValueEcho::Nothing } else { ValueEcho::Arguments };
         // A match that ran into its limit says nothing about the value.
         let is_decided = |error: &jsonschema::ValidationError<'_>| {
             !matches!(error.kind(), ValidationErrorKind::BacktrackLimitExceeded { .. })
         };
         let errors = self.validator.iter_errors(value).filter(is_decided).take(LISTED);
-        SchemaCheck::Checked(errors.map(|error| Violation::of(&error, repeat)).collect())
+        SchemaCheck::Checked(errors.map(|error| SchemaViolation::of(&error, repeat)).collect())
     }
 }
 
 /// Parses a value, or says that it is none.
 fn read(text: &RawValue) -> Result<Value, SchemaCheck> {
     serde_json::from_str(text.get()).map_err(|error| {
-        SchemaCheck::Checked(vec![Violation::new("", format!("cannot be read: {error}"), Value::Null)])
+        SchemaCheck::Checked(vec![SchemaViolation::new("", format!("cannot be read: {error}"), Value::Null)])
     })
 }
 
@@ -270,7 +270,7 @@ fn is_quick_to_compile(schema: &RawValue) -> bool {
 
 /// One way in which a value does not match a schema.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct Violation {
+pub struct SchemaViolation {
     /// Where, as a JSON pointer; what is missing is pointed at where it should be.
     pub pointer: String,
     /// The same for people.
@@ -280,7 +280,7 @@ pub struct Violation {
     pub provided: Value,
 }
 
-impl Violation {
+impl SchemaViolation {
     pub fn new(pointer: impl Into<String>, reason: impl Into<String>, provided: Value) -> Self {
         let pointer = pointer.into();
         let field = pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~");
@@ -294,13 +294,13 @@ impl Violation {
 
 /// Whether a violation repeats what was given.
 #[derive(Clone, Copy)]
-enum Repeat {
+enum ValueEcho {
     Arguments,
     Nothing,
 }
 
-impl Violation {
-    fn of(error: &jsonschema::ValidationError<'_>, repeat: Repeat) -> Self {
+impl SchemaViolation {
+    fn of(error: &jsonschema::ValidationError<'_>, repeat: ValueEcho) -> Self {
         let mut pointer = error.instance_path().as_str().to_owned();
         if let ValidationErrorKind::Required { property } = error.kind() {
             let property = property.as_str().unwrap_or_default();
@@ -309,8 +309,10 @@ impl Violation {
         }
         let (reason, provided) = match (error.kind(), repeat) {
             (ValidationErrorKind::Required { .. }, _) => ("is required".to_owned(), Value::Null),
-            (_, Repeat::Arguments) => (error.to_string(), error.instance().as_ref().clone()),
-            (_, Repeat::Nothing) => (json::short(&error.masked().to_string()).into_owned(), Value::Null),
+            (_, ValueEcho::Arguments) => (error.to_string(), error.instance().as_ref().clone()),
+            (_, ValueEcho::Nothing) => {
+                (json::truncate_for_message(&error.masked().to_string()).into_owned(), Value::Null)
+            }
         };
         Self::new(pointer, reason, provided)
     }

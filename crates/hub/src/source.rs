@@ -7,19 +7,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
-use crate::client::Client;
+use crate::caller_channel::CallerChannel;
 use crate::deadline::Deadline;
 use crate::definition_budget::DefinitionReservation;
-use crate::error::Error;
-use crate::events::{Event, StderrLine};
+use crate::error::HubError;
+use crate::events::{StderrLine, YardEvent};
 use crate::hooks::Hooks;
 use crate::json::Raw;
-use crate::manage::{LoginError, ManageError, Order, Said};
+use crate::manage::{LoginError, ManageError, SourceCommand, TranscriptEntry};
 use crate::name::{Prefix, SourceName};
 use crate::outcome::Outcome;
 use crate::principal::Principal;
 use crate::request::{CallContext, ClientEra, Priority};
-use crate::status::Status;
+use crate::status::SourceStatus;
 use crate::yard::Yard;
 
 /// Anything that offers tools, resources or prompts.
@@ -32,22 +32,22 @@ pub trait Source: Send + Sync {
     }
 
     /// What is offered just now. As long as that is the same, hand out the same `Arc`: the yard then has nothing
-    /// to read. It asks while it holds its list of sources, so do not tell the [`Feed`] anything from in here.
-    fn offer(&self) -> Arc<Offer>;
+    /// to read. It asks while it holds its list of sources, so do not tell the [`SourceNotifier`] anything from in here.
+    fn offer(&self) -> Arc<SourceOffer>;
 
     /// What is offered to clients of the legacy era, where that is something else, and is known.
-    fn legacy_offer(&self) -> Option<Arc<Offer>> {
+    fn legacy_offer(&self) -> Option<Arc<SourceOffer>> {
         None
     }
 
     /// Finds out what clients of this era are offered, where that is still to be found out. Costs nothing otherwise.
-    fn meet(&self, _era: ClientEra) -> Option<BoxFuture<'_, ()>> {
+    fn discover_era(&self, _era: ClientEra) -> Option<BoxFuture<'_, ()>> {
         None
     }
 
     /// How it is doing.
-    fn status(&self) -> Status {
-        Status::ready()
+    fn status(&self) -> SourceStatus {
+        SourceStatus::ready()
     }
 
     /// Since when it has been starting for the first time; nothing once that is over. Every list asks this, so it
@@ -57,7 +57,7 @@ pub trait Source: Send + Sync {
     }
 
     /// Called once, when the yard takes the source in.
-    fn attach(&self, _feed: Feed) {}
+    fn attach(&self, _feed: SourceNotifier) {}
 
     /// Permissions that everything it will ever offer needs, known before it has said what that is. A source that
     /// offers nothing is shown only to those who hold them.
@@ -65,20 +65,20 @@ pub trait Source: Send + Sync {
         &[]
     }
 
-    /// The first subscriber to this resource is there. The source tells its [`Feed`] of updates from then on. Called
-    /// under a lock of the yard, as is `unwatch`: neither may wait, nor use the [`Feed`].
+    /// The first subscriber to this resource is there. The source tells its [`SourceNotifier`] of updates from then on. Called
+    /// under a lock of the yard, as is `unwatch`: neither may wait, nor use the [`SourceNotifier`].
     fn watch(&self, _uri: &str) {}
 
     /// The last subscriber to this resource is gone.
     fn unwatch(&self, _uri: &str) {}
 
     /// Does something about its connection, in the background. A source without one has nothing to do.
-    fn manage(&self, _order: Order) -> Result<(), ManageError> {
+    fn manage(&self, _order: SourceCommand) -> Result<(), ManageError> {
         Err(ManageError::Unmanaged)
     }
 
     /// What was said with it after the message of this number, oldest first, as far as it is kept.
-    fn transcript(&self, _after: Option<u64>) -> Vec<Said> {
+    fn transcript(&self, _after: Option<u64>) -> Vec<TranscriptEntry> {
         Vec::new()
     }
 
@@ -88,32 +88,32 @@ pub trait Source: Send + Sync {
         Box::pin(async { Err(LoginError::NothingToDo("it is no server that one logs in to".to_owned())) })
     }
 
-    /// Whether [`Source::in_own_words`] has anything to say.
-    fn has_own_words(&self) -> bool {
+    /// Whether [`Source::render_error`] has anything to say.
+    fn renders_errors(&self) -> bool {
         false
     }
 
     /// The yard has refused, stopped or lost a call of this tool. A source whose users expect every answer in a form
     /// of its own gives that answer here; everybody else leaves it to the fronts.
-    fn in_own_words(&self, _tool: &str, _error: &Error, _caller: &RefusedCaller<'_>) -> Option<Outcome> {
+    fn render_error(&self, _tool: &str, _error: &HubError, _caller: &CallerIdentity<'_>) -> Option<Outcome> {
         None
     }
 
     /// Carries the call out. Dropping the future cancels it.
-    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>>;
+    fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>>;
 }
 
 /// Whose call it was that came to nothing.
 #[derive(Debug, Clone, Copy)]
-pub struct RefusedCaller<'a> {
+pub struct CallerIdentity<'a> {
     pub principal: &'a Principal,
     pub session_id: Option<&'a Arc<str>>,
 }
 
 /// A call on its way to the source, in the source's own names.
 #[derive(Debug)]
-pub struct Call {
-    pub target: Target,
+pub struct SourceCall {
+    pub target: SourceTarget,
     pub principal: Principal,
     pub context: CallContext,
     pub deadline: Deadline,
@@ -121,12 +121,12 @@ pub struct Call {
     pub cancel: CancellationToken,
     pub priority: Priority,
     pub meta: Option<Raw>,
-    pub client: Client,
+    pub client: CallerChannel,
 }
 
 /// What is asked of the source.
 #[derive(Debug)]
-pub enum Target {
+pub enum SourceTarget {
     Tool { name: String, arguments: Raw },
     Resource { uri: String },
     Prompt { name: String, arguments: Raw },
@@ -136,7 +136,7 @@ pub enum Target {
 
 /// Everything that a source offers at one moment.
 #[derive(Default)]
-pub struct Offer {
+pub struct SourceOffer {
     pub tools: Vec<ToolOffer>,
     pub resources: Vec<ResourceOffer>,
     pub templates: Vec<TemplateOffer>,
@@ -156,12 +156,12 @@ pub struct ToolOffer {
     /// Version, author, category, tags and whatever else the author wrote down.
     pub metadata: Map<String, Value>,
     pub hooks: Vec<Arc<dyn Hooks>>,
-    pub listing: Listing,
+    pub listing: ToolListing,
 }
 
 /// Whether a tool is on the list that every client reads whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Listing {
+pub enum ToolListing {
     #[default]
     Listed,
     /// It takes up no room there; whoever searches finds it, and whoever knows its name calls it.
@@ -186,9 +186,9 @@ pub struct PromptOffer {
     pub permissions: Vec<String>,
 }
 
-impl std::fmt::Debug for Offer {
+impl std::fmt::Debug for SourceOffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Offer")
+        f.debug_struct("SourceOffer")
             .field("tools", &self.tools.len())
             .field("resources", &self.resources.len())
             .field("templates", &self.templates.len())
@@ -211,12 +211,12 @@ impl std::fmt::Debug for ToolOffer {
 
 /// A source's way to tell the yard that something changed.
 #[derive(Debug, Clone)]
-pub struct Feed {
+pub struct SourceNotifier {
     pub(crate) yard: std::sync::Weak<Yard>,
     pub(crate) source: SourceName,
 }
 
-impl Feed {
+impl SourceNotifier {
     /// The offer is not what it was: the yard reads it again.
     pub fn offer_changed(&self) {
         if let Some(yard) = self.yard.upgrade() {
@@ -236,7 +236,7 @@ impl Feed {
         if let Some(yard) = self.yard.upgrade() {
             let (source, at) = (self.source.clone(), std::time::SystemTime::now());
             let hidden = || yard.redaction().text(line).into_owned();
-            yard.events().tell_stderr(|| StderrLine { source, at, line: hidden() });
+            yard.events().publish_stderr(|| StderrLine { source, at, line: hidden() });
         }
     }
 
@@ -244,7 +244,7 @@ impl Feed {
     pub fn resource_updated(&self, uri: &str) {
         if let Some(yard) = self.yard.upgrade() {
             let (source, uri) = (self.source.clone(), uri.to_owned());
-            yard.events().tell(Event::ResourceUpdated { source, uri });
+            yard.events().publish(YardEvent::ResourceUpdated { source, uri });
         }
     }
 }

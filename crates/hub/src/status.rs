@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use crate::json::Raw;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum SourceState {
     Disabled,
     Starting,
     Ready,
@@ -17,7 +17,7 @@ pub enum State {
     BackingOff,
 }
 
-impl State {
+impl SourceState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -58,8 +58,8 @@ impl AuthStatus {
 
 /// One source at one moment.
 #[derive(Debug, Clone)]
-pub struct Status {
-    pub state: State,
+pub struct SourceStatus {
+    pub state: SourceState,
     /// Why it is not ready, if it is not.
     pub reason: Option<String>,
     /// What a person can do about that, where the reason does not say it.
@@ -84,13 +84,13 @@ pub struct Status {
     pub settled: bool,
 }
 
-impl Status {
+impl SourceStatus {
     /// For sources that are always there.
     pub fn ready() -> Self {
-        Self::new(State::Ready, true)
+        Self::new(SourceState::Ready, true)
     }
 
-    pub fn new(state: State, settled: bool) -> Self {
+    pub fn new(state: SourceState, settled: bool) -> Self {
         Self {
             state,
             reason: None,

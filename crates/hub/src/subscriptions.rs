@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::name::SourceName;
 use crate::principal::Principal;
-use crate::reach::Reach;
+use crate::scope::YardScope;
 use crate::yard::Yard;
 
 /// How many hold a subscription to each address of each source.
@@ -51,7 +51,7 @@ impl Yard {
     pub fn subscribe(
         self: &Arc<Self>,
         principal: &Principal,
-        reach: &Reach,
+        reach: &YardScope,
         uri: &str,
     ) -> Option<ResourceSubscription> {
         let visibility = self.visibility(principal);
@@ -105,16 +105,16 @@ impl Yard {
 mod tests {
     use std::sync::Arc;
 
-    use crate::fake::{Fake, holder_of, templates, yard};
+    use crate::fake::{ScriptedSource, holder_of, templates, yard};
     use crate::principal::{AllowList, Principal};
-    use crate::reach::Reach;
+    use crate::scope::YardScope;
     use crate::source::Source;
 
     #[test]
     fn a_source_watches_from_the_first_subscription_to_the_last() {
-        let db = Fake::offering("db", templates(&["db://{id}"]));
+        let db = ScriptedSource::offering("db", templates(&["db://{id}"]));
         let yard = yard(&[&db]);
-        let subscribe = |uri: &str| yard.subscribe(&Principal::owner(), &Reach::All, uri).unwrap();
+        let subscribe = |uri: &str| yard.subscribe(&Principal::owner(), &YardScope::All, uri).unwrap();
         let (one, two, other) = (subscribe("db://1"), subscribe("db://1"), subscribe("db://2"));
         assert_eq!(db.take_watching(), ["+db://1", "+db://2"]);
         drop(one);
@@ -126,11 +126,11 @@ mod tests {
 
     #[test]
     fn twenty_thousand_that_come_and_go_leave_nothing_behind() {
-        let db = Fake::offering("db", templates(&["db://{id}"]));
+        let db = ScriptedSource::offering("db", templates(&["db://{id}"]));
         let yard = yard(&[&db]);
         for number in 0..20_000 {
             let uri = format!("db://{number}");
-            drop(yard.subscribe(&Principal::owner(), &Reach::All, &uri).unwrap());
+            drop(yard.subscribe(&Principal::owner(), &YardScope::All, &uri).unwrap());
         }
         assert_eq!((db.take_watching().len(), yard.subscribed_addresses()), (40_000, 0));
         assert!(yard.subscriptions.lock().is_empty());
@@ -138,15 +138,15 @@ mod tests {
 
     #[test]
     fn a_source_that_takes_the_place_of_another_watches_the_same() {
-        let before = Fake::offering("db", templates(&["db://{id}"]));
+        let before = ScriptedSource::offering("db", templates(&["db://{id}"]));
         let yard = yard(&[&before]);
-        let held = yard.subscribe(&Principal::owner(), &Reach::All, "db://1").unwrap();
-        let after = Fake::offering("db", templates(&["db://{id}"]));
+        let held = yard.subscribe(&Principal::owner(), &YardScope::All, "db://1").unwrap();
+        let after = ScriptedSource::offering("db", templates(&["db://{id}"]));
         yard.add(Arc::clone(&after) as Arc<dyn Source>);
         drop(held);
         assert_eq!(after.take_watching(), ["+db://1", "-db://1"]);
         // A source that went away takes nothing with it, and one that outlives the yard is left alone.
-        let held = yard.subscribe(&Principal::owner(), &Reach::All, "db://2").unwrap();
+        let held = yard.subscribe(&Principal::owner(), &YardScope::All, "db://2").unwrap();
         yard.remove(after.name());
         drop(yard);
         drop(held);
@@ -156,7 +156,7 @@ mod tests {
     fn nobody_subscribes_to_what_they_may_not_see() {
         let mut offer = templates(&["db://{id}"]);
         offer.templates[0].permissions = vec!["read".to_owned()];
-        let db = Fake::offering("db", offer);
+        let db = ScriptedSource::offering("db", offer);
         let yard = yard(&[&db]);
         let lists = |sources: &[&str], tools: Option<Vec<String>>| AllowList {
             sources: Some(sources.iter().map(|source| (*source).to_owned()).collect()),
@@ -166,11 +166,15 @@ mod tests {
         for (principal, expect) in [
             (holder_of(&[]), false),
             (holder_of(&["read"]), true),
-            (holder_of(&["read"]).allowed(lists(&["db"], None)), true),
-            (holder_of(&["read"]).allowed(lists(&["other"], None)), false),
-            (holder_of(&["read"]).allowed(tools_only), false),
+            (holder_of(&["read"]).with_allow_list(lists(&["db"], None)), true),
+            (holder_of(&["read"]).with_allow_list(lists(&["other"], None)), false),
+            (holder_of(&["read"]).with_allow_list(tools_only), false),
         ] {
-            assert_eq!(yard.subscribe(&principal, &Reach::All, "db://1").is_some(), expect, "{principal:?}");
+            assert_eq!(
+                yard.subscribe(&principal, &YardScope::All, "db://1").is_some(),
+                expect,
+                "{principal:?}"
+            );
         }
         assert_eq!(yard.subscribed_addresses(), 0);
     }

@@ -30,15 +30,15 @@ impl fmt::Display for Timestamp {
 /// The text is no time of RFC 3339.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a time is written like 2027-01-31T12:00:00Z, or with an offset such as +02:00")]
-pub struct NoTimestamp;
+pub struct InvalidTimestamp;
 
 impl FromStr for Timestamp {
-    type Err = NoTimestamp;
+    type Err = InvalidTimestamp;
 
-    fn from_str(text: &str) -> Result<Self, NoTimestamp> {
-        let read = DateTime::parse_from_rfc3339(text).map_err(|_| NoTimestamp)?;
+    fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
+        let read = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTimestamp)?;
         // Nothing here is from before that, and not every clock can say it.
-        if read.timestamp() < 0 { Err(NoTimestamp) } else { Ok(Self(read.into())) }
+        if read.timestamp() < 0 { Err(InvalidTimestamp) } else { Ok(Self(read.into())) }
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
 
     use proptest::prelude::proptest;
 
-    use super::{NoTimestamp, Timestamp};
+    use super::{InvalidTimestamp, Timestamp};
 
     fn at(seconds: u64, millis: u64) -> Timestamp {
         Timestamp(UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_millis(millis))
@@ -92,7 +92,7 @@ mod tests {
             "1969-12-31T23:59:59Z",
             "２024-01-15T12:00:00Z",
         ] {
-            assert_eq!(text.parse::<Timestamp>(), Err(NoTimestamp), "{text}");
+            assert_eq!(text.parse::<Timestamp>(), Err(InvalidTimestamp), "{text}");
         }
     }
 

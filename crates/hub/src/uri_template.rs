@@ -8,7 +8,7 @@ const MOST_VALUES: usize = 64;
 /// A template cut into pieces once.
 #[derive(Debug, Clone)]
 pub struct UriTemplate {
-    pieces: Result<Vec<Piece>, &'static str>,
+    pieces: Result<Vec<TemplatePart>, &'static str>,
     /// What every address of it begins with.
     prefix: String,
     literal_bytes: usize,
@@ -16,11 +16,11 @@ pub struct UriTemplate {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum TemplatePart {
     Literal(String),
     Value {
         name: String,
-        span: Span,
+        span: VariableSpan,
     },
     /// `{?a,b}` and `{&a,b}`: any of the names, in any order, or none.
     Query(Vec<String>),
@@ -28,7 +28,7 @@ enum Piece {
 
 /// How far one value may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Span {
+enum VariableSpan {
     Segment,
     /// `{+v}` and `{#v}` may span path segments.
     Anything,
@@ -42,9 +42,10 @@ impl UriTemplate {
             return Self { pieces, prefix: String::new(), literal_bytes: 0, catch_alls: 0 };
         }
         let pieces = cut(template);
-        let prefix = pieces.iter().map_while(Piece::literal).collect();
-        let literal_bytes = pieces.iter().filter_map(Piece::literal).map(str::len).sum();
-        let is_catch_all = |piece: &&Piece| matches!(piece, Piece::Value { span: Span::Anything, .. });
+        let prefix = pieces.iter().map_while(TemplatePart::literal).collect();
+        let literal_bytes = pieces.iter().filter_map(TemplatePart::literal).map(str::len).sum();
+        let is_catch_all =
+            |piece: &&TemplatePart| matches!(piece, TemplatePart::Value { span: VariableSpan::Anything, .. });
         let catch_alls = pieces.iter().filter(is_catch_all).count();
         let values = pieces.iter().map(|piece| piece.names().len()).sum::<usize>();
         let pieces =
@@ -87,11 +88,11 @@ impl UriTemplate {
 
     /// The names of the template's variables, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.pieces.iter().flatten().flat_map(Piece::names).map(String::as_str)
+        self.pieces.iter().flatten().flat_map(TemplatePart::names).map(String::as_str)
     }
 }
 
-impl Piece {
+impl TemplatePart {
     fn literal(&self) -> Option<&str> {
         match self {
             Self::Literal(text) => Some(text),
@@ -108,30 +109,30 @@ impl Piece {
     }
 }
 
-fn cut(template: &str) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
+fn cut(template: &str) -> Vec<TemplatePart> {
+    let mut pieces: Vec<TemplatePart> = Vec::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((expression, behind)) = after.split_once('}') else { break };
         if !before.is_empty() {
-            pieces.push(Piece::Literal(before.to_owned()));
+            pieces.push(TemplatePart::Literal(before.to_owned()));
         }
         for piece in expand(expression) {
             // `{?a}{&b}` is one query.
             match (pieces.last_mut(), piece) {
-                (Some(Piece::Query(known)), Piece::Query(more)) => known.extend(more),
+                (Some(TemplatePart::Query(known)), TemplatePart::Query(more)) => known.extend(more),
                 (_, piece) => pieces.push(piece),
             }
         }
         rest = behind;
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Literal(rest.to_owned()));
+        pieces.push(TemplatePart::Literal(rest.to_owned()));
     }
     pieces
 }
 
-fn expand(expression: &str) -> Vec<Piece> {
+fn expand(expression: &str) -> Vec<TemplatePart> {
     let (operator, list) = match expression.chars().next() {
         Some(c @ ('+' | '#' | '.' | '/' | ';' | '?' | '&')) => (Some(c), &expression[1..]),
         _ => (None, expression),
@@ -142,9 +143,10 @@ fn expand(expression: &str) -> Vec<Piece> {
     };
     let names: Vec<String> = list.split(',').map(plain).collect();
     if matches!(operator, Some('?' | '&')) {
-        return vec![Piece::Query(names)];
+        return vec![TemplatePart::Query(names)];
     }
-    let span = if matches!(operator, Some('+' | '#')) { Span::Anything } else { Span::Segment };
+    let span =
+        if matches!(operator, Some('+' | '#')) { VariableSpan::Anything } else { VariableSpan::Segment };
     let (first, between) = match operator {
         Some('#') => (Some("#"), ","),
         Some('.') => (Some("."), "."),
@@ -155,29 +157,29 @@ fn expand(expression: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (at, name) in names.into_iter().enumerate() {
         match (at, first) {
-            (0, Some(first)) => pieces.push(Piece::Literal(first.to_owned())),
+            (0, Some(first)) => pieces.push(TemplatePart::Literal(first.to_owned())),
             (0, None) => {}
-            _ => pieces.push(Piece::Literal(between.to_owned())),
+            _ => pieces.push(TemplatePart::Literal(between.to_owned())),
         }
         if operator == Some(';') {
-            pieces.push(Piece::Literal(format!("{name}=")));
+            pieces.push(TemplatePart::Literal(format!("{name}=")));
         }
-        pieces.push(Piece::Value { name, span });
+        pieces.push(TemplatePart::Value { name, span });
     }
     pieces
 }
 
 /// Every value is the shortest that lets the rest fit. Which places let it fit is worked out from the end, once
 /// per piece and place, so that no template and no URI takes more than the product of their lengths.
-fn matched(pieces: &[Piece], uri: &str) -> Option<Vec<(String, String)>> {
+fn matched(pieces: &[TemplatePart], uri: &str) -> Option<Vec<(String, String)>> {
     let mut steps: Vec<Vec<Option<usize>>> = Vec::with_capacity(pieces.len());
     let mut fits: Vec<bool> = (0..=uri.len()).map(|at| at == uri.len()).collect();
     for (behind, piece) in pieces.iter().rev().enumerate() {
         let step = match piece {
-            Piece::Literal(text) => after_literal(text, uri, &fits),
-            Piece::Value { span, .. } => after_value(*span, uri, &fits),
-            Piece::Query(names) if behind == 0 => after_query(names, uri),
-            Piece::Query(_) => fits.iter().enumerate().map(|(at, fits)| fits.then_some(at)).collect(),
+            TemplatePart::Literal(text) => after_literal(text, uri, &fits),
+            TemplatePart::Value { span, .. } => after_value(*span, uri, &fits),
+            TemplatePart::Query(names) if behind == 0 => after_query(names, uri),
+            TemplatePart::Query(_) => fits.iter().enumerate().map(|(at, fits)| fits.then_some(at)).collect(),
         };
         fits = step.iter().map(Option::is_some).collect();
         steps.push(step);
@@ -187,9 +189,9 @@ fn matched(pieces: &[Piece], uri: &str) -> Option<Vec<(String, String)>> {
         let next = step[at]?;
         let text = &uri[at..next];
         match piece {
-            Piece::Literal(_) => {}
-            Piece::Value { name, .. } => values.push((name.clone(), decode(text))),
-            Piece::Query(_) => {
+            TemplatePart::Literal(_) => {}
+            TemplatePart::Value { name, .. } => values.push((name.clone(), decode(text))),
+            TemplatePart::Query(_) => {
                 values.extend(pairs(text).map(|(name, value)| (name.to_owned(), decode(value))))
             }
         }
@@ -204,14 +206,14 @@ fn after_literal(text: &str, uri: &str, fits: &[bool]) -> Vec<Option<usize>> {
     (0..=uri.len()).map(|at| end(at).filter(|end| fits[*end])).collect()
 }
 
-fn after_value(span: Span, uri: &str, fits: &[bool]) -> Vec<Option<usize>> {
+fn after_value(span: VariableSpan, uri: &str, fits: &[bool]) -> Vec<Option<usize>> {
     let mut ends = vec![None; uri.len() + 1];
     let mut nearest = None;
     for at in (0..uri.len()).rev() {
         if fits[at + 1] && uri.is_char_boundary(at + 1) {
             nearest = Some(at + 1);
         }
-        if span == Span::Segment && matches!(uri.as_bytes()[at], b'/' | b'?' | b'#') {
+        if span == VariableSpan::Segment && matches!(uri.as_bytes()[at], b'/' | b'?' | b'#') {
             nearest = None;
         }
         ends[at] = nearest;

@@ -2,38 +2,39 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, Prompt, Resource, Template, Tool};
+use crate::catalog::{Catalog, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use crate::name::SourceName;
 use crate::principal::Principal;
-use crate::reach::Reach;
-use crate::visibility::Offered;
+use crate::scope::YardScope;
+use crate::visibility::CatalogEntry;
 
 /// The part of one catalog that a principal may see, of all sources or of some.
 #[derive(Debug, Clone)]
-pub struct View {
+pub struct CatalogView {
     catalog: Arc<Catalog>,
     principal: Principal,
-    reach: Reach,
-    callers: Callers,
+    reach: YardScope,
+    callers: CallerAccess,
 }
 
 /// Whether there are callers for whom there are other things than for the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Callers {
-    Alike,
+pub(crate) enum CallerAccess {
+    Uniform,
     Restricted,
 }
 
-impl View {
+impl CatalogView {
     pub fn new(catalog: Arc<Catalog>, principal: Principal) -> Self {
-        let callers = if principal.is_restricted() { Callers::Restricted } else { Callers::Alike };
-        Self { catalog, principal, reach: Reach::All, callers }
+        let callers =
+            if principal.is_restricted() { CallerAccess::Restricted } else { CallerAccess::Uniform };
+        Self { catalog, principal, reach: YardScope::All, callers }
     }
 
     /// The same in a yard with such callers.
     #[must_use]
-    pub(crate) fn among(mut self, callers: Callers) -> Self {
-        if callers == Callers::Restricted {
+    pub(crate) fn with_caller_access(mut self, callers: CallerAccess) -> Self {
+        if callers == CallerAccess::Restricted {
             self.callers = callers;
         }
         self
@@ -41,7 +42,7 @@ impl View {
 
     /// The same, of a part of the yard.
     #[must_use]
-    pub fn of(mut self, reach: Reach) -> Self {
+    pub fn with_scope(mut self, reach: YardScope) -> Self {
         self.reach = reach;
         self
     }
@@ -52,34 +53,34 @@ impl View {
 
     /// Whether somebody else may see other lists than these.
     pub fn is_private(&self) -> bool {
-        self.callers == Callers::Restricted || self.catalog.has_permissions()
+        self.callers == CallerAccess::Restricted || self.catalog.has_permissions()
     }
 
-    pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         self.catalog.tools().iter().filter(|tool| self.shows(&tool.source, &***tool))
     }
 
     /// Of resources with one address, the one that answers for it where this principal asks.
-    pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+    pub fn resources(&self) -> impl Iterator<Item = &Arc<ResourceEntry>> {
         let hidden = self.catalog.hidden_resources().iter().filter(|resource| self.answers(resource));
         let all = self.catalog.resources().iter().chain(hidden);
         all.filter(|resource| self.shows(&resource.source, &***resource))
     }
 
-    fn answers(&self, resource: &Arc<Resource>) -> bool {
-        let first = self.catalog.exact_holder(&resource.uri, &self.principal, &self.reach);
+    fn answers(&self, resource: &Arc<ResourceEntry>) -> bool {
+        let first = self.catalog.match_exact_uri(&resource.uri, &self.principal, &self.reach);
         first.is_some_and(|first| Arc::ptr_eq(first, resource))
     }
 
-    pub fn templates(&self) -> impl Iterator<Item = &Arc<Template>> {
+    pub fn templates(&self) -> impl Iterator<Item = &Arc<TemplateEntry>> {
         self.catalog.templates().iter().filter(|template| self.shows(&template.source, &***template))
     }
 
-    pub fn prompts(&self) -> impl Iterator<Item = &Arc<Prompt>> {
+    pub fn prompts(&self) -> impl Iterator<Item = &Arc<PromptEntry>> {
         self.catalog.prompts().iter().filter(|prompt| self.shows(&prompt.source, &***prompt))
     }
 
-    fn shows(&self, source: &SourceName, thing: &impl Offered) -> bool {
+    fn shows(&self, source: &SourceName, thing: &impl CatalogEntry) -> bool {
         self.reach.covers(source) && thing.is_visible_to(&self.principal)
     }
 }

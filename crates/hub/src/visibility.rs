@@ -4,15 +4,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, Prompt, Resource, Template, Tool};
+use crate::catalog::{Catalog, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use crate::glob;
 use crate::history::{History, HistoryError, HistoryQuery, PastCall};
+use crate::metrics::OTHER;
 use crate::name::{Prefix, SourceName};
 use crate::principal::Principal;
-use crate::reach::Reach;
-use crate::request::Thing;
-use crate::status::Status;
-use crate::tally::OTHER;
+use crate::request::EntryKind;
+use crate::scope::YardScope;
+use crate::status::SourceStatus;
 use crate::yard::Yard;
 use crate::{MANAGE, OBSERVE};
 
@@ -33,7 +33,7 @@ pub struct Visibility {
 #[derive(Debug, Clone, Copy)]
 pub struct RecordedCall<'a> {
     pub principal: &'a str,
-    pub thing: Thing,
+    pub thing: EntryKind,
     /// The full name, or the raw one where the source was served alone; of a resource its address.
     pub subject: &'a str,
     /// Nothing where the name led nowhere.
@@ -52,7 +52,7 @@ impl<'a> From<&'a PastCall> for RecordedCall<'a> {
 }
 
 /// Anything that a source offers.
-pub trait Offered {
+pub trait CatalogEntry {
     /// Whether the principal's lists of servers and tools include it. To others it is unknown.
     fn is_inside_lists_of(&self, principal: &Principal) -> bool;
 
@@ -61,13 +61,13 @@ pub trait Offered {
 
     /// Whether lists show it to this principal.
     fn is_visible_to(&self, principal: &Principal) -> bool {
-        self.is_inside_lists_of(principal) && principal.lacks(self.needed_permissions()).is_none()
+        self.is_inside_lists_of(principal) && principal.first_missing(self.needed_permissions()).is_none()
     }
 }
 
 macro_rules! offered {
     ($($kind:ty => |$thing:ident, $principal:ident| $inside:expr;)*) => {$(
-        impl Offered for $kind {
+        impl CatalogEntry for $kind {
             fn is_inside_lists_of(&self, $principal: &Principal) -> bool {
                 let $thing = self;
                 $inside
@@ -80,10 +80,10 @@ macro_rules! offered {
     )*};
 }
 offered! {
-    Tool => |tool, principal| principal.knows_tool(&tool.source, &tool.full_name);
-    Prompt => |prompt, principal| principal.knows_other(&prompt.source);
-    Resource => |resource, principal| principal.knows_other(&resource.source);
-    Template => |template, principal| principal.knows_other(&template.source);
+    ToolEntry => |tool, principal| principal.knows_tool(&tool.source, &tool.full_name);
+    PromptEntry => |prompt, principal| principal.knows_other(&prompt.source);
+    ResourceEntry => |resource, principal| principal.knows_other(&resource.source);
+    TemplateEntry => |template, principal| principal.knows_other(&template.source);
 }
 
 impl Visibility {
@@ -127,13 +127,13 @@ impl Visibility {
     }
 
     /// Whether a change of what these sources offer is announced, where a front shows so much of the yard.
-    pub fn hears_changes(&self, sources: &[SourceName], reach: &Reach) -> bool {
-        sources.iter().any(|source| reach.covers(source) && self.hears_changes_of(source))
+    pub fn sees_changes(&self, sources: &[SourceName], reach: &YardScope) -> bool {
+        sources.iter().any(|source| reach.covers(source) && self.sees_changes_of(source))
     }
 
     /// Whether a change of what this source offers is announced. Depends on nothing that the source offers just now:
     /// whoever saw its last tool go must be told.
-    pub fn hears_changes_of(&self, source: &SourceName) -> bool {
+    pub fn sees_changes_of(&self, source: &SourceName) -> bool {
         let lists = self.principal.lists();
         let inside = self.principal.knows_source(source)
             && match (&lists.sources, &lists.tools) {
@@ -144,14 +144,14 @@ impl Visibility {
     }
 
     /// The source whose resource or template answers for this address, where the principal may see that.
-    pub fn source_of_address(&self, uri: &str, reach: &Reach) -> Option<&SourceName> {
-        let holder = self.catalog.holder(uri, &self.principal, reach)?;
-        self.principal.lacks(holder.permissions()).is_none().then(|| holder.source())
+    pub fn source_of_address(&self, uri: &str, reach: &YardScope) -> Option<&SourceName> {
+        let holder = self.catalog.match_uri(uri, &self.principal, reach)?;
+        self.principal.first_missing(holder.permissions()).is_none().then(|| holder.source())
     }
 
     /// Whether the principal may be told that this source updated this address.
     pub fn sees_update(&self, source: &SourceName, uri: &str) -> bool {
-        let reach = Reach::Source(source.clone());
+        let reach = YardScope::Source(source.clone());
         self.source_of_address(uri, &reach).is_some()
     }
 
@@ -215,7 +215,7 @@ impl Visibility {
         query.limit = HISTORY_PAGE.max(wanted);
         loop {
             let page = history.recent(query.clone()).await?;
-            let last = page.last().map(PastCall::mark);
+            let last = page.last().map(PastCall::cursor);
             let is_whole = page.len() >= query.limit;
             found.extend(page.into_iter().filter(|call| self.sees_call(&call.into())));
             match last {
@@ -231,7 +231,7 @@ impl Visibility {
     }
 
     /// Leaves out warnings that name a source which the principal does not see.
-    pub fn hide_warnings_about_others(&self, status: &mut Status) {
+    pub fn hide_warnings_about_others(&self, status: &mut SourceStatus) {
         let hidden = |text: &String| {
             self.catalog.source_in_warning(text).is_some_and(|other| !self.sees_source(other))
         };
@@ -250,8 +250,8 @@ impl Visibility {
         let Some(source) = call.source else { return false };
         let lists = self.principal.lists();
         match call.thing {
-            Thing::Tool => lists.allows_tool(source, &self.full_name(source, call.subject)),
-            Thing::Resource | Thing::Prompt | Thing::Completion => lists.allows_other(source),
+            EntryKind::Tool => lists.allows_tool(source, &self.full_name(source, call.subject)),
+            EntryKind::Resource | EntryKind::Prompt | EntryKind::Completion => lists.allows_other(source),
         }
     }
 
@@ -277,7 +277,7 @@ impl Visibility {
 
     fn holds_permissions_of(&self, source: &SourceName) -> bool {
         let source = self.catalog.source(source);
-        source.is_none_or(|source| self.principal.lacks(source.permissions()).is_none())
+        source.is_none_or(|source| self.principal.first_missing(source.permissions()).is_none())
     }
 }
 
@@ -288,7 +288,7 @@ impl Yard {
     }
 
     /// How the sources are doing that this principal sees, in the order of the yard.
-    pub fn statuses_for(&self, principal: &Principal) -> Vec<(SourceName, Status)> {
+    pub fn statuses_for(&self, principal: &Principal) -> Vec<(SourceName, SourceStatus)> {
         let visibility = self.visibility(principal);
         let mut statuses = self.statuses();
         statuses.retain(|(name, _)| visibility.sees_source(name));
@@ -299,7 +299,7 @@ impl Yard {
     }
 
     /// How one source is doing, if this principal sees it.
-    pub fn status_for(&self, principal: &Principal, name: &SourceName) -> Option<Status> {
+    pub fn status_for(&self, principal: &Principal, name: &SourceName) -> Option<SourceStatus> {
         let visibility = self.visibility(principal);
         let mut status = self.status(name).filter(|_| visibility.sees_source(name))?;
         visibility.hide_warnings_about_others(&mut status);

@@ -12,25 +12,25 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::catalog::Catalog;
-use crate::error::Error;
-use crate::events::{Change, Event, Events};
+use crate::concurrency::ConcurrencyLimiter;
+use crate::error::HubError;
+use crate::events::{CatalogChange, EventBus, YardEvent};
 use crate::history::History;
 use crate::hooks::Hooks;
-use crate::limits::{Limits, Rate};
+use crate::limits::{RateLimit, YardLimits};
+use crate::metrics::CallMetrics;
 use crate::name::{FullName, SourceName};
-use crate::places::Places;
 use crate::principal::Principal;
 use crate::quota::{Quota, QuotaCharge, Quotas};
-use crate::rate::{Counted, RateCounters};
-use crate::reach::Reach;
+use crate::rate_limit::{RateCounters, RateKey};
 use crate::record::Recorder;
 use crate::redact::Redaction;
 use crate::request::ClientEra;
-use crate::source::{Feed, Source};
-use crate::status::Status;
+use crate::scope::YardScope;
+use crate::source::{Source, SourceNotifier};
+use crate::status::SourceStatus;
 use crate::subscriptions::SubscriptionCounts;
-use crate::tally::Tally;
-use crate::view::{Callers, View};
+use crate::view::{CallerAccess, CatalogView};
 
 /// The running set of sources.
 pub struct Yard {
@@ -38,16 +38,16 @@ pub struct Yard {
     /// What clients of the legacy era are offered; the same catalog as long as no source makes a difference.
     legacy: ArcSwap<Catalog>,
     sources: Mutex<Vec<Arc<dyn Source>>>,
-    places: Mutex<HashMap<PlacesOf, Arc<Places>>>,
+    places: Mutex<HashMap<LimiterKey, Arc<ConcurrencyLimiter>>>,
     pub(crate) rates: RateCounters,
     quotas: Arc<Quotas>,
-    limits: ArcSwap<Limits>,
+    limits: ArcSwap<YardLimits>,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
     history: Option<Arc<dyn History>>,
     redaction: Redaction,
-    events: Arc<Events>,
-    tally: Tally,
+    events: Arc<EventBus>,
+    tally: CallMetrics,
     pub(crate) subscriptions: SubscriptionCounts,
     restricted: AtomicBool,
     /// How many refreshes were asked for, and up to which of them the catalog is current.
@@ -59,7 +59,7 @@ pub struct Yard {
 /// What a yard is made with.
 #[derive(Default)]
 pub struct YardSettings {
-    pub limits: Limits,
+    pub limits: YardLimits,
     /// Hooks around every tool of every source, in order.
     pub hooks: Vec<Arc<dyn Hooks>>,
     /// Who keeps a record of every call, if anybody does.
@@ -74,7 +74,7 @@ pub struct YardSettings {
 
 /// Whose calls share a number of places.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum PlacesOf {
+pub(crate) enum LimiterKey {
     Caller(Arc<str>),
     Tool(SourceName, FullName),
     Source(SourceName),
@@ -98,7 +98,7 @@ impl Yard {
             history: settings.history,
             redaction: settings.redaction,
             events: Arc::default(),
-            tally: Tally::default(),
+            tally: CallMetrics::default(),
             subscriptions: SubscriptionCounts::default(),
             restricted: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
@@ -123,7 +123,7 @@ impl Yard {
     }
 
     /// A yard with these sources and nothing out of the ordinary.
-    pub fn of(sources: impl IntoIterator<Item = Arc<dyn Source>>) -> Arc<Self> {
+    pub fn with_sources(sources: impl IntoIterator<Item = Arc<dyn Source>>) -> Arc<Self> {
         let yard = Self::new(YardSettings::default());
         for source in sources {
             yard.add(source);
@@ -135,7 +135,7 @@ impl Yard {
     /// take up places of the new one.
     pub fn add(self: &Arc<Self>, source: Arc<dyn Source>) {
         let name = source.name().clone();
-        source.attach(Feed { yard: Arc::downgrade(self), source: name.clone() });
+        source.attach(SourceNotifier { yard: Arc::downgrade(self), source: name.clone() });
         {
             let mut sources = self.lock_sources();
             self.forget_places(&name);
@@ -179,7 +179,8 @@ impl Yard {
             };
             // While there is no difference, this is the change that is known already.
             let apart = !(Arc::ptr_eq(&legacy, &now) && Arc::ptr_eq(&legacy_before, &before));
-            let of_legacy = if apart { legacy.change_since(&legacy_before) } else { Change::default() };
+            let of_legacy =
+                if apart { legacy.change_since(&legacy_before) } else { CatalogChange::default() };
             if of_legacy.any() {
                 change = change.and(of_legacy);
                 let of_legacy = legacy.sources_changed_since(&legacy_before);
@@ -195,7 +196,7 @@ impl Yard {
             (change, changed)
         };
         if change.any() {
-            self.events.tell(Event::Changed(change, sources));
+            self.events.publish(YardEvent::CatalogChanged(change, sources));
         }
     }
 
@@ -213,33 +214,33 @@ impl Yard {
     }
 
     /// What this principal may see of it.
-    pub fn view(&self, principal: &Principal) -> View {
+    pub fn view(&self, principal: &Principal) -> CatalogView {
         self.view_in(principal, ClientEra::Newest)
     }
 
     /// What this principal may see of it with a client of this era.
-    pub fn view_in(&self, principal: &Principal, era: ClientEra) -> View {
+    pub fn view_in(&self, principal: &Principal, era: ClientEra) -> CatalogView {
         let restricted = self.restricted.load(Ordering::Relaxed);
-        let callers = if restricted { Callers::Restricted } else { Callers::Alike };
-        View::new(self.catalog_in(era), principal.clone()).among(callers)
+        let callers = if restricted { CallerAccess::Restricted } else { CallerAccess::Uniform };
+        CatalogView::new(self.catalog_in(era), principal.clone()).with_caller_access(callers)
     }
 
     /// Has the sources within reach find out what they offer to clients of this era, and waits for that at most this
     /// long. Whoever is slower goes on, and shows what it offers to others meanwhile.
-    pub async fn meet(&self, era: ClientEra, reach: &Reach, longest: Duration) {
+    pub async fn discover_era(&self, era: ClientEra, reach: &YardScope, longest: Duration) {
         if era == ClientEra::Newest {
             return;
         }
         let sources = self.lock_sources().clone();
         let within = sources.iter().filter(|source| reach.covers(source.name()));
-        let unmet: Vec<_> = within.filter_map(|source| source.meet(era)).collect();
+        let unmet: Vec<_> = within.filter_map(|source| source.discover_era(era)).collect();
         if !unmet.is_empty() {
             let _ = tokio::time::timeout(longest, join_all(unmet)).await;
         }
     }
 
     /// Some callers are given less than others: from now on no list says that it is the same for everybody.
-    pub fn has_restricted_callers(&self) {
+    pub fn mark_callers_restricted(&self) {
         self.restricted.store(true, Ordering::Relaxed);
     }
 
@@ -257,14 +258,14 @@ impl Yard {
     }
 
     /// How every source is doing, in the order of the yard.
-    pub fn statuses(&self) -> Vec<(SourceName, Status)> {
+    pub fn statuses(&self) -> Vec<(SourceName, SourceStatus)> {
         let catalog = self.catalog();
         let status = |source: &Arc<dyn Source>| (source.name().clone(), self.status_in(&catalog, &**source));
         self.lock_sources().iter().map(status).collect()
     }
 
     /// How one source is doing, if there is one of this name.
-    pub fn status(&self, name: &SourceName) -> Option<Status> {
+    pub fn status(&self, name: &SourceName) -> Option<SourceStatus> {
         self.source(name).map(|source| self.status_in(&self.catalog(), &*source))
     }
 
@@ -300,7 +301,7 @@ impl Yard {
     }
 
     /// How a source is doing, with what is odd about what it offers, and without secrets in what it wrote.
-    fn status_in(&self, catalog: &Catalog, source: &dyn Source) -> Status {
+    fn status_in(&self, catalog: &Catalog, source: &dyn Source) -> SourceStatus {
         let mut status = source.status();
         let of_offer = catalog.warnings().iter().filter(|(of, _)| of == source.name());
         status.warnings.extend(of_offer.map(|(_, text)| text.clone()));
@@ -314,16 +315,16 @@ impl Yard {
 
     pub(crate) fn status_changed(&self, source: &SourceName) {
         self.status.notify_waiters();
-        self.events.tell(Event::StatusChanged { source: source.clone() });
+        self.events.publish(YardEvent::StatusChanged { source: source.clone() });
     }
 
     /// The limits as they are now.
-    pub fn limits(&self) -> Arc<Limits> {
+    pub fn limits(&self) -> Arc<YardLimits> {
         self.limits.load_full()
     }
 
     /// Obeys these limits from now on; calls that are under way go on under those that they began with.
-    pub fn set_limits(&self, limits: Limits) {
+    pub fn set_limits(&self, limits: YardLimits) {
         self.limits.store(Arc::new(limits));
     }
 
@@ -332,12 +333,17 @@ impl Yard {
     }
 
     /// Charges a principal for something that it holds, or says which limit is in the way.
-    pub fn charge(&self, principal: &Principal, quota: Quota, amount: usize) -> Result<QuotaCharge, Error> {
+    pub fn charge(
+        &self,
+        principal: &Principal,
+        quota: Quota,
+        amount: usize,
+    ) -> Result<QuotaCharge, HubError> {
         self.quotas.charge(&self.limits.load().quotas, principal, quota, amount)
     }
 
     /// Whether this principal may be sent a list: lists count like calls in the rates of their caller.
-    pub fn admit_list(&self, principal: &Principal) -> Result<(), Error> {
+    pub fn admit_list(&self, principal: &Principal) -> Result<(), HubError> {
         let limits = self.limits.load();
         let rates = caller_rates(&limits, principal);
         if !rates.is_empty() {
@@ -347,20 +353,20 @@ impl Yard {
     }
 
     /// How many calls there were, and how they ended.
-    pub fn tally(&self) -> &Tally {
+    pub fn metrics(&self) -> &CallMetrics {
         &self.tally
     }
 
-    pub fn events(&self) -> &Events {
+    pub fn events(&self) -> &EventBus {
         &self.events
     }
 
-    pub(crate) fn shared_events(&self) -> Arc<Events> {
+    pub(crate) fn shared_events(&self) -> Arc<EventBus> {
         Arc::clone(&self.events)
     }
 
     /// The places for calls that run at once. Where their number was changed, calls under way keep the old ones.
-    pub(crate) fn places(&self, of: PlacesOf, most: usize) -> Arc<Places> {
+    pub(crate) fn limiter(&self, of: LimiterKey, most: usize) -> Arc<ConcurrencyLimiter> {
         let mut places = self.lock_places();
         if let Some(known) = places.get(&of)
             && known.most() == most.max(1)
@@ -370,15 +376,15 @@ impl Yard {
         if places.len() >= MANY_PLACES {
             places.retain(|_, places| Arc::strong_count(places) > 1);
         }
-        let fresh = Places::new(most);
+        let fresh = ConcurrencyLimiter::new(most);
         places.insert(of, Arc::clone(&fresh));
         fresh
     }
 
     fn forget_places(&self, source: &SourceName) {
         self.lock_places().retain(|of, _| match of {
-            PlacesOf::Caller(_) => true,
-            PlacesOf::Tool(name, _) | PlacesOf::Source(name) => name != source,
+            LimiterKey::Caller(_) => true,
+            LimiterKey::Tool(name, _) | LimiterKey::Source(name) => name != source,
         });
     }
 
@@ -386,16 +392,16 @@ impl Yard {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_places(&self) -> MutexGuard<'_, HashMap<PlacesOf, Arc<Places>>> {
+    fn lock_places(&self) -> MutexGuard<'_, HashMap<LimiterKey, Arc<ConcurrencyLimiter>>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The rates that count what a caller does, whatever it is about.
-pub(crate) fn caller_rates(limits: &Limits, principal: &Principal) -> Vec<(Counted, Rate)> {
+pub(crate) fn caller_rates(limits: &YardLimits, principal: &Principal) -> Vec<(RateKey, RateLimit)> {
     let caller = || Arc::clone(principal.shared_id());
-    let of_yard = limits.rate.map(|rate| (Counted::Caller(caller()), rate));
-    let own = principal.bounds().rate.map(|rate| (Counted::Token(caller()), rate));
+    let of_yard = limits.rate.map(|rate| (RateKey::Caller(caller()), rate));
+    let own = principal.bounds().rate.map(|rate| (RateKey::Token(caller()), rate));
     of_yard.into_iter().chain(own).collect()
 }
 

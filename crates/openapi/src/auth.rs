@@ -7,24 +7,26 @@ mod tokens;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use toolyard_hub::{Error, Kind};
+use toolyard_hub::{ErrorKind, HubError};
 
-use crate::operation::{Operation, Place, Requirement, Scheme, SchemeKind};
-use crate::request::Order;
-use crate::settings::{AuthSettings, ClientSettings, Credential, MissingAuth};
-pub(crate) use tokens::{Ask, Tokens};
+use crate::operation::{
+    ArgumentLocation, Operation, SecurityRequirement, SecurityScheme, SecuritySchemeKind,
+};
+use crate::request::OperationRequest;
+use crate::settings::{ApiAuthSettings, ApiCredential, ClientCredentials, MissingAuth};
+pub(crate) use tokens::{TokenCache, TokenFetchContext};
 
 /// What is done for one request.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Plan<'a> {
-    steps: Vec<Step<'a>>,
+pub(crate) struct AuthPlan<'a> {
+    steps: Vec<AuthStep<'a>>,
 }
 
 #[derive(Debug, PartialEq)]
-enum Step<'a> {
+enum AuthStep<'a> {
     /// A header, a pair of the query or a cookie.
     Key {
-        place: Place,
+        place: ArgumentLocation,
         wire_name: &'a str,
         value: &'a str,
     },
@@ -38,7 +40,7 @@ enum Step<'a> {
         value: &'a str,
     },
     Fetched {
-        client: &'a ClientSettings,
+        client: &'a ClientCredentials,
         token_url: &'a str,
         scopes: Vec<String>,
     },
@@ -46,17 +48,17 @@ enum Step<'a> {
 
 /// The first alternative that can be met. `present` are headers that are sent anyway: what they say need not be said
 /// again.
-pub(crate) fn plan<'a>(
+pub(crate) fn plan_auth<'a>(
     operation: &'a Operation,
-    schemes: &'a [Scheme],
-    settings: &'a AuthSettings,
+    schemes: &'a [SecurityScheme],
+    settings: &'a ApiAuthSettings,
     present: &HeaderMap,
-) -> Result<Plan<'a>, Error> {
+) -> Result<AuthPlan<'a>, HubError> {
     let asking = operation.security.iter().filter(|all| !all.is_empty());
     let mut lacking = None;
     for all in asking {
         match all.iter().map(|one| step(one, schemes, settings, present)).collect::<Result<Vec<_>, _>>() {
-            Ok(steps) => return Ok(Plan { steps: steps.into_iter().flatten().collect() }),
+            Ok(steps) => return Ok(AuthPlan { steps: steps.into_iter().flatten().collect() }),
             Err(lack) => {
                 lacking.get_or_insert(lack);
             }
@@ -65,21 +67,21 @@ pub(crate) fn plan<'a>(
     let optional = operation.security.iter().any(Vec::is_empty);
     match lacking {
         Some(lack) if !optional && settings.missing == MissingAuth::Refuse => Err(lack.into_error(operation)),
-        _ => Ok(Plan::default()),
+        _ => Ok(AuthPlan::default()),
     }
 }
 
 /// What an alternative lacks.
 #[derive(Debug, PartialEq)]
-struct Lack {
+struct MissingCredential {
     scheme: String,
     why: &'static str,
     /// Nothing that could be configured would help.
     unheard: bool,
 }
 
-impl Lack {
-    fn into_error(self, operation: &Operation) -> Error {
+impl MissingCredential {
+    fn into_error(self, operation: &Operation) -> HubError {
         let Self { scheme, why, .. } = &self;
         let message = format!(
             "{} needs {scheme}, {why}: {} {}",
@@ -87,7 +89,7 @@ impl Lack {
             operation.method.as_str(),
             operation.path
         );
-        let error = Error::new(Kind::CannotConnect, message);
+        let error = HubError::new(ErrorKind::CannotConnect, message);
         if self.unheard {
             return error.suggest("say missing_auth = \"send\" if the server knows us in another way");
         }
@@ -98,25 +100,25 @@ impl Lack {
 }
 
 fn step<'a>(
-    requirement: &'a Requirement,
-    schemes: &'a [Scheme],
-    settings: &'a AuthSettings,
+    requirement: &'a SecurityRequirement,
+    schemes: &'a [SecurityScheme],
+    settings: &'a ApiAuthSettings,
     present: &HeaderMap,
-) -> Result<Option<Step<'a>>, Lack> {
+) -> Result<Option<AuthStep<'a>>, MissingCredential> {
     let name = requirement.scheme.as_str();
-    let lack = |why| Lack { scheme: name.to_owned(), why, unheard: false };
+    let lack = |why| MissingCredential { scheme: name.to_owned(), why, unheard: false };
     let Some(scheme) = schemes.iter().find(|scheme| scheme.name == name) else {
         let lack = lack("which the document does not describe");
-        return Err(Lack { unheard: true, ..lack });
+        return Err(MissingCredential { unheard: true, ..lack });
     };
     let credential = settings.schemes.get(name);
     let bearer = settings.bearer.as_ref();
     let token = match credential {
-        Some(Credential::Token(token)) => Some(token.reveal()),
+        Some(ApiCredential::Token(token)) => Some(token.reveal()),
         _ => None,
     };
     let client = match credential {
-        Some(Credential::Client(client)) => Some(client),
+        Some(ApiCredential::Client(client)) => Some(client),
         _ => None,
     };
     let fetched = |token_url: Option<&'a str>| {
@@ -125,85 +127,87 @@ fn step<'a>(
         let mut scopes: Vec<String> = requirement.scopes.iter().chain(&client.scopes).cloned().collect();
         scopes.sort();
         scopes.dedup();
-        Some(Step::Fetched { client, token_url, scopes })
+        Some(AuthStep::Fetched { client, token_url, scopes })
     };
     let authorize = |scheme| {
         let value = token.or(bearer.filter(|_| credential.is_none()).map(|bearer| bearer.reveal()))?;
-        Some(Step::Authorize { scheme, value })
+        Some(AuthStep::Authorize { scheme, value })
     };
     let (made, header, wanted) = match &scheme.kind {
-        SchemeKind::ApiKey { place, wire_name } => (
-            token.map(|value| Step::Key { place: *place, wire_name, value }),
-            (*place == Place::Header).then_some(wire_name.as_str()),
+        SecuritySchemeKind::ApiKey { place, wire_name } => (
+            token.map(|value| AuthStep::Key { place: *place, wire_name, value }),
+            (*place == ArgumentLocation::Header).then_some(wire_name.as_str()),
             "which needs a `token`",
         ),
-        SchemeKind::Basic => (
+        SecuritySchemeKind::Basic => (
             match credential {
-                Some(Credential::Basic { username, password }) => {
-                    Some(Step::Basic { username: username.reveal(), password: password.reveal() })
+                Some(ApiCredential::Basic { username, password }) => {
+                    Some(AuthStep::Basic { username: username.reveal(), password: password.reveal() })
                 }
                 _ => None,
             },
             Some("authorization"),
             "which needs a `username` and a `password`",
         ),
-        SchemeKind::Bearer | SchemeKind::Token => (
+        SecuritySchemeKind::Bearer | SecuritySchemeKind::Token => (
             authorize("Bearer").or_else(|| fetched(None)),
             Some("authorization"),
             "which needs a `token`, or a `client_id`, a `client_secret` and a `token_url`",
         ),
-        SchemeKind::Http { scheme } => {
+        SecuritySchemeKind::Http { scheme } => {
             (authorize(scheme).filter(|_| token.is_some()), Some("authorization"), "which needs a `token`")
         }
-        SchemeKind::ClientCredentials { token_url, .. } => (
+        SecuritySchemeKind::ClientCredentials { token_url, .. } => (
             fetched(Some(token_url)).or_else(|| authorize("Bearer")),
             Some("authorization"),
             "which needs a `client_id` and a `client_secret`, or a `token`",
         ),
-        SchemeKind::Other { .. } => (None, None, "which is a kind that cannot be used here"),
+        SecuritySchemeKind::Other { .. } => (None, None, "which is a kind that cannot be used here"),
     };
     match made {
         Some(step) => Ok(Some(step)),
         // The configuration sends that header itself, or lets the caller's through.
         None if header.is_some_and(|header| present.contains_key(header)) => Ok(None),
-        None if credential.is_none() && !matches!(scheme.kind, SchemeKind::Other { .. }) => {
+        None if credential.is_none() && !matches!(scheme.kind, SecuritySchemeKind::Other { .. }) => {
             Err(lack("for which nothing is configured"))
         }
         None => {
-            let unheard = matches!(scheme.kind, SchemeKind::Other { .. });
-            Err(Lack { unheard, ..lack(wanted) })
+            let unheard = matches!(scheme.kind, SecuritySchemeKind::Other { .. });
+            Err(MissingCredential { unheard, ..lack(wanted) })
         }
     }
 }
 
-impl Plan<'_> {
+impl AuthPlan<'_> {
     /// Adds what the plan says, and gives back the tokens that were fetched for it: they may turn out to be stale.
-    pub(crate) async fn carry_out(
+    pub(crate) async fn apply(
         &self,
-        order: &mut Order,
-        tokens: &Tokens,
-        ask: &Ask<'_>,
-    ) -> Result<Vec<Used>, Error> {
+        order: &mut OperationRequest,
+        tokens: &TokenCache,
+        ask: &TokenFetchContext<'_>,
+    ) -> Result<Vec<TokenVersion>, HubError> {
         let mut used = Vec::new();
         for step in &self.steps {
             match step {
-                Step::Key { place: Place::Query, wire_name, value } => order.add_to_query(wire_name, value),
+                AuthStep::Key { place: ArgumentLocation::Query, wire_name, value } => {
+                    order.add_to_query(wire_name, value)
+                }
                 // A cookie is no address: whoever reads it takes it as it is.
-                Step::Key { place: Place::Cookie, wire_name, value } => {
+                AuthStep::Key { place: ArgumentLocation::Cookie, wire_name, value } => {
                     secret(value, wire_name)?;
                     order.cookies.push(format!("{wire_name}={value}"));
                 }
-                Step::Key { wire_name, value, .. } => {
+                AuthStep::Key { wire_name, value, .. } => {
                     let name =
                         HeaderName::from_bytes(wire_name.as_bytes()).map_err(|_| unusable(wire_name))?;
                     order.headers.insert(name, secret(value, wire_name)?);
                 }
-                Step::Basic { username, password } => {
+                AuthStep::Basic { username, password } => {
                     let pair = BASE64_STANDARD.encode(format!("{username}:{password}"));
                     authorize(order, "Basic", &pair)?;
                 }
-                Step::Authorize { scheme, value } => authorize(order, scheme, value)?,
-                Step::Fetched { client, token_url, scopes } => {
+                AuthStep::Authorize { scheme, value } => authorize(order, scheme, value)?,
+                AuthStep::Fetched { client, token_url, scopes } => {
                     let (token, fetched) = tokens.get(client, token_url, scopes, ask).await?;
                     authorize(order, "Bearer", token.reveal())?;
                     used.push(fetched);
@@ -216,24 +220,27 @@ impl Plan<'_> {
 
 /// A token that a request was sent with, by where it came from.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Used {
-    key: tokens::Key,
+pub(crate) struct TokenVersion {
+    key: tokens::TokenCacheKey,
     serial: u64,
 }
 
-fn authorize(order: &mut Order, scheme: &str, value: &str) -> Result<(), Error> {
+fn authorize(order: &mut OperationRequest, scheme: &str, value: &str) -> Result<(), HubError> {
     order.headers.insert(AUTHORIZATION, secret(&format!("{scheme} {value}"), "Authorization")?);
     Ok(())
 }
 
-fn secret(value: &str, name: &str) -> Result<HeaderValue, Error> {
+fn secret(value: &str, name: &str) -> Result<HeaderValue, HubError> {
     let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| unusable(name))?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-fn unusable(name: &str) -> Error {
-    Error::new(Kind::CannotConnect, format!("what is configured for the header {name} cannot be sent in one"))
+fn unusable(name: &str) -> HubError {
+    HubError::new(
+        ErrorKind::CannotConnect,
+        format!("what is configured for the header {name} cannot be sent in one"),
+    )
 }
 
 #[cfg(test)]

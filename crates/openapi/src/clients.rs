@@ -8,23 +8,23 @@ use reqwest::dns::Resolve;
 use reqwest::redirect::Policy;
 use rustls::ClientConfig;
 
-use crate::address::{OnlyPrivate, PublicOnly, Reach, System};
+use crate::host_policy::{HostAccess, PrivateAddressError, PublicOnlyResolver, SystemResolver};
 
 /// What speaks HTTP, with its pools of connections.
 #[derive(Debug, Clone)]
-pub struct Http {
+pub struct HttpClients {
     named: Client,
     guarded: Client,
 }
 
-impl Http {
+impl HttpClients {
     /// Connections are encrypted as this says.
     pub fn new(tls: &ClientConfig) -> Result<Self, reqwest::Error> {
-        Self::looking_up_by(System, tls)
+        Self::with_resolver(SystemResolver, tls)
     }
 
     /// `names` says where those lead that only documents name.
-    pub(crate) fn looking_up_by(
+    pub(crate) fn with_resolver(
         names: impl Resolve + 'static,
         tls: &ClientConfig,
     ) -> Result<Self, reqwest::Error> {
@@ -38,14 +38,14 @@ impl Http {
                 .user_agent(concat!("toolyard/", env!("CARGO_PKG_VERSION")))
         };
         // A proxy would look the name up by itself, where nobody can see what it leads to.
-        let guarded = client().no_proxy().dns_resolver(PublicOnly(names)).build()?;
+        let guarded = client().no_proxy().dns_resolver(PublicOnlyResolver(names)).build()?;
         Ok(Self { named: client().build()?, guarded })
     }
 
-    pub(crate) fn client(&self, reach: Reach) -> &Client {
+    pub(crate) fn client(&self, reach: HostAccess) -> &Client {
         match reach {
-            Reach::Named => &self.named,
-            Reach::Guarded => &self.guarded,
+            HostAccess::Allowed => &self.named,
+            HostAccess::PublicOnly => &self.guarded,
         }
     }
 }
@@ -55,8 +55,8 @@ pub(crate) fn reason(error: &reqwest::Error) -> String {
     let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
     let mut deepest = None;
     while let Some(next) = cause {
-        if next.downcast_ref::<OnlyPrivate>().is_some() {
-            return OnlyPrivate.to_string();
+        if next.downcast_ref::<PrivateAddressError>().is_some() {
+            return PrivateAddressError.to_string();
         }
         deepest = Some(next.to_string());
         cause = next.source();
@@ -68,10 +68,10 @@ pub(crate) fn reason(error: &reqwest::Error) -> String {
 }
 
 /// Whether the reason is that the name leads where nothing may be sent.
-pub(crate) fn leads_inside(error: &reqwest::Error) -> bool {
+pub(crate) fn is_private_address_error(error: &reqwest::Error) -> bool {
     let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
     while let Some(next) = cause {
-        if next.downcast_ref::<OnlyPrivate>().is_some() {
+        if next.downcast_ref::<PrivateAddressError>().is_some() {
             return true;
         }
         cause = next.source();

@@ -1,40 +1,40 @@
 //! A document becomes operations, each with its tool. Every sound operation of a document comes out; what does not, and
 //! what was changed on the way, is reported.
 
-mod answer;
-mod bank;
+mod allowed_types;
+mod applicators;
 mod body;
-mod cut;
+mod bundle;
 mod describe;
-mod draft;
 mod files;
 mod filter;
-mod hidden;
+mod flatten;
+mod hidden_properties;
+mod interner;
+mod keyword_view;
 mod keywords;
-mod kinds;
+mod location;
 mod names;
-mod pack;
 mod parameters;
 mod paths;
 mod pattern;
+mod prune;
+mod response;
 mod schema;
-mod script;
+mod schema_node;
 mod servers;
-mod shapes;
-mod split;
-mod spot;
 mod tool;
-mod view;
+mod transliterate;
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::document::{Document, Members, Node};
-use crate::operation::{Diagnostic, Operation, Scheme};
-use filter::{Candidate, Kept};
-use names::Named;
-use schema::Schemas;
-use spot::At;
-use tool::Source;
+use crate::document::{SpecDocument, SpecNode, SpecObject};
+use crate::operation::{Diagnostic, Operation, SecurityScheme};
+use filter::{Candidate, FilterDecision};
+use location::SpecPath;
+use names::ToolNameInput;
+use schema::SchemaConverter;
+use tool::SpecOperation;
 
 /// The dialect of every schema that is made here.
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
@@ -48,7 +48,7 @@ pub struct ConvertSettings {
     /// Tools' descriptions, by the same keys.
     pub descriptions: BTreeMap<String, String>,
     pub budgets: Budgets,
-    pub output_schemas: OutputSchemas,
+    pub output_schemas: OutputSchemaMode,
 }
 
 /// Which operations become tools. Every list is of patterns in which `*` stands for anything; an empty `include` is all,
@@ -88,12 +88,12 @@ impl Default for Budgets {
 
 /// Whether tools say what they answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OutputSchemas {
+pub enum OutputSchemaMode {
     #[default]
-    Shown,
+    Exact,
     /// They say only that it is an object, which nothing can break.
     Lenient,
-    LeftOut,
+    Omit,
 }
 
 /// What became of a document.
@@ -102,7 +102,7 @@ pub struct Conversion {
     pub title: String,
     pub version: String,
     pub operations: Vec<Operation>,
-    pub schemes: Vec<Scheme>,
+    pub schemes: Vec<SecurityScheme>,
     pub diagnostics: Vec<Diagnostic>,
     /// Bytes of the whole list of tools.
     pub weight: usize,
@@ -110,15 +110,15 @@ pub struct Conversion {
 
 /// Turns every operation of a document into a tool and the table behind it. Takes a while for large documents: not for
 /// a thread that others wait for.
-pub fn convert(document: &Document, settings: &ConvertSettings) -> Conversion {
-    let mut schemas = Schemas::new(document);
-    let empty = Members::new();
+pub fn convert(document: &SpecDocument, settings: &ConvertSettings) -> Conversion {
+    let mut schemas = SchemaConverter::new(document);
+    let empty = SpecObject::new();
     let root = document.root().as_object().unwrap_or(&empty);
     let schemes = schemas.schemes();
-    let sources = schemas.sources();
-    let named: Vec<Named<'_>> = sources
+    let sources = schemas.collect_operations();
+    let named: Vec<ToolNameInput<'_>> = sources
         .iter()
-        .map(|source| Named { id: source.id, method: source.method.as_str(), path: source.path })
+        .map(|source| ToolNameInput { id: source.id, method: source.method.as_str(), path: source.path })
         .collect();
     let given = names::names(&named);
     let shared: Vec<Option<usize>> = given.iter().map(|name| name.shared_by).collect();
@@ -134,20 +134,20 @@ pub fn convert(document: &Document, settings: &ConvertSettings) -> Conversion {
             operation: source.members,
             item: source.item,
         };
-        match filter::keep(&settings.filters, &candidate) {
-            Kept::In => {
+        match filter::decide(&settings.filters, &candidate) {
+            FilterDecision::Include => {
                 if let Some(count) = shared_by {
                     let id = source.id.unwrap_or("no operationId");
                     let message =
                         format!("{count} operations would have the name of `{id}`; this one is `{name}`");
-                    schemas.report.warn(&At::of(&source.target), "shared-name", message);
+                    schemas.report.warn(&SpecPath::from_target(&source.target), "shared-name", message);
                 }
                 operations.push(schemas.operation(source, name, &schemes, settings));
             }
-            Kept::Filtered => {}
-            Kept::Hidden(extension) => {
+            FilterDecision::Exclude => {}
+            FilterDecision::Hidden(extension) => {
                 let message = format!("`{extension}` hides this operation; it is no tool");
-                schemas.report.note(&At::of(&source.target), "hidden", message);
+                schemas.report.note(&SpecPath::from_target(&source.target), "hidden", message);
             }
         }
     }
@@ -159,14 +159,14 @@ pub fn convert(document: &Document, settings: &ConvertSettings) -> Conversion {
             operations.len(),
             weight >> 10
         );
-        schemas.report.warn(&At::new(0, ""), "heavy", message);
+        schemas.report.warn(&SpecPath::new(0, ""), "heavy", message);
     }
     if operations.is_empty() {
-        schemas.report.warn(&At::new(0, "/paths"), "no-tools", "not one operation became a tool");
+        schemas.report.warn(&SpecPath::new(0, "/paths"), "no-tools", "not one operation became a tool");
     }
     let info = |key: &str| match root.get("info").and_then(|info| info.get(key)) {
-        Some(Node::String(text)) => text.to_string(),
-        Some(Node::Number(number)) => number.to_string(),
+        Some(SpecNode::String(text)) => text.to_string(),
+        Some(SpecNode::Number(number)) => number.to_string(),
         _ => String::new(),
     };
     Conversion {
@@ -180,11 +180,11 @@ pub fn convert(document: &Document, settings: &ConvertSettings) -> Conversion {
 }
 
 /// The names that the settings give; one that is taken or cannot be a name is made so that it can.
-fn renamed(sources: &[Source<'_>], names: Vec<String>, settings: &ConvertSettings) -> Vec<String> {
+fn renamed(sources: &[SpecOperation<'_>], names: Vec<String>, settings: &ConvertSettings) -> Vec<String> {
     let mut taken: HashSet<String> = names.iter().cloned().collect();
     let mut settled = Vec::with_capacity(names.len());
     for (source, name) in sources.iter().zip(names) {
-        let Some(wanted) = settings.said(source, &name, &settings.renames) else {
+        let Some(wanted) = settings.override_for(source, &name, &settings.renames) else {
             settled.push(name);
             continue;
         };

@@ -1,14 +1,14 @@
 //! Reads a document and whatever other files it refers to. What comes out is plain JSON values, however the files were
 //! written: what they mean is none of this room's business.
 
-mod flow;
-mod gather;
+mod file_set;
 mod json;
-mod locate;
 mod node;
+mod parse;
+mod references;
 mod scalar;
-mod text;
 mod yaml;
+mod yaml_repair;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::operation::Diagnostic;
-pub(crate) use locate::{Index, Target, push_segment};
-pub(crate) use node::{Members, Node};
+pub(crate) use node::{SpecNode, SpecObject};
+pub(crate) use parse::kind;
+pub(crate) use references::{ReferenceIndex, ReferenceTarget, push_segment};
 pub(crate) use scalar::number;
-pub(crate) use text::kind;
 
 /// Where a document is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Location {
+pub enum DocumentLocation {
     File(PathBuf),
     Url(String),
     /// The document itself, such as from standard input; `folder` is where other files that it names may be.
@@ -35,21 +35,21 @@ pub enum Location {
 }
 
 /// Brings what is at an address; the caller has a network, this room has none. It is called from a thread that may wait.
-pub type Fetch = dyn Fn(&str) -> Result<Vec<u8>, String> + Send + Sync;
+pub type FetchFn = dyn Fn(&str) -> Result<Vec<u8>, String> + Send + Sync;
 
 /// What may be read, and how much of it.
 #[derive(Clone, Default)]
 pub struct LoadSettings {
-    pub limits: Limits,
+    pub limits: DocumentLimits,
     /// Without this no document is read from an address, whatever the location says.
-    pub fetch: Option<Arc<Fetch>>,
+    pub fetch: Option<Arc<FetchFn>>,
     /// Whether `$ref`s may lead to addresses as well; needs `fetch`.
     pub follow_network_references: bool,
 }
 
 /// How much is read before it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct DocumentLimits {
     /// Of all files together.
     pub bytes: usize,
     /// Values of all files together, with each alias counted as often as it is used.
@@ -60,7 +60,7 @@ pub struct Limits {
     pub files: usize,
 }
 
-impl Default for Limits {
+impl Default for DocumentLimits {
     fn default() -> Self {
         Self { bytes: 128 << 20, values: 6_000_000, depth: 192, files: 1_000 }
     }
@@ -85,10 +85,10 @@ pub enum LoadError {
 
 /// A document with the files that it refers to.
 #[derive(Debug)]
-pub struct Document {
+pub struct SpecDocument {
     /// The document itself is the first.
-    pub(crate) parts: Vec<Part>,
-    pub(crate) index: Index,
+    pub(crate) parts: Vec<SpecFile>,
+    pub(crate) index: ReferenceIndex,
     pub(crate) diagnostics: Vec<Diagnostic>,
     origin: Option<String>,
     files: Vec<PathBuf>,
@@ -96,13 +96,13 @@ pub struct Document {
 
 /// One file.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct SpecFile {
     /// As people may read it in a diagnostic; empty for the document itself.
     pub(crate) name: String,
-    pub(crate) value: Node,
+    pub(crate) value: SpecNode,
 }
 
-impl Document {
+impl SpecDocument {
     /// The address that it came from, if it came from one.
     pub fn origin(&self) -> Option<&str> {
         self.origin.as_deref()
@@ -119,14 +119,14 @@ impl Document {
         Value::from(self.root())
     }
 
-    pub(crate) fn root(&self) -> &Node {
-        static NOTHING: Node = Node::Null;
+    pub(crate) fn root(&self) -> &SpecNode {
+        static NOTHING: SpecNode = SpecNode::Null;
         self.parts.first().map_or(&NOTHING, |part| &part.value)
     }
 
     /// The version that it says it follows, such as `3.1.0`.
     pub fn dialect(&self) -> String {
-        text::stated_version(self.root()).unwrap_or_default()
+        parse::stated_version(self.root()).unwrap_or_default()
     }
 }
 
@@ -143,15 +143,15 @@ impl std::fmt::Debug for LoadSettings {
 /// Reads a document and the files that it refers to. What is wrong with single parts of it is reported by the
 /// conversion; an error means that there is nothing to convert. This may take seconds: not for a thread that others wait
 /// for.
-pub fn load(location: &Location, settings: &LoadSettings) -> Result<Document, LoadError> {
-    let gathered = gather::all(location, settings)?;
-    let index = Index::of(gathered.addresses);
+pub fn load(location: &DocumentLocation, settings: &LoadSettings) -> Result<SpecDocument, LoadError> {
+    let gathered = file_set::collect_files(location, settings)?;
+    let index = ReferenceIndex::new(gathered.addresses);
     let origin = match location {
-        Location::Url(url) => Some(url.clone()),
-        Location::File(_) | Location::Text { .. } => None,
+        DocumentLocation::Url(url) => Some(url.clone()),
+        DocumentLocation::File(_) | DocumentLocation::Text { .. } => None,
     };
     let (diagnostics, files) = (gathered.diagnostics, gathered.files);
-    Ok(Document { parts: gathered.parts, index, diagnostics, origin, files })
+    Ok(SpecDocument { parts: gathered.parts, index, diagnostics, origin, files })
 }
 
 #[cfg(test)]

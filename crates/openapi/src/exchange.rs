@@ -1,7 +1,7 @@
 //! One call on the network: sends the request, proves who we are, follows redirects within the same origin, waits where
 //! the server says so, and reads the answer up to a limit. Dropping it hangs up.
 
-mod coding;
+mod content_coding;
 mod retry;
 
 use std::time::Duration;
@@ -10,17 +10,17 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::{Response, Url};
 use tokio::time::{Instant, sleep, timeout_at};
-use toolyard_hub::{Call, Error, Kind, Outcome};
+use toolyard_hub::{ErrorKind, HubError, Outcome, SourceCall};
 
-use crate::address::{Named, Unreachable, shown};
-use crate::answer::{Answer, Cut, is_stream};
-use crate::auth::{Ask, Tokens, plan};
-use crate::clients::{Http, leads_inside, reason};
-use crate::operation::{Operation, Scheme};
-use crate::request::{Order, Payload, Refusal, order};
-use crate::server::{NAME_IT, SAY_WHERE, base};
+use crate::auth::{TokenCache, TokenFetchContext, plan_auth};
+use crate::base_url::{NAME_IT, SAY_WHERE, resolve_base_url};
+use crate::clients::{HttpClients, is_private_address_error, reason};
+use crate::host_policy::{AddressError, AllowedHosts, redact_url};
+use crate::operation::{Operation, SecurityScheme};
+use crate::request::{OperationRequest, Payload, RequestBuildError, build_request};
+use crate::response::{BufferedResponse, TruncationCause, is_stream};
 use crate::settings::DocumentSettings;
-use coding::Coding;
+use content_coding::ContentCoding;
 
 /// How often a request is sent on to another path.
 const MOST_REDIRECTS: usize = 5;
@@ -33,47 +33,47 @@ const LAST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What a call is sent with.
-pub(crate) struct Exchange<'a> {
-    pub(crate) http: &'a Http,
+pub(crate) struct HttpExchange<'a> {
+    pub(crate) http: &'a HttpClients,
     pub(crate) settings: &'a DocumentSettings,
-    pub(crate) named: &'a Named,
-    pub(crate) tokens: &'a Tokens,
-    pub(crate) schemes: &'a [Scheme],
+    pub(crate) named: &'a AllowedHosts,
+    pub(crate) tokens: &'a TokenCache,
+    pub(crate) schemes: &'a [SecurityScheme],
     /// The address that the document came from.
     pub(crate) document: Option<&'a Url>,
     pub(crate) operation: &'a Operation,
 }
 
 /// What is sent, redirects included.
-struct Sent {
+struct OutgoingRequest {
     method: Method,
     url: Url,
     headers: HeaderMap,
     payload: Option<Payload>,
 }
 
-impl Exchange<'_> {
+impl HttpExchange<'_> {
     pub(crate) async fn run(
         &self,
-        call: &Call,
+        call: &SourceCall,
         arguments: &serde_json::value::RawValue,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Outcome, HubError> {
         let operation = self.operation;
-        let refuse = |refusal: Refusal| refusal.into_error(operation);
-        let base = base(operation, self.settings, self.document).map_err(|nowhere| {
-            Error::new(Kind::CannotConnect, format!("{} cannot be called: {nowhere}", operation.name))
+        let refuse = |refusal: RequestBuildError| refusal.into_error(operation);
+        let base = resolve_base_url(operation, self.settings, self.document).map_err(|nowhere| {
+            HubError::new(ErrorKind::CannotConnect, format!("{} cannot be called: {nowhere}", operation.name))
                 .suggest(SAY_WHERE)
         })?;
-        self.named.reach(&base).map_err(|error| self.unreachable(&error))?;
+        self.named.check_access(&base).map_err(|error| self.unreachable(&error))?;
         let ends = Instant::now() + self.settings.call_time.min(call.deadline.remaining()).min(LONGEST);
-        let mut order = order(operation, &base, arguments).map_err(refuse)?;
+        let mut order = build_request(operation, &base, arguments).map_err(refuse)?;
         self.add_headers(call, &mut order)?;
-        let auth = plan(operation, self.schemes, &self.settings.auth, &order.headers)?;
-        let ask = Ask { http: self.http, named: self.named, base: &base };
+        let auth = plan_auth(operation, self.schemes, &self.settings.auth, &order.headers)?;
+        let ask = TokenFetchContext { http: self.http, named: self.named, base: &base };
         let (mut retries, mut refreshed) = (0, false);
         loop {
             let mut dressed = order.clone();
-            let proving = auth.carry_out(&mut dressed, self.tokens, &ask);
+            let proving = auth.apply(&mut dressed, self.tokens, &ask);
             let used = timeout_at(ends, proving).await.map_err(|_| self.too_slow())??;
             dressed.seal_cookies().map_err(refuse)?;
             let (response, sent, note) = self.send(dressed, ends).await?;
@@ -87,7 +87,7 @@ impl Exchange<'_> {
             }
             if retries < MOST_RETRIES
                 && retry::is_idempotent(&sent.method)
-                && let Some(wait) = retry::wanted(status, response.headers())
+                && let Some(wait) = retry::retry_delay(status, response.headers())
                 && Instant::now().checked_add(wait).is_some_and(|then| then < ends)
             {
                 retries += 1;
@@ -101,9 +101,10 @@ impl Exchange<'_> {
     }
 
     /// What the configuration adds, and what it lets through of the caller's own headers.
-    fn add_headers(&self, call: &Call, order: &mut Order) -> Result<(), Error> {
-        let odd =
-            |name: &str| Error::new(Kind::InvalidArguments, format!("the header {name} cannot be handed on"));
+    fn add_headers(&self, call: &SourceCall, order: &mut OperationRequest) -> Result<(), HubError> {
+        let odd = |name: &str| {
+            HubError::new(ErrorKind::InvalidArguments, format!("the header {name} cannot be handed on"))
+        };
         let forwarded = self.settings.forward_headers.iter().flat_map(|wanted| {
             let fits = move |(name, _): &&(String, String)| name.eq_ignore_ascii_case(wanted);
             call.context.headers.iter().filter(fits)
@@ -124,20 +125,25 @@ impl Exchange<'_> {
     }
 
     /// Sends it, and follows where the server leads within its own origin.
-    async fn send(&self, order: Order, ends: Instant) -> Result<(Response, Sent, Option<String>), Error> {
+    async fn send(
+        &self,
+        order: OperationRequest,
+        ends: Instant,
+    ) -> Result<(Response, OutgoingRequest, Option<String>), HubError> {
         let method = Method::from_bytes(self.operation.method.as_str().as_bytes()).map_err(|_| {
-            Refusal::Document("its method cannot be sent".to_owned()).into_error(self.operation)
+            RequestBuildError::Document("its method cannot be sent".to_owned()).into_error(self.operation)
         })?;
-        let Order { url, mut headers, payload, .. } = order;
+        let OperationRequest { url, mut headers, payload, .. } = order;
         if let Some(payload) = &payload {
             let value = HeaderValue::from_str(&payload.content_type).map_err(|_| {
-                Refusal::Document("its media type cannot be sent".to_owned()).into_error(self.operation)
+                RequestBuildError::Document("its media type cannot be sent".to_owned())
+                    .into_error(self.operation)
             })?;
             headers.insert(CONTENT_TYPE, value);
         }
-        let mut sent = Sent { method, url, headers, payload };
+        let mut sent = OutgoingRequest { method, url, headers, payload };
         for _ in 0..=MOST_REDIRECTS {
-            let reach = self.named.reach(&sent.url).map_err(|error| self.unreachable(&error))?;
+            let reach = self.named.check_access(&sent.url).map_err(|error| self.unreachable(&error))?;
             let client = self.http.client(reach);
             let mut request =
                 client.request(sent.method.clone(), sent.url.clone()).headers(sent.headers.clone());
@@ -160,24 +166,26 @@ impl Exchange<'_> {
                 }
             }
         }
-        let message = format!("{} redirected the request more than {MOST_REDIRECTS} times", shown(&sent.url));
-        Err(Error::new(Kind::ToolFailed, message))
+        let message =
+            format!("{} redirected the request more than {MOST_REDIRECTS} times", redact_url(&sent.url));
+        Err(HubError::new(ErrorKind::ToolFailed, message))
     }
 
     async fn read(
         &self,
         mut response: Response,
-        sent: Sent,
+        sent: OutgoingRequest,
         note: Option<String>,
         ends: Instant,
-    ) -> Result<Answer, Error> {
+    ) -> Result<BufferedResponse, HubError> {
         let (status, headers) = (response.status(), response.headers().clone());
-        let coding = Coding::of(&headers).map_err(|coding| {
+        let coding = ContentCoding::from_headers(&headers).map_err(|coding| {
             let message = format!(
                 "{} answered with the content encoding {coding}, which was not asked for and cannot be read",
-                shown(&sent.url)
+                redact_url(&sent.url)
             );
-            Error::new(Kind::ToolFailed, message).suggest("have the server send it uncompressed, or as gzip")
+            HubError::new(ErrorKind::ToolFailed, message)
+                .suggest("have the server send it uncompressed, or as gzip")
         })?;
         let most = self.settings.largest_answer;
         let streams = is_stream(&headers);
@@ -188,7 +196,7 @@ impl Exchange<'_> {
             let piece = match timeout_at(patience, response.chunk()).await {
                 Ok(piece) => piece.map_err(|error| self.failed(&error, &sent.url))?,
                 Err(_) if streams => {
-                    cut = Some(Cut::Time);
+                    cut = Some(TruncationCause::Time);
                     break;
                 }
                 Err(_) => return Err(self.too_slow()),
@@ -198,58 +206,64 @@ impl Exchange<'_> {
             if piece.len() > room {
                 // What is text can be read as far as it came; of anything else a part is of no use.
                 let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-                if !streams && !crate::answer::is_text(kind) {
+                if !streams && !crate::response::is_text(kind) {
                     return Err(self.too_large(&sent.url, most));
                 }
                 bytes.extend_from_slice(&piece[..room]);
-                cut = Some(Cut::Size);
+                cut = Some(TruncationCause::Size);
                 break;
             }
             bytes.extend_from_slice(&piece);
         }
-        let Sent { method, url, .. } = sent;
+        let OutgoingRequest { method, url, .. } = sent;
         let unpacked = match coding {
-            Coding::Identity => None,
+            ContentCoding::Identity => None,
             _ if bytes.is_empty() => None,
             coding => Some(coding.unpack(&bytes, most).map_err(|error| {
-                Error::new(
-                    Kind::ToolFailed,
-                    format!("{} answered what cannot be unpacked: {error}", shown(&url)),
+                HubError::new(
+                    ErrorKind::ToolFailed,
+                    format!("{} answered what cannot be unpacked: {error}", redact_url(&url)),
                 )
             })?),
         };
         if let Some(unpacked) = unpacked {
             let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-            if unpacked.cut && !streams && !crate::answer::is_text(kind) {
+            if unpacked.cut && !streams && !crate::response::is_text(kind) {
                 return Err(self.too_large(&url, most));
             }
             bytes = unpacked.bytes;
-            cut = cut.or(unpacked.cut.then_some(Cut::Size));
+            cut = cut.or(unpacked.cut.then_some(TruncationCause::Size));
         }
-        Ok(Answer { method, url, status, headers, bytes, cut, note })
+        Ok(BufferedResponse { method, url, status, headers, bytes, cut, note })
     }
 
-    fn failed(&self, error: &reqwest::Error, url: &Url) -> Error {
-        if leads_inside(error) {
-            return self.unreachable(&Unreachable::Private(shown(url)));
+    fn failed(&self, error: &reqwest::Error, url: &Url) -> HubError {
+        if is_private_address_error(error) {
+            return self.unreachable(&AddressError::Private(redact_url(url)));
         }
-        let kind = if error.is_connect() { Kind::CannotConnect } else { Kind::ConnectionLost };
-        Error::new(kind, format!("{} at {}: {}", self.operation.name, shown(url), reason(error)))
+        let kind = if error.is_connect() { ErrorKind::CannotConnect } else { ErrorKind::ConnectionLost };
+        HubError::new(kind, format!("{} at {}: {}", self.operation.name, redact_url(url), reason(error)))
     }
 
-    fn unreachable(&self, error: &Unreachable) -> Error {
-        let told = Error::new(Kind::CannotConnect, format!("{} is not called: {error}", self.operation.name));
+    fn unreachable(&self, error: &AddressError) -> HubError {
+        let told = HubError::new(
+            ErrorKind::CannotConnect,
+            format!("{} is not called: {error}", self.operation.name),
+        );
         told.suggest(NAME_IT)
     }
 
-    fn too_slow(&self) -> Error {
+    fn too_slow(&self) -> HubError {
         let seconds = self.settings.call_time.as_secs_f64();
-        Error::new(Kind::TimedOut, format!("{} did not answer within {seconds} s", self.operation.name))
-            .suggest("raise call_timeout of this server if it needs longer")
+        HubError::new(
+            ErrorKind::TimedOut,
+            format!("{} did not answer within {seconds} s", self.operation.name),
+        )
+        .suggest("raise call_timeout of this server if it needs longer")
     }
 
-    fn too_large(&self, url: &Url, most: usize) -> Error {
-        Error::new(Kind::ToolFailed, format!("{} answered more than {most} bytes", shown(url)))
+    fn too_large(&self, url: &Url, most: usize) -> HubError {
+        HubError::new(ErrorKind::ToolFailed, format!("{} answered more than {most} bytes", redact_url(url)))
             .suggest("ask for less, or raise max_answer_bytes of this server")
     }
 }

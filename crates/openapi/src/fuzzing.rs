@@ -1,11 +1,11 @@
 //! Entry points of the fuzz targets in `fuzz/`, and of the test that replays their corpus. Nothing else calls them. Each
 //! takes any bytes and panics if an invariant does not hold.
 
-use crate::{ConvertSettings, LoadSettings, Location, convert, load};
+use crate::{ConvertSettings, DocumentLocation, LoadSettings, convert, load};
 
 /// OpenAPI documents: whatever can be read becomes tools with short names and definitions that are JSON.
 pub fn document(bytes: &[u8]) {
-    let location = Location::Text { text: String::from_utf8_lossy(bytes).into_owned(), folder: None };
+    let location = DocumentLocation::Text { text: String::from_utf8_lossy(bytes).into_owned(), folder: None };
     let Ok(document) = load(&location, &LoadSettings::default()) else { return };
     let settings = ConvertSettings::default();
     let converted = convert(&document, &settings);

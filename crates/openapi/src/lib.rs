@@ -1,35 +1,37 @@
 //! OpenAPI documents as sources of tools: a document becomes operations, and an operation a tool and the HTTP request
 //! behind it.
 
-mod address;
-mod answer;
 mod auth;
+mod base_url;
 mod clients;
 mod convert;
 mod document;
 mod exchange;
 #[cfg(test)]
-mod fake;
+mod fake_server;
 mod fetch;
-mod follow;
 #[doc(hidden)]
 pub mod fuzzing;
+mod host_policy;
 mod operation;
-mod ordered;
+mod ordered_map;
 mod request;
-mod server;
+mod response;
 mod settings;
 mod source;
+mod watch;
 
-pub use clients::Http;
-pub use convert::{Budgets, Conversion, ConvertSettings, Filters, OutputSchemas, convert};
-pub use document::{Document, Fetch, Limits, LoadError, LoadSettings, Location, load};
-pub use fetch::fetching;
+pub use clients::HttpClients;
+pub use convert::{Budgets, Conversion, ConvertSettings, Filters, OutputSchemaMode, convert};
+pub use document::{DocumentLimits, DocumentLocation, FetchFn, LoadError, LoadSettings, SpecDocument, load};
+pub use fetch::document_fetcher;
 pub use operation::{
-    AnswerRule, Argument, Body, Diagnostic, Encoding, FieldEncoding, Method, Operation, Place, Requirement,
-    Scheme, SchemeKind, ServerUrl, Severity, Style, Variable, Wrapping,
+    Argument, ArgumentLocation, BodyEncoding, Diagnostic, DiagnosticSeverity, FieldEncoding, Method,
+    Operation, OperationBody, ParameterStyle, ResponseRule, ResultWrapping, SecurityRequirement,
+    SecurityScheme, SecuritySchemeKind, ServerUrl, ServerVariable,
 };
 pub use settings::{
-    AuthSettings, ClientSending, ClientSettings, Credential, DocumentSettings, MissingAuth, References,
+    ApiAuthSettings, ApiCredential, ClientAuthMethod, ClientCredentials, DocumentSettings, MissingAuth,
+    ReferencePolicy,
 };
-pub use source::OpenApi;
+pub use source::OpenApiSource;

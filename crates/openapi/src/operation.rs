@@ -21,17 +21,17 @@ pub struct Operation {
     /// Where it is, the nearest list of the document: operation, path, document. Never empty: `/` stands for none.
     pub servers: Vec<ServerUrl>,
     pub arguments: Vec<Argument>,
-    pub body: Option<Body>,
+    pub body: Option<OperationBody>,
     /// Which answers are put into `{"result": …}`, in the output schema and in results alike.
-    pub wrapping: Wrapping,
+    pub wrapping: ResultWrapping,
     /// The tool's output schema, compiled when the first answer is checked against it.
     pub output: Arc<OnceLock<Option<Schema>>>,
     /// Where the document has the schemas that the output schema was made from.
-    pub answer_rules: Vec<AnswerRule>,
+    pub answer_rules: Vec<ResponseRule>,
     /// What the operation asks to be sent with `Accept`, best first.
     pub produces: Vec<String>,
     /// Any of these will do; none at all means that nothing is needed, and so does an empty one.
-    pub security: Vec<Vec<Requirement>>,
+    pub security: Vec<Vec<SecurityRequirement>>,
     pub tags: Vec<String>,
     pub operation_id: Option<String>,
 }
@@ -85,11 +85,11 @@ impl Method {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerUrl {
     pub template: String,
-    pub variables: BTreeMap<String, Variable>,
+    pub variables: BTreeMap<String, ServerVariable>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Variable {
+pub struct ServerVariable {
     pub default: String,
     pub allowed: Vec<String>,
 }
@@ -99,9 +99,9 @@ pub struct Variable {
 pub struct Argument {
     /// The property of the input schema.
     pub property: String,
-    pub place: Place,
+    pub place: ArgumentLocation,
     pub wire_name: String,
-    pub style: Style,
+    pub style: ParameterStyle,
     pub explode: bool,
     pub allow_reserved: bool,
     pub required: bool,
@@ -110,7 +110,7 @@ pub struct Argument {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum ArgumentLocation {
     Path,
     Query,
     /// The whole query string (3.2).
@@ -124,7 +124,7 @@ pub enum Place {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Style {
+pub enum ParameterStyle {
     Form,
     Simple,
     Label,
@@ -138,9 +138,9 @@ pub enum Style {
 
 /// The body that the arguments make up.
 #[derive(Debug, Clone)]
-pub struct Body {
+pub struct OperationBody {
     pub media_type: String,
-    pub encoding: Encoding,
+    pub encoding: BodyEncoding,
     pub required: bool,
     /// How single members of a form are written, by wire name.
     pub fields: BTreeMap<String, FieldEncoding>,
@@ -149,7 +149,7 @@ pub struct Body {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Encoding {
+pub enum BodyEncoding {
     Json,
     Form,
     Multipart,
@@ -163,7 +163,7 @@ pub enum Encoding {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FieldEncoding {
     pub content_type: Option<String>,
-    pub style: Option<Style>,
+    pub style: Option<ParameterStyle>,
     pub explode: Option<bool>,
     pub allow_reserved: bool,
     /// Whether it is a file: base64 or a data URI, or an object with `data`, `filename` and `content_type`.
@@ -172,7 +172,7 @@ pub struct FieldEncoding {
 
 /// Which answers are put into `{"result": …}`, since structured content has to be an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Wrapping {
+pub enum ResultWrapping {
     /// None: all of them are JSON objects.
     #[default]
     Never,
@@ -184,7 +184,7 @@ pub enum Wrapping {
 
 /// The schema of one good response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnswerRule {
+pub struct ResponseRule {
     /// As the document has it: `200`, `2XX`, `default`.
     pub status: String,
     /// A JSON pointer into the document.
@@ -195,22 +195,22 @@ pub struct AnswerRule {
 
 /// A security scheme that an operation asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Requirement {
+pub struct SecurityRequirement {
     pub scheme: String,
     pub scopes: Vec<String>,
 }
 
 /// A security scheme of the document.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scheme {
+pub struct SecurityScheme {
     pub name: String,
-    pub kind: SchemeKind,
+    pub kind: SecuritySchemeKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum SchemeKind {
+pub enum SecuritySchemeKind {
     ApiKey {
-        place: Place,
+        place: ArgumentLocation,
         wire_name: String,
     },
     Basic,
@@ -234,7 +234,7 @@ pub enum SchemeKind {
 /// What was found out about a document while it was read, at its place.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Diagnostic {
-    pub severity: Severity,
+    pub severity: DiagnosticSeverity,
     /// A JSON pointer into the document.
     pub pointer: String,
     /// A fixed word for this kind of finding.
@@ -249,7 +249,7 @@ pub struct Diagnostic {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub enum DiagnosticSeverity {
     Note,
     Warning,
     Error,

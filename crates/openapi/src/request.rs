@@ -4,25 +4,25 @@
 mod body;
 mod escape;
 mod file;
-mod given;
 #[cfg(test)]
-pub(crate) mod made;
+pub(crate) mod fixtures;
 mod multipart;
 mod path;
+mod shallow_value;
 mod styles;
 
 use http::header::{ACCEPT, COOKIE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
 use serde_json::value::RawValue;
 use toolyard_hub::json::Object;
-use toolyard_hub::{Error, Kind};
+use toolyard_hub::{ErrorKind, HubError};
 
 pub(crate) use body::Payload;
-pub(crate) use escape::{Allow, escaped};
+pub(crate) use escape::{EncodeSet, escaped};
 
-use crate::operation::{Argument, Operation, Place};
-use given::plain;
-use styles::Writing;
+use crate::operation::{Argument, ArgumentLocation, Operation};
+use shallow_value::to_plain_text;
+use styles::ParameterSerializer;
 
 /// What the protocol itself writes, and what the specification says is no parameter. These are never arguments.
 const NOT_ARGUMENTS: [&str; 14] = [
@@ -43,13 +43,13 @@ const NOT_ARGUMENTS: [&str; 14] = [
 ];
 
 /// Whether a header is not for an argument to set.
-pub(crate) fn is_no_argument(header: &str) -> bool {
+pub(crate) fn is_reserved_header(header: &str) -> bool {
     NOT_ARGUMENTS.iter().any(|other| other.eq_ignore_ascii_case(header))
 }
 
 /// A request as the document describes it, before anybody has proved who they are.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Order {
+pub(crate) struct OperationRequest {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
     /// Pairs for the `Cookie` header, as they are sent.
@@ -59,33 +59,39 @@ pub(crate) struct Order {
 
 /// Why no request could be made.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Refusal {
+pub(crate) enum RequestBuildError {
     /// The property, and what is wrong with its value.
     Argument(String, String),
     /// The document describes something that cannot be sent.
     Document(String),
-    Machine(String),
+    Internal(String),
 }
 
-impl Refusal {
-    pub(crate) fn into_error(self, operation: &Operation) -> Error {
+impl RequestBuildError {
+    pub(crate) fn into_error(self, operation: &Operation) -> HubError {
         let place = format!("{} {}", operation.method.as_str(), operation.path);
         match self {
-            Self::Argument(property, why) => Error::new(
-                Kind::InvalidArguments,
+            Self::Argument(property, why) => HubError::new(
+                ErrorKind::InvalidArguments,
                 format!("the argument {property} of {} {why}", operation.name),
             ),
-            Self::Document(why) => Error::new(Kind::ToolFailed, format!("{place} cannot be sent: {why}"))
-                .suggest("the document is at fault"),
-            Self::Machine(why) => Error::new(Kind::Bug, why),
+            Self::Document(why) => {
+                HubError::new(ErrorKind::ToolFailed, format!("{place} cannot be sent: {why}"))
+                    .suggest("the document is at fault")
+            }
+            Self::Internal(why) => HubError::new(ErrorKind::Bug, why),
         }
     }
 }
 
 /// Puts every argument where the document has it.
-pub(crate) fn order(operation: &Operation, base: &Url, arguments: &RawValue) -> Result<Order, Refusal> {
+pub(crate) fn build_request(
+    operation: &Operation,
+    base: &Url,
+    arguments: &RawValue,
+) -> Result<OperationRequest, RequestBuildError> {
     let given = Object::parse(arguments)
-        .map_err(|_| Refusal::Argument("(all)".to_owned(), "must be an object".to_owned()))?;
+        .map_err(|_| RequestBuildError::Argument("(all)".to_owned(), "must be an object".to_owned()))?;
     let url = address(operation, base, &given)?;
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, accept(operation));
@@ -93,34 +99,39 @@ pub(crate) fn order(operation: &Operation, base: &Url, arguments: &RawValue) -> 
     for argument in &operation.arguments {
         let Some(raw) = given.get(&argument.property) else { continue };
         match argument.place {
-            Place::Header => {
+            ArgumentLocation::Header => {
                 if let Some((name, value)) = header(argument, raw)? {
                     headers.append(name, value);
                 }
             }
-            Place::Cookie => cookies.extend(pairs(argument, raw)),
-            Place::Path | Place::Query | Place::QueryString | Place::Body | Place::BodyField => {}
+            ArgumentLocation::Cookie => cookies.extend(pairs(argument, raw)),
+            ArgumentLocation::Path
+            | ArgumentLocation::Query
+            | ArgumentLocation::QueryString
+            | ArgumentLocation::Body
+            | ArgumentLocation::BodyField => {}
         }
     }
     let payload = body::body(operation, &given)?;
-    Ok(Order { url, headers, cookies, payload })
+    Ok(OperationRequest { url, headers, cookies, payload })
 }
 
-impl Order {
+impl OperationRequest {
     /// Writes the cookies down, once all of them are known.
-    pub(crate) fn seal_cookies(&mut self) -> Result<(), Refusal> {
+    pub(crate) fn seal_cookies(&mut self) -> Result<(), RequestBuildError> {
         if self.cookies.is_empty() {
             return Ok(());
         }
         let value = HeaderValue::from_bytes(self.cookies.join("; ").as_bytes())
-            .map_err(|_| Refusal::Document("a cookie holds what cannot be sent".to_owned()))?;
+            .map_err(|_| RequestBuildError::Document("a cookie holds what cannot be sent".to_owned()))?;
         self.headers.insert(COOKIE, value);
         Ok(())
     }
 
     /// Adds a pair to the query.
     pub(crate) fn add_to_query(&mut self, name: &str, value: &str) {
-        let pair = format!("{}={}", escaped(name, Allow::Unreserved), escaped(value, Allow::Unreserved));
+        let pair =
+            format!("{}={}", escaped(name, EncodeSet::Unreserved), escaped(value, EncodeSet::Unreserved));
         let query = match self.url.query().filter(|query| !query.is_empty()) {
             Some(query) => format!("{query}&{pair}"),
             None => pair,
@@ -129,15 +140,15 @@ impl Order {
     }
 }
 
-fn address(operation: &Operation, base: &Url, given: &Object) -> Result<Url, Refusal> {
+fn address(operation: &Operation, base: &Url, given: &Object) -> Result<Url, RequestBuildError> {
     let expanded = path::expand(operation, given)?;
     let mut query: Vec<String> =
         base.query().into_iter().chain(expanded.query.as_deref()).map(str::to_owned).collect();
     for argument in &operation.arguments {
         let Some(raw) = given.get(&argument.property) else { continue };
         match argument.place {
-            Place::Query => query.extend(pairs(argument, raw)),
-            Place::QueryString => query.extend(whole_query(argument, raw)),
+            ArgumentLocation::Query => query.extend(pairs(argument, raw)),
+            ArgumentLocation::QueryString => query.extend(whole_query(argument, raw)),
             _ => {}
         }
     }
@@ -152,24 +163,27 @@ fn address(operation: &Operation, base: &Url, given: &Object) -> Result<Url, Ref
     // followed by now.
     if url.path() != path || url.origin() != base.origin() {
         let why = "would lead to another path than the one that the document describes";
-        let path_arguments = operation.arguments.iter().filter(|argument| argument.place == Place::Path);
+        let path_arguments =
+            operation.arguments.iter().filter(|argument| argument.place == ArgumentLocation::Path);
         let name = path_arguments.map(|argument| argument.property.as_str()).collect::<Vec<_>>().join(", ");
         return Err(match name.is_empty() {
-            true => Refusal::Document("its path leads elsewhere".to_owned()),
-            false => Refusal::Argument(name, why.to_owned()),
+            true => RequestBuildError::Document("its path leads elsewhere".to_owned()),
+            false => RequestBuildError::Argument(name, why.to_owned()),
         });
     }
     Ok(url)
 }
 
 fn pairs(argument: &Argument, raw: &RawValue) -> Vec<String> {
-    let (name, allow) = (argument.wire_name.as_str(), Allow::in_query(argument.allow_reserved));
+    let (name, allow) = (argument.wire_name.as_str(), EncodeSet::in_query(argument.allow_reserved));
     let pairs = match &argument.content {
         Some(media_type) => content(media_type, raw)
-            .map(|text| (escaped(name, Allow::Unreserved), escaped(&text, allow)))
+            .map(|text| (escaped(name, EncodeSet::Unreserved), escaped(&text, allow)))
             .into_iter()
             .collect(),
-        None => Writing { name, style: argument.style, explode: argument.explode, allow }.pairs(raw),
+        None => {
+            ParameterSerializer { name, style: argument.style, explode: argument.explode, allow }.pairs(raw)
+        }
     };
     pairs.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
@@ -179,41 +193,44 @@ fn whole_query(argument: &Argument, raw: &RawValue) -> Option<String> {
     let media_type = argument.content.as_deref().unwrap_or_default();
     let is_form = media_type.starts_with("application/x-www-form-urlencoded") && raw.get().starts_with('{');
     if is_form {
-        let writing = Writing {
+        let writing = ParameterSerializer {
             name: "",
-            style: crate::operation::Style::Form,
+            style: crate::operation::ParameterStyle::Form,
             explode: true,
-            allow: Allow::Unreserved,
+            allow: EncodeSet::Unreserved,
         };
         let pairs = writing.pairs(raw).into_iter().map(|(name, value)| format!("{name}={value}"));
         return Some(pairs.collect::<Vec<_>>().join("&"));
     }
-    let allow = if is_json(media_type) { Allow::Unreserved } else { Allow::Literal };
+    let allow = if is_json(media_type) { EncodeSet::Unreserved } else { EncodeSet::Literal };
     content(media_type, raw).map(|text| escaped(&text, allow))
 }
 
 /// A parameter that is described by a media type: JSON where that says so, and else its text.
 fn content(media_type: &str, raw: &RawValue) -> Option<String> {
-    if is_json(media_type) { Some(raw.get().to_owned()) } else { plain(raw) }
+    if is_json(media_type) { Some(raw.get().to_owned()) } else { to_plain_text(raw) }
 }
 
-fn header(argument: &Argument, raw: &RawValue) -> Result<Option<(HeaderName, HeaderValue)>, Refusal> {
+fn header(
+    argument: &Argument,
+    raw: &RawValue,
+) -> Result<Option<(HeaderName, HeaderValue)>, RequestBuildError> {
     let name = argument.wire_name.as_str();
-    if is_no_argument(name) {
+    if is_reserved_header(name) {
         return Ok(None);
     }
     let value = match &argument.content {
         Some(media_type) => content(media_type, raw),
         None => {
             let (style, explode) = (argument.style, argument.explode);
-            Writing { name, style, explode, allow: Allow::Everything }.piece(raw)
+            ParameterSerializer { name, style, explode, allow: EncodeSet::Everything }.serialize_text(raw)
         }
     };
     let Some(value) = value else { return Ok(None) };
     let name = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| Refusal::Document(format!("{name:?} is no name of a header")))?;
+        .map_err(|_| RequestBuildError::Document(format!("{name:?} is no name of a header")))?;
     let wrong = || {
-        Refusal::Argument(
+        RequestBuildError::Argument(
             argument.property.clone(),
             "holds what a header cannot, such as a line break".to_owned(),
         )

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use toolyard_hub::{Listing, Secret, SourceName};
+use toolyard_hub::{Secret, SourceName, ToolListing};
 
 use crate::convert::ConvertSettings;
-use crate::document::Location;
+use crate::document::DocumentLocation;
 
 /// One document as a source.
 #[derive(Clone, PartialEq)]
@@ -15,7 +15,7 @@ pub struct DocumentSettings {
     /// Its name in this yard.
     pub name: SourceName,
     pub enabled: bool,
-    pub location: Location,
+    pub location: DocumentLocation,
     /// Where every operation is, whatever the document says.
     pub base_url: Option<String>,
     /// For the variables in the document's addresses.
@@ -26,9 +26,9 @@ pub struct DocumentSettings {
     pub headers: BTreeMap<String, Secret>,
     /// Headers of our own callers that are handed on. None unless named.
     pub forward_headers: Vec<String>,
-    pub auth: AuthSettings,
+    pub auth: ApiAuthSettings,
     pub convert: ConvertSettings,
-    pub references: References,
+    pub references: ReferencePolicy,
     /// Globs over the names of tools; everything where this is not said.
     pub enabled_tools: Option<Vec<String>>,
     /// Globs over the names of tools; these win.
@@ -37,7 +37,7 @@ pub struct DocumentSettings {
     pub permissions: Vec<String>,
     /// Needed beside those for the tools that a glob picks.
     pub tool_permissions: BTreeMap<String, Vec<String>>,
-    pub listing: Listing,
+    pub listing: ToolListing,
     /// How long the document may take to come.
     pub start_time: Duration,
     /// How long a call may take, from the first try to the last byte.
@@ -50,7 +50,7 @@ pub struct DocumentSettings {
 
 impl DocumentSettings {
     /// A document with nothing out of the ordinary.
-    pub fn new(name: SourceName, location: Location) -> Self {
+    pub fn new(name: SourceName, location: DocumentLocation) -> Self {
         Self {
             name,
             enabled: true,
@@ -60,14 +60,14 @@ impl DocumentSettings {
             allow_hosts: Vec::new(),
             headers: BTreeMap::new(),
             forward_headers: Vec::new(),
-            auth: AuthSettings::default(),
+            auth: ApiAuthSettings::default(),
             convert: ConvertSettings::default(),
-            references: References::default(),
+            references: ReferencePolicy::default(),
             enabled_tools: None,
             disabled_tools: Vec::new(),
             permissions: Vec::new(),
             tool_permissions: BTreeMap::new(),
-            listing: Listing::default(),
+            listing: ToolListing::default(),
             start_time: Duration::from_secs(30),
             call_time: Duration::from_secs(120),
             largest_answer: 8 * 1024 * 1024,
@@ -85,7 +85,7 @@ impl fmt::Debug for DocumentSettings {
 
 /// Whether `$ref`s may lead to other addresses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum References {
+pub enum ReferencePolicy {
     /// Only to other files below the document's folder.
     #[default]
     Files,
@@ -94,9 +94,9 @@ pub enum References {
 
 /// How we prove who we are.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct AuthSettings {
+pub struct ApiAuthSettings {
     /// By the name that the document gives to a scheme.
-    pub schemes: BTreeMap<String, Credential>,
+    pub schemes: BTreeMap<String, ApiCredential>,
     /// For every scheme that takes a bearer token and has nothing of its own.
     pub bearer: Option<Secret>,
     pub missing: MissingAuth,
@@ -113,31 +113,31 @@ pub enum MissingAuth {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Credential {
+pub enum ApiCredential {
     /// An API key, or a token.
     Token(Secret),
     Basic {
         username: Secret,
         password: Secret,
     },
-    Client(ClientSettings),
+    Client(ClientCredentials),
 }
 
 /// What gets a token by itself.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClientSettings {
+pub struct ClientCredentials {
     pub id: Secret,
     pub secret: Secret,
     /// Where the token comes from, if not from where the document says.
     pub token_url: Option<String>,
     /// Asked for beside what an operation needs.
     pub scopes: Vec<String>,
-    pub sending: ClientSending,
+    pub sending: ClientAuthMethod,
 }
 
 /// How the client's own credentials are sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ClientSending {
+pub enum ClientAuthMethod {
     /// In the `Authorization` header.
     #[default]
     Header,

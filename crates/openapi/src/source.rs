@@ -10,64 +10,65 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{
-    BoxFuture, Call, DefinitionBudget, Error, Feed, Kind, Offer, Outcome, Source, SourceName, State, Status,
-    Target,
+    BoxFuture, DefinitionBudget, ErrorKind, HubError, Outcome, Source, SourceCall, SourceName,
+    SourceNotifier, SourceOffer, SourceState, SourceStatus, SourceTarget,
 };
 
-use crate::address::Named;
-use crate::auth::Tokens;
-use crate::clients::Http;
-use crate::exchange::Exchange;
-use crate::follow::follow;
-use crate::operation::{Operation, Scheme};
+use crate::auth::TokenCache;
+use crate::clients::HttpClients;
+use crate::exchange::HttpExchange;
+use crate::host_policy::AllowedHosts;
+use crate::operation::{Operation, SecurityScheme};
 use crate::settings::DocumentSettings;
+use crate::watch::watch_document;
 
 /// One document: it is read, watched and called for as long as this lives.
 #[derive(Debug)]
-pub struct OpenApi {
-    inner: Arc<Inner>,
+pub struct OpenApiSource {
+    inner: Arc<OpenApiState>,
     stop: CancellationToken,
     follower: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What the source and its follower share.
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct OpenApiState {
     pub(crate) settings: DocumentSettings,
-    pub(crate) http: Http,
+    pub(crate) http: HttpClients,
     /// Where the bytes of its tools are reserved.
     pub(crate) definitions: DefinitionBudget,
-    tokens: Tokens,
-    served: ArcSwapOption<Served>,
-    offer: ArcSwap<Offer>,
-    status: RwLock<Status>,
+    tokens: TokenCache,
+    served: ArcSwapOption<DocumentVersion>,
+    offer: ArcSwap<SourceOffer>,
+    status: RwLock<SourceStatus>,
     changed: Notify,
-    feed: OnceLock<Feed>,
+    feed: OnceLock<SourceNotifier>,
 }
 
 /// One version of the document, as calls need it. A call keeps the version that it began with.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct DocumentVersion {
     pub(crate) operations: HashMap<String, Operation>,
-    pub(crate) schemes: Vec<Scheme>,
+    pub(crate) schemes: Vec<SecurityScheme>,
     /// The address that it came from, if it came from one.
     pub(crate) document: Option<Url>,
-    pub(crate) named: Named,
+    pub(crate) named: AllowedHosts,
 }
 
-impl OpenApi {
+impl OpenApiSource {
     /// How this is called where other sources name their transport.
     pub const TRANSPORT: &'static str = "openapi";
 
     /// Begins to read the document in the background. Must be called inside a runtime.
-    pub fn start(settings: DocumentSettings, http: Http, definitions: DefinitionBudget) -> Arc<Self> {
-        let state = if settings.enabled { State::Starting } else { State::Disabled };
-        let status = Status { transport: Some(Self::TRANSPORT), ..Status::new(state, !settings.enabled) };
-        let inner = Arc::new(Inner {
+    pub fn start(settings: DocumentSettings, http: HttpClients, definitions: DefinitionBudget) -> Arc<Self> {
+        let state = if settings.enabled { SourceState::Starting } else { SourceState::Disabled };
+        let status =
+            SourceStatus { transport: Some(Self::TRANSPORT), ..SourceStatus::new(state, !settings.enabled) };
+        let inner = Arc::new(OpenApiState {
             settings,
             http,
             definitions,
-            tokens: Tokens::default(),
+            tokens: TokenCache::default(),
             served: ArcSwapOption::empty(),
             offer: ArcSwap::default(),
             status: RwLock::new(status),
@@ -75,7 +76,8 @@ impl OpenApi {
             feed: OnceLock::new(),
         });
         let stop = CancellationToken::new();
-        let follower = inner.settings.enabled.then(|| tokio::spawn(follow(Arc::clone(&inner), stop.clone())));
+        let follower =
+            inner.settings.enabled.then(|| tokio::spawn(watch_document(Arc::clone(&inner), stop.clone())));
         Arc::new(Self { inner, stop, follower: Mutex::new(follower) })
     }
 
@@ -93,17 +95,17 @@ impl OpenApi {
     }
 }
 
-impl Inner {
-    pub(crate) fn status(&self) -> Status {
+impl OpenApiState {
+    pub(crate) fn status(&self) -> SourceStatus {
         self.status.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Changes the status and tells whoever watches.
-    pub(crate) fn set_status(&self, status: Status) {
+    pub(crate) fn set_status(&self, status: SourceStatus) {
         {
             let mut now = self.status.write().unwrap_or_else(PoisonError::into_inner);
             let settled = now.settled || status.settled;
-            *now = Status { settled, transport: Some(OpenApi::TRANSPORT), ..status };
+            *now = SourceStatus { settled, transport: Some(OpenApiSource::TRANSPORT), ..status };
         }
         self.changed.notify_waiters();
         if let Some(feed) = self.feed.get() {
@@ -112,7 +114,7 @@ impl Inner {
     }
 
     /// Serves another version of the document.
-    pub(crate) fn serve(&self, served: Served, offer: Offer) {
+    pub(crate) fn serve(&self, served: DocumentVersion, offer: SourceOffer) {
         self.served.store(Some(Arc::new(served)));
         let before = self.offer.load_full();
         let same = before.tools.len() == offer.tools.len()
@@ -133,35 +135,35 @@ impl Inner {
     }
 
     /// The document; waits for it while it is being read for the first time.
-    async fn served(&self) -> Result<Arc<Served>, Error> {
+    async fn served(&self) -> Result<Arc<DocumentVersion>, HubError> {
         loop {
             let changed = self.changed.notified();
             if let Some(served) = self.served.load_full() {
                 return Ok(served);
             }
             let status = self.status();
-            if status.state != State::Starting || status.settled {
+            if status.state != SourceState::Starting || status.settled {
                 let reason = status.reason.as_deref().unwrap_or("it is not served");
                 let message = format!("{} is {}: {reason}", self.settings.name, status.state.as_str());
-                return Err(Error::new(Kind::CannotConnect, message));
+                return Err(HubError::new(ErrorKind::CannotConnect, message));
             }
             changed.await;
         }
     }
 
-    async fn call(&self, call: Call) -> Result<Outcome, Error> {
-        let Target::Tool { name, arguments } = &call.target else {
-            return Err(Error::new(
-                Kind::UnknownResource,
+    async fn call(&self, call: SourceCall) -> Result<Outcome, HubError> {
+        let SourceTarget::Tool { name, arguments } = &call.target else {
+            return Err(HubError::new(
+                ErrorKind::UnknownResource,
                 format!("{} offers tools only", self.settings.name),
             ));
         };
         let served = self.served().await?;
         let Some(operation) = served.operations.get(name) else {
             let message = format!("{} has no operation {name} any more", self.settings.name);
-            return Err(Error::new(Kind::UnknownTool, message));
+            return Err(HubError::new(ErrorKind::UnknownTool, message));
         };
-        let exchange = Exchange {
+        let exchange = HttpExchange {
             http: &self.http,
             settings: &self.settings,
             named: &served.named,
@@ -174,16 +176,16 @@ impl Inner {
     }
 }
 
-impl Source for OpenApi {
+impl Source for OpenApiSource {
     fn name(&self) -> &SourceName {
         &self.inner.settings.name
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         self.inner.offer.load_full()
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> SourceStatus {
         self.inner.status()
     }
 
@@ -196,17 +198,17 @@ impl Source for OpenApi {
         (!status.settled).then_some(status.since)
     }
 
-    fn attach(&self, feed: Feed) {
+    fn attach(&self, feed: SourceNotifier) {
         // A source is attached to one yard for as long as it lives.
         let _ = self.inner.feed.set(feed);
     }
 
-    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+    fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         Box::pin(self.inner.call(call))
     }
 }
 
-impl Drop for OpenApi {
+impl Drop for OpenApiSource {
     fn drop(&mut self) {
         self.stop.cancel();
     }

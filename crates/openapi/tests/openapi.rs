@@ -13,7 +13,7 @@ mod openapi {
     mod tools;
 
     use serde_json::Value;
-    use toolyard_openapi::{Conversion, ConvertSettings, LoadSettings, Location, convert, load};
+    use toolyard_openapi::{Conversion, ConvertSettings, DocumentLocation, LoadSettings, convert, load};
 
     /// What a document becomes with the usual settings.
     #[track_caller]
@@ -23,7 +23,7 @@ mod openapi {
 
     #[track_caller]
     fn converted_with(text: &str, settings: &ConvertSettings) -> Conversion {
-        let location = Location::Text { text: text.to_owned(), folder: None };
+        let location = DocumentLocation::Text { text: text.to_owned(), folder: None };
         let conversion = convert(&load(&location, &LoadSettings::default()).unwrap(), settings);
         soundness::check(&conversion).unwrap();
         conversion
@@ -41,8 +41,10 @@ mod openapi {
 
     /// Codes and places of what was found out, without what only notes something.
     fn warnings(conversion: &Conversion) -> Vec<String> {
-        let found =
-            conversion.diagnostics.iter().filter(|found| found.severity > toolyard_openapi::Severity::Note);
+        let found = conversion
+            .diagnostics
+            .iter()
+            .filter(|found| found.severity > toolyard_openapi::DiagnosticSeverity::Note);
         found.map(|found| format!("{} {}", found.code, found.pointer)).collect()
     }
 

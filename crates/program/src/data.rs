@@ -9,17 +9,17 @@ use serde_json::{Map, Value};
 use toolyard_hub::json::{Object, from_text, read_text};
 use toolyard_hub::{Outcome, Raw};
 
-use crate::fault::failure;
-use crate::program::{Block, Data, Failure};
+use crate::program::{ProgramBlock, ProgramData, ToolFailure};
+use crate::tool_failure::failure;
 
 /// Where tools that are HTTP APIs say status and headers of an answer.
 const HTTP: &str = "dev.toolyard/http";
 
 /// What a call gave, or how the tool says that it failed. Pieces that were sent ahead come first.
-pub(crate) fn read(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<Data, Failure> {
+pub(crate) fn read(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<ProgramData, ToolFailure> {
     let data = without_http(tool, outcome, ahead)?;
     Ok(match http(&outcome.body) {
-        Some(http) => Data::Http { data: Box::new(data), http },
+        Some(http) => ProgramData::Http { data: Box::new(data), http },
         None => data,
     })
 }
@@ -31,7 +31,7 @@ fn http(body: &RawValue) -> Option<Raw> {
     http.get().starts_with('{').then_some(http)
 }
 
-fn without_http(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<Data, Failure> {
+fn without_http(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<ProgramData, ToolFailure> {
     let mut members = Object::parse(&outcome.body).unwrap_or_default();
     let structured = members.remove("structuredContent").filter(|value| value.get() != "null");
     let content =
@@ -54,22 +54,22 @@ fn without_http(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<Data
         return Err(failure(tool, "tool_failed", &message, details));
     }
     let ahead = ahead.into_iter().map(|piece| match piece {
-        Value::String(text) => Block::Text(text),
-        other => Block::Json(from_text(other.to_string())),
+        Value::String(text) => ProgramBlock::Text(text),
+        other => ProgramBlock::Json(from_text(other.to_string())),
     });
-    let mut blocks: Vec<Block> = ahead.collect();
+    let mut blocks: Vec<ProgramBlock> = ahead.collect();
     match structured {
-        Some(value) if blocks.is_empty() => return Ok(Data::Json(value)),
-        Some(value) => blocks.push(Block::Json(value)),
+        Some(value) if blocks.is_empty() => return Ok(ProgramData::Json(value)),
+        Some(value) => blocks.push(ProgramBlock::Json(value)),
         None => blocks.extend(content.iter().map(|block| piece(block))),
     }
     Ok(match (blocks.len(), blocks.pop()) {
-        (_, None) => Data::Json(RawValue::NULL.to_owned()),
-        (1, Some(Block::Json(value))) => Data::Json(value),
-        (1, Some(Block::Text(text))) => Data::Text(text),
+        (_, None) => ProgramData::Json(RawValue::NULL.to_owned()),
+        (1, Some(ProgramBlock::Json(value))) => ProgramData::Json(value),
+        (1, Some(ProgramBlock::Text(text))) => ProgramData::Text(text),
         (_, Some(last)) => {
             blocks.push(last);
-            Data::Blocks(blocks)
+            ProgramData::Blocks(blocks)
         }
     })
 }
@@ -105,7 +105,7 @@ fn http_failure(meta: &RawValue, texts: &[String]) -> Option<Map<String, Value>>
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct ContentBlock {
     r#type: String,
     text: Option<String>,
     data: Option<String>,
@@ -123,21 +123,21 @@ struct Resource {
 }
 
 /// One block of content. What is not as the protocol says stays JSON.
-fn piece(block: &RawValue) -> Block {
-    media(block).or_else(|| text(block).map(words)).unwrap_or_else(|| Block::Json(block.to_owned()))
+fn piece(block: &RawValue) -> ProgramBlock {
+    media(block).or_else(|| text(block).map(words)).unwrap_or_else(|| ProgramBlock::Json(block.to_owned()))
 }
 
-fn words(text: String) -> Block {
-    read_text(&text).map_or(Block::Text(text), Block::Json)
+fn words(text: String) -> ProgramBlock {
+    read_text(&text).map_or(ProgramBlock::Text(text), ProgramBlock::Json)
 }
 
 fn text(block: &RawValue) -> Option<String> {
-    let told: Told = serde_json::from_str(block.get()).ok()?;
+    let told: ContentBlock = serde_json::from_str(block.get()).ok()?;
     told.text.filter(|_| told.r#type == "text")
 }
 
-fn media(block: &RawValue) -> Option<Block> {
-    let told: Told = serde_json::from_str(block.get()).ok()?;
+fn media(block: &RawValue) -> Option<ProgramBlock> {
+    let told: ContentBlock = serde_json::from_str(block.get()).ok()?;
     let (kind, base64, mime_type, uri) = match told.r#type.as_str() {
         "image" => ("image", told.data?, told.mime_type, None),
         "audio" => ("audio", told.data?, told.mime_type, None),
@@ -152,7 +152,7 @@ fn media(block: &RawValue) -> Option<Block> {
     // Whoever reads it decodes it: what is no base64 is left as it came.
     STANDARD.decode(&base64).ok()?;
     let mime_type = mime_type.unwrap_or_else(|| "application/octet-stream".to_owned());
-    Some(Block::Media { kind, mime_type, base64, uri })
+    Some(ProgramBlock::Media { kind, mime_type, base64, uri })
 }
 
 #[cfg(test)]

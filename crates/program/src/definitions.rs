@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Listing, Offer, ToolOffer};
+use toolyard_hub::{SourceOffer, ToolListing, ToolOffer};
 
 use crate::search::MOST;
 use crate::settings::ProgramSettings;
 
 /// One of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub(crate) enum ProgramTool {
     InspectTool,
     SearchTools,
     ExecuteProgram,
@@ -20,11 +20,11 @@ pub(crate) enum Verb {
 
 /// The arguments of `inspect_tool`.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Inspected {
+pub(crate) struct InspectArguments {
     pub(crate) tool_name: String,
 }
 
-impl Verb {
+impl ProgramTool {
     pub(crate) const ALL: [Self; 3] = [Self::InspectTool, Self::SearchTools, Self::ExecuteProgram];
 
     pub(crate) fn name(self) -> &'static str {
@@ -35,25 +35,25 @@ impl Verb {
         }
     }
 
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|verb| verb.name() == name)
     }
 }
 
-pub(crate) fn offer(settings: &ProgramSettings) -> Arc<Offer> {
-    let tools = Verb::ALL.map(|verb| ToolOffer {
+pub(crate) fn offer(settings: &ProgramSettings) -> Arc<SourceOffer> {
+    let tools = ProgramTool::ALL.map(|verb| ToolOffer {
         definition: to_raw(&definition(verb, settings)),
         permissions: Vec::new(),
         metadata: Map::new(),
         hooks: Vec::new(),
-        listing: Listing::Listed,
+        listing: ToolListing::Listed,
     });
-    Arc::new(Offer { tools: tools.into(), ..Offer::default() })
+    Arc::new(SourceOffer { tools: tools.into(), ..SourceOffer::default() })
 }
 
-fn definition(verb: Verb, settings: &ProgramSettings) -> Value {
+fn definition(verb: ProgramTool, settings: &ProgramSettings) -> Value {
     match verb {
-        Verb::InspectTool => json!({
+        ProgramTool::InspectTool => json!({
             "name": verb.name(),
             "description": "Returns the schema and description of a tool available in execute_program. Includes outputSchema if \
                             the upstream MCP server defines one. Call this before writing a script if you need to understand \
@@ -69,7 +69,7 @@ fn definition(verb: Verb, settings: &ProgramSettings) -> Value {
                 "required": ["tool_name"]
             }
         }),
-        Verb::SearchTools => json!({
+        ProgramTool::SearchTools => json!({
             "name": verb.name(),
             "description": "Finds tools available in execute_program by what they do, best first: full name, one line, and the \
                             Python signature of each. Searches names, titles, descriptions and parameter names. An empty query \
@@ -86,7 +86,7 @@ fn definition(verb: Verb, settings: &ProgramSettings) -> Value {
             },
             "annotations": {"readOnlyHint": true, "openWorldHint": false}
         }),
-        Verb::ExecuteProgram => json!({
+        ProgramTool::ExecuteProgram => json!({
             "name": verb.name(),
             "description": about_programs(settings),
             "inputSchema": {
@@ -141,14 +141,14 @@ fn about_programs(settings: &ProgramSettings) -> String {
 mod tests {
     use serde_json::Value;
 
-    use super::{Verb, about_programs, definition};
+    use super::{ProgramTool, about_programs, definition};
     use crate::settings::ProgramSettings;
 
     #[test]
     fn inspect_tool_is_the_one_of_the_document() {
         let spec: Value =
             serde_json::from_str(include_str!("../../../tests/data/spec/inspect-tool.json")).unwrap();
-        let ours = definition(Verb::InspectTool, &ProgramSettings::default());
+        let ours = definition(ProgramTool::InspectTool, &ProgramSettings::default());
         assert_eq!(ours.to_string(), spec["definition"].to_string());
     }
 

@@ -3,19 +3,19 @@
 
 #[cfg(target_os = "linux")]
 mod attacks;
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 #[cfg(target_os = "linux")]
 mod frame;
 #[cfg(target_os = "linux")]
 pub mod fuzzing;
 #[cfg(target_os = "linux")]
-mod house;
-#[cfg(target_os = "linux")]
 mod launch;
 mod layer;
 #[cfg(target_os = "linux")]
 mod session;
+#[cfg(target_os = "linux")]
+mod supervisor;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
 #[cfg(target_os = "linux")]
 mod zygote;
 
@@ -26,18 +26,18 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::program::{Asked, Ending, Program, Unavailable};
+use crate::program::{PendingProgramQuestion, Program, ProgramOutcome, SandboxUnavailable};
 
-#[cfg(not(target_os = "linux"))]
-use elsewhere::House;
 #[cfg(target_os = "linux")]
-use house::House;
+use supervisor::SandboxSupervisor;
+#[cfg(not(target_os = "linux"))]
+use unsupported::SandboxSupervisor;
 
-#[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Launch, launch, launch_without};
 #[cfg(target_os = "linux")]
-pub use launch::{Launch, launch, launch_without};
-pub use layer::Layer;
+pub use launch::{LaunchSettings, launch, launch_without};
+pub use layer::SandboxLayer;
+#[cfg(not(target_os = "linux"))]
+pub use unsupported::{LaunchSettings, launch, launch_without};
 
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
@@ -47,12 +47,12 @@ pub struct EngineSettings {
     pub python: Option<PathBuf>,
     /// What the sandbox is to be built without, for tests that prove what each layer is good for. The launcher of the
     /// product does not know how to leave anything out and refuses.
-    pub without: Vec<Layer>,
+    pub without: Vec<SandboxLayer>,
 }
 
 /// What programs find here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About {
+pub struct SandboxInfo {
     /// Such as `3.12.4`.
     pub python_version: String,
     /// Modules of the standard library that are loaded already and cost nothing to import.
@@ -63,7 +63,7 @@ pub struct About {
 
 /// One attack on the sandbox, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attacked {
+pub struct AttackReport {
     pub name: &'static str,
     /// What it tries to do.
     pub about: &'static str,
@@ -82,17 +82,17 @@ pub enum AttackOutcome {
 
 #[derive(Debug)]
 pub struct Engine {
-    house: House,
+    house: SandboxSupervisor,
 }
 
 impl Engine {
     /// Starts nothing yet.
     pub fn new(settings: EngineSettings) -> Arc<Self> {
-        Arc::new(Self { house: House::new(settings) })
+        Arc::new(Self { house: SandboxSupervisor::new(settings) })
     }
 
     /// Starts Python and attacks the sandbox, if that has not been done yet.
-    pub async fn ready(&self) -> Result<About, Unavailable> {
+    pub async fn ready(&self) -> Result<SandboxInfo, SandboxUnavailable> {
         self.house.ready().await
     }
 
@@ -100,19 +100,19 @@ impl Engine {
     pub async fn run(
         &self,
         program: Program,
-        asked: mpsc::Sender<Asked>,
+        asked: mpsc::Sender<PendingProgramQuestion>,
         cancel: CancellationToken,
-    ) -> Result<Ending, Unavailable> {
+    ) -> Result<ProgramOutcome, SandboxUnavailable> {
         self.house.run(program, asked, cancel).await
     }
 
     /// Attacks the sandbox now, and says what came of each attack.
-    pub async fn attacks(&self) -> Result<Vec<Attacked>, Unavailable> {
+    pub async fn run_attacks(&self) -> Result<Vec<AttackReport>, SandboxUnavailable> {
         self.house.attacks().await
     }
 
     /// Makes one of the attacks, by its name.
-    pub async fn attack(&self, name: &str) -> Result<Attacked, Unavailable> {
+    pub async fn run_attack(&self, name: &str) -> Result<AttackReport, SandboxUnavailable> {
         self.house.attack(name).await
     }
 

@@ -7,13 +7,14 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Error, Kind, Outcome, Quota};
+use toolyard_hub::{ErrorKind, HubError, Outcome, Quota};
 
 use crate::broker::Broker;
 use crate::program::{
-    Ending, How, LastValue, Limits, Printed, Program, Unavailable, Unawaited, Unfinished, WhyUnfinished,
+    ExitReason, LastValue, Program, ProgramLimits, ProgramOutcome, ProgramOutput, SandboxUnavailable,
+    UnawaitedCall, UnfinishedReason, UnfinishedTask,
 };
-use crate::source::Programs;
+use crate::source::ProgramSource;
 
 /// Longer scripts are refused: nobody writes them.
 const LONGEST_CODE: usize = 1 << 20;
@@ -28,12 +29,12 @@ pub const META: &str = "dev.toolyard/program";
 pub const NOTHING_PRINTED: &str = "[Nothing was printed]";
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct ExecuteArguments {
     code: String,
     timeout_ms: Option<u64>,
 }
 
-impl Order {
+impl ExecuteArguments {
     /// The time that it gets, of what its caller still has.
     fn time(&self, most: Duration, left: Duration) -> Duration {
         let wanted = self.timeout_ms.map_or(most, Duration::from_millis);
@@ -41,11 +42,11 @@ impl Order {
     }
 }
 
-impl Programs {
-    pub(crate) async fn execute(&self, order: Order, broker: Broker) -> Result<Outcome, Error> {
+impl ProgramSource {
+    pub(crate) async fn execute(&self, order: ExecuteArguments, broker: Broker) -> Result<Outcome, HubError> {
         if order.code.len() > LONGEST_CODE {
             let message = format!("a script of {} bytes; {LONGEST_CODE} are allowed", order.code.len());
-            return Err(Error::new(Kind::TooLarge, message));
+            return Err(HubError::new(ErrorKind::TooLarge, message));
         }
         // Held while it waits and while it runs.
         let _charge = broker.yard.charge(&broker.caller.principal, Quota::Programs, 1)?;
@@ -57,17 +58,17 @@ impl Programs {
             let message = format!(
                 "the program did not start in its time: {} run at once, {} of one principal",
                 self.settings.programs,
-                self.slots.most_of_one()
+                self.slots.per_principal_limit()
             );
-            return Err(Error::new(Kind::TimedOut, message).suggest("try again later"));
+            return Err(HubError::new(ErrorKind::TimedOut, message).suggest("try again later"));
         };
-        let limits = Limits {
+        let limits = ProgramLimits {
             time: order.time(most, deadline.remaining()),
             memory: self.settings.memory,
             output: self.settings.output,
         };
         let program = Program {
-            faces: broker.faces(&order.code),
+            faces: broker.bindings(&order.code),
             code: order.code,
             limits: limits.clone(),
             printed: self.followed.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default(),
@@ -90,12 +91,12 @@ impl Programs {
 }
 
 /// What is said of a program that has ended.
-fn answer(ending: &Ending, limits: &Limits) -> Outcome {
+fn answer(ending: &ProgramOutcome, limits: &ProgramLimits) -> Outcome {
     let (word, trouble) = match &ending.how {
-        How::Finished => ("finished", None),
-        How::Unfinished => ("unfinished", None),
-        How::Raised { traceback } => ("raised", Some(traceback.trim_end().to_owned())),
-        How::TimedOut => {
+        ExitReason::Finished => ("finished", None),
+        ExitReason::Unfinished => ("unfinished", None),
+        ExitReason::Raised { traceback } => ("raised", Some(traceback.trim_end().to_owned())),
+        ExitReason::TimedOut => {
             let time = limits.time.as_secs_f64();
             (
                 "timed_out",
@@ -104,22 +105,22 @@ fn answer(ending: &Ending, limits: &Limits) -> Outcome {
                 )),
             )
         }
-        How::OutOfMemory => {
+        ExitReason::OutOfMemory => {
             let memory = limits.memory >> 20;
             (
                 "out_of_memory",
                 Some(format!("MemoryError: the program needed more than the {memory} MB that it may use")),
             )
         }
-        How::Died { why } => ("died", Some(format!("The program was stopped: {why}"))),
-        How::Broke { why } => {
+        ExitReason::Died { why } => ("died", Some(format!("The program was stopped: {why}"))),
+        ExitReason::ProtocolViolation { why } => {
             ("broke", Some(format!("The program was stopped, because it broke the rules: {why}")))
         }
     };
-    let failed = ending.how != How::Finished;
+    let failed = ending.how != ExitReason::Finished;
     let header = if failed { "[Script failed]" } else { "[Script executed successfully]" };
     // An empty line is something, too.
-    let silent = ending.printed == Printed::default();
+    let silent = ending.printed == ProgramOutput::default();
     let value = ending.value.as_ref().filter(|_| silent && !failed);
     let printed = match (silent, value, failed) {
         (false, ..) => said(&ending.printed, limits),
@@ -136,7 +137,7 @@ fn answer(ending: &Ending, limits: &Limits) -> Outcome {
         body["isError"] = json!(true);
     }
     // What was printed is in the text already; whoever wants it alone needs only know how long it is.
-    let Printed { text, left_out } = &ending.printed;
+    let ProgramOutput { text, left_out } = &ending.printed;
     let mut meta = json!({"ended": word, "printed": text.len(), "leftOut": left_out});
     if let Some(value) = value {
         meta["value"] = json!(value.text.len());
@@ -146,7 +147,7 @@ fn answer(ending: &Ending, limits: &Limits) -> Outcome {
 }
 
 /// What the last line came to, on lines of its own.
-fn last_value(value: &LastValue, limits: &Limits) -> String {
+fn last_value(value: &LastValue, limits: &ProgramLimits) -> String {
     let shown = format!("{NOTHING_PRINTED} The value of the last expression:\n{}", value.text);
     if value.left_out == 0 {
         return shown;
@@ -154,31 +155,33 @@ fn last_value(value: &LastValue, limits: &Limits) -> String {
     format!("{shown}\n[Output cut: {} more bytes; a program may print {}]", value.left_out, limits.output)
 }
 
-fn not_finished(Unfinished { call, line, at, why }: &Unfinished) -> String {
+fn not_finished(UnfinishedTask { call, line, at, why }: &UnfinishedTask) -> String {
     let made = line.map(|line| format!("line {line}: ")).unwrap_or_default();
     let at = at.filter(|at| Some(*at) != *line);
     let waits = |before: &str| at.map(|at| format!("{before}in line {at}")).unwrap_or_default();
     let why = match why {
-        WhyUnfinished::Running => {
+        UnfinishedReason::Running => {
             format!("was still running when the time was up{}", waits("; it waits "))
         }
-        WhyUnfinished::Stuck => format!(
+        UnfinishedReason::Stuck => format!(
             "waits for something that never happens{}; await it, or cancel it before the program ends",
             waits(", ")
         ),
-        WhyUnfinished::Cancelled => "was cancelled, because the program failed before it finished".to_owned(),
+        UnfinishedReason::Cancelled => {
+            "was cancelled, because the program failed before it finished".to_owned()
+        }
     };
     format!("[Not finished] {made}{call}(...) {why}")
 }
 
-fn never_made(Unawaited { call, line }: &Unawaited) -> String {
+fn never_made(UnawaitedCall { call, line }: &UnawaitedCall) -> String {
     format!(
         "[Not awaited] line {line}: {call}(...) was not called, because nobody awaited it; write `await` before it"
     )
 }
 
 /// What was printed, without the end of its last line, and marked where something is missing.
-fn said(printed: &Printed, limits: &Limits) -> String {
+fn said(printed: &ProgramOutput, limits: &ProgramLimits) -> String {
     let text = printed.text.strip_suffix('\n').unwrap_or(&printed.text);
     if printed.left_out == 0 {
         return text.to_owned();
@@ -188,8 +191,8 @@ fn said(printed: &Printed, limits: &Limits) -> String {
 }
 
 /// There is no way to run programs here.
-fn cannot(unavailable: &Unavailable) -> Outcome {
-    let Unavailable { reason, suggestion } = unavailable;
+fn cannot(unavailable: &SandboxUnavailable) -> Outcome {
+    let SandboxUnavailable { reason, suggestion } = unavailable;
     let mut text = format!("[Script not executed] Programs cannot be run here: {reason}");
     if let Some(suggestion) = suggestion {
         text.push_str(&format!("\n{suggestion}"));
@@ -206,16 +209,18 @@ mod tests {
 
     use serde_json::Value;
 
-    use super::{Order, answer, cannot};
-    use crate::program::{Ending, How, Limits, Printed, Unavailable, Unawaited};
+    use super::{ExecuteArguments, answer, cannot};
+    use crate::program::{
+        ExitReason, ProgramLimits, ProgramOutcome, ProgramOutput, SandboxUnavailable, UnawaitedCall,
+    };
 
-    fn told(how: How, text: &str, left_out: u64) -> String {
-        let limits = Limits { time: Duration::from_millis(2_500), memory: 512 << 20, output: 10 };
-        let printed = Printed { text: text.to_owned(), left_out };
-        told_of(&Ending::new(how, printed), &limits)
+    fn told(how: ExitReason, text: &str, left_out: u64) -> String {
+        let limits = ProgramLimits { time: Duration::from_millis(2_500), memory: 512 << 20, output: 10 };
+        let printed = ProgramOutput { text: text.to_owned(), left_out };
+        told_of(&ProgramOutcome::new(how, printed), &limits)
     }
 
-    fn told_of(ending: &Ending, limits: &Limits) -> String {
+    fn told_of(ending: &ProgramOutcome, limits: &ProgramLimits) -> String {
         let outcome = answer(ending, limits);
         let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
         assert_eq!(body["isError"] == true, outcome.failed);
@@ -226,36 +231,39 @@ mod tests {
     fn every_end_has_its_words() {
         let traceback = "Traceback (most recent call last):\n  File \"program\", line 2\nKeyError: 'x'\n";
         let all = [
-            told(How::Finished, "170000000000\n165300000000\n", 0),
-            told(How::Finished, "", 0),
-            told(How::Finished, "no newline", 0),
-            told(How::Finished, "\n\n", 0),
-            told(How::Finished, "\n", 0),
-            told(How::Raised { traceback: traceback.to_owned() }, "\n", 0),
-            told(How::Finished, "0123456789", 90),
-            told(How::Raised { traceback: traceback.to_owned() }, "before\n", 0),
-            told(How::Raised { traceback: traceback.to_owned() }, "", 0),
-            told(How::TimedOut, "before\n", 0),
-            told(How::OutOfMemory, "", 0),
-            told(How::Died { why: "it was killed by signal 31".to_owned() }, "", 0),
-            told(How::Broke { why: "a message that is no JSON".to_owned() }, "", 0),
+            told(ExitReason::Finished, "170000000000\n165300000000\n", 0),
+            told(ExitReason::Finished, "", 0),
+            told(ExitReason::Finished, "no newline", 0),
+            told(ExitReason::Finished, "\n\n", 0),
+            told(ExitReason::Finished, "\n", 0),
+            told(ExitReason::Raised { traceback: traceback.to_owned() }, "\n", 0),
+            told(ExitReason::Finished, "0123456789", 90),
+            told(ExitReason::Raised { traceback: traceback.to_owned() }, "before\n", 0),
+            told(ExitReason::Raised { traceback: traceback.to_owned() }, "", 0),
+            told(ExitReason::TimedOut, "before\n", 0),
+            told(ExitReason::OutOfMemory, "", 0),
+            told(ExitReason::Died { why: "it was killed by signal 31".to_owned() }, "", 0),
+            told(ExitReason::ProtocolViolation { why: "a message that is no JSON".to_owned() }, "", 0),
         ];
         insta::assert_snapshot!(all.join("\n----\n"));
     }
 
     #[test]
     fn calls_that_nobody_awaited_are_named_after_what_was_printed() {
-        let limits = Limits { time: Duration::from_secs(1), memory: 512 << 20, output: 100 };
-        let forgotten = |call: &str, line: u64| Unawaited { call: call.to_owned(), line };
-        let ending = |how: How, text: &str| Ending {
-            printed: Printed { text: text.to_owned(), left_out: 0 },
+        let limits = ProgramLimits { time: Duration::from_secs(1), memory: 512 << 20, output: 100 };
+        let forgotten = |call: &str, line: u64| UnawaitedCall { call: call.to_owned(), line };
+        let ending = |how: ExitReason, text: &str| ProgramOutcome {
+            printed: ProgramOutput { text: text.to_owned(), left_out: 0 },
             unawaited: vec![forgotten("mcp__shop__buy", 3), forgotten("echo", 7)],
-            ..Ending::new(how, Printed::default())
+            ..ProgramOutcome::new(how, ProgramOutput::default())
         };
         let all = [
-            told_of(&ending(How::Finished, "done\n"), &limits),
-            told_of(&ending(How::Finished, ""), &limits),
-            told_of(&ending(How::Raised { traceback: "ValueError: x\n".to_owned() }, "done\n"), &limits),
+            told_of(&ending(ExitReason::Finished, "done\n"), &limits),
+            told_of(&ending(ExitReason::Finished, ""), &limits),
+            told_of(
+                &ending(ExitReason::Raised { traceback: "ValueError: x\n".to_owned() }, "done\n"),
+                &limits,
+            ),
         ];
         insta::assert_snapshot!(all.join("\n----\n"));
     }
@@ -263,7 +271,7 @@ mod tests {
     #[test]
     fn where_programs_cannot_run_the_answer_says_why_and_what_to_do() {
         let suggestion = Some("install python3".to_owned());
-        let outcome = cannot(&Unavailable { reason: "there is no python3".to_owned(), suggestion });
+        let outcome = cannot(&SandboxUnavailable { reason: "there is no python3".to_owned(), suggestion });
         assert!(outcome.failed);
         let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
         assert_eq!(
@@ -275,7 +283,7 @@ mod tests {
     #[test]
     fn a_program_gets_no_more_time_than_its_caller_has() {
         let (most, second) = (Duration::from_secs(300), Duration::from_secs(1));
-        let time = |timeout_ms, left| Order { code: String::new(), timeout_ms }.time(most, left);
+        let time = |timeout_ms, left| ExecuteArguments { code: String::new(), timeout_ms }.time(most, left);
         assert_eq!(time(None, 1_000 * second), most);
         assert_eq!(time(Some(1_500), 1_000 * second), Duration::from_millis(1_500));
         assert_eq!(time(Some(9_000_000), 1_000 * second), most);
@@ -288,16 +296,16 @@ mod tests {
         use std::sync::Arc;
         use std::time::Duration;
 
-        use toolyard_hub::{Permissions, Principal, Request, Source, What, Yard};
+        use toolyard_hub::{CallRequest, CallTarget, Permissions, Principal, Source, Yard};
 
         use crate::engine::{Engine, EngineSettings};
         use crate::settings::ProgramSettings;
-        use crate::source::Programs;
+        use crate::source::ProgramSource;
 
-        let yard = Yard::of([]);
+        let yard = Yard::with_sources([]);
         let launcher = vec!["/nonexistent/launcher".into()];
         let engine = Engine::new(EngineSettings { launcher, python: None, without: Vec::new() });
-        let programs = Programs::new(&yard, engine, ProgramSettings::default());
+        let programs = ProgramSource::new(&yard, engine, ProgramSettings::default());
         yard.add(Arc::clone(&programs) as Arc<dyn Source>);
         let ada = Principal::new("ada", Permissions::All);
         let (held, mut count) = (tokio::sync::Semaphore::new(0), 0);
@@ -308,7 +316,7 @@ mod tests {
             std::future::pending::<()>().await;
         }));
         let arguments = Some(super::to_raw(&super::json!({"code": "print(1)"})));
-        let what = What::Tool { name: "execute_program".to_owned(), arguments };
+        let what = CallTarget::Tool { name: "execute_program".to_owned(), arguments };
         let bob = Principal::new("bob", Permissions::All);
         let running = async {
             while let Ok(permit) = held.try_acquire() {
@@ -316,7 +324,7 @@ mod tests {
                 count += 1;
             }
             // Nothing can run here, but it is tried.
-            tokio::time::timeout(Duration::from_secs(20), yard.call(Request::new(what, bob))).await
+            tokio::time::timeout(Duration::from_secs(20), yard.call(CallRequest::new(what, bob))).await
         };
         let outcome = tokio::select! { biased; _ = holding => unreachable!(), outcome = running => outcome };
         assert_eq!(count, ProgramSettings::default().programs - 1);
@@ -328,28 +336,28 @@ mod tests {
         use std::sync::Arc;
 
         use toolyard_hub::{
-            Kind, Limits, Permissions, Principal, Quota, QuotaLimits, Request, Source, What, Yard,
-            YardSettings,
+            CallRequest, CallTarget, ErrorKind, Permissions, Principal, Quota, QuotaLimits, Source, Yard,
+            YardLimits, YardSettings,
         };
 
         use crate::engine::{Engine, EngineSettings};
         use crate::settings::ProgramSettings;
-        use crate::source::Programs;
+        use crate::source::ProgramSource;
 
         let quotas = QuotaLimits { programs: 1, ..QuotaLimits::default() };
-        let limits = Limits { quotas, ..Limits::default() };
+        let limits = YardLimits { quotas, ..YardLimits::default() };
         let yard = Yard::new(YardSettings { limits, ..YardSettings::default() });
         let launcher = vec!["/nonexistent/launcher".into()];
         let engine = Engine::new(EngineSettings { launcher, python: None, without: Vec::new() });
-        yard.add(Programs::new(&yard, engine, ProgramSettings::default()) as Arc<dyn Source>);
+        yard.add(ProgramSource::new(&yard, engine, ProgramSettings::default()) as Arc<dyn Source>);
         let principal = |name: &str| Principal::new(name, Permissions::All);
         let run = async |name: &str| {
             let arguments = Some(super::to_raw(&super::json!({"code": "print(1)"})));
-            let what = What::Tool { name: "execute_program".to_owned(), arguments };
-            yard.call(Request::new(what, principal(name))).await.map_err(|error| error.kind())
+            let what = CallTarget::Tool { name: "execute_program".to_owned(), arguments };
+            yard.call(CallRequest::new(what, principal(name))).await.map_err(|error| error.kind())
         };
         let running = yard.charge(&principal("ada"), Quota::Programs, 1).unwrap();
-        assert_eq!(run("ada").await.err(), Some(Kind::RateLimited));
+        assert_eq!(run("ada").await.err(), Some(ErrorKind::RateLimited));
         // Nothing can run here, but it is tried.
         assert!(run("bob").await.is_ok_and(|outcome| outcome.failed));
         drop(running);

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use toolyard_hub::json::{Object, from_text};
-use toolyard_hub::{Raw, Tool};
+use toolyard_hub::{Raw, ToolEntry};
 
 use crate::dumps::{dumps, dumps_text, line};
-use crate::find::Seen;
 use crate::signature::Signature;
+use crate::visible_tools::VisibleTools;
 
 const NOTE: &str = "No output schema defined by the upstream server. Inspect the return value in your script (e.g., \
                     print(type(result), result[:1])) to determine the structure.";
 
 /// The description of a tool, as text.
-pub(crate) fn described(tool: &Tool) -> String {
+pub(crate) fn describe_tool(tool: &ToolEntry) -> String {
     let members = Object::parse(&tool.definition).unwrap_or_default();
     let as_said = |key: &str| members.get(key).map_or_else(|| "null".to_owned(), |value| dumps(value, 1));
     let mut entries = vec![
@@ -35,13 +35,13 @@ pub(crate) fn described(tool: &Tool) -> String {
 }
 
 /// The same as data.
-pub(crate) fn data(tool: &Tool) -> Raw {
-    from_text(described(tool))
+pub(crate) fn data(tool: &ToolEntry) -> Raw {
+    from_text(describe_tool(tool))
 }
 
 /// What is beside it: how a program calls the tool.
-pub(crate) fn beside(seen: &Seen<'_>, tool: &Arc<Tool>) -> String {
-    Signature::of(tool).definition(seen.name(tool))
+pub(crate) fn describe_usage(seen: &VisibleTools<'_>, tool: &Arc<ToolEntry>) -> String {
+    Signature::from_tool(tool).definition(seen.name(tool))
 }
 
 pub(crate) fn not_found(name: &str) -> String {
@@ -59,11 +59,11 @@ fn says_something(schema: &RawValue) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::described;
-    use crate::fixture::tool;
+    use super::describe_tool;
+    use crate::fixtures::tool;
 
     fn shown(definition: &Value) -> String {
-        described(&tool(definition))
+        describe_tool(&tool(definition))
     }
 
     #[test]

@@ -2,37 +2,39 @@
 //! processes of its own; the broker answers what programs ask, by the same corridor as any call.
 
 mod broker;
+mod concurrency;
 mod data;
 mod definitions;
 mod dumps;
 mod engine;
 mod execute;
-mod fault;
-mod find;
 #[cfg(test)]
-mod fixture;
+mod fixtures;
 mod inspect;
-mod meter;
 mod program;
-mod python;
+mod progress;
+mod python_names;
 mod search;
 mod settings;
 pub mod shapes;
 mod signature;
-mod slots;
 mod source;
+mod tool_failure;
+mod visible_tools;
 
 #[cfg(target_os = "linux")]
 #[doc(hidden)]
 pub use engine::fuzzing;
 pub use engine::{
-    About, AttackOutcome, Attacked, Engine, EngineSettings, Launch, Layer, launch, launch_without,
+    AttackOutcome, AttackReport, Engine, EngineSettings, LaunchSettings, SandboxInfo, SandboxLayer, launch,
+    launch_without,
 };
 pub use execute::{META, NOTHING_PRINTED};
 pub use program::{
-    Asked, Block, Data, Ending, Face, Failure, How, LastValue, Limits, Printed, Program, Question, Reply,
-    Unavailable, Unawaited, Unfinished, WhyUnfinished,
+    ExitReason, LastValue, PendingProgramQuestion, Program, ProgramBlock, ProgramData, ProgramLimits,
+    ProgramOutcome, ProgramOutput, ProgramQuestion, ProgramReply, SandboxUnavailable, ToolBinding,
+    ToolFailure, UnawaitedCall, UnfinishedReason, UnfinishedTask,
 };
-pub use search::ranked;
+pub use search::rank_tools;
 pub use settings::ProgramSettings;
-pub use source::Programs;
+pub use source::ProgramSource;

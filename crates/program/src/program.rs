@@ -12,15 +12,15 @@ use toolyard_hub::Raw;
 pub struct Program {
     pub code: String,
     /// The tools whose names the code mentions. Others are asked for when the program looks them up.
-    pub faces: Vec<Face>,
-    pub limits: Limits,
+    pub faces: Vec<ToolBinding>,
+    pub limits: ProgramLimits,
     /// What it has printed so far, for whoever wants to see it before the end; no more than the limits allow.
     pub printed: watch::Sender<Vec<u8>>,
 }
 
 /// What a program sees of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Face {
+pub struct ToolBinding {
     /// The name by which it is called.
     pub full_name: String,
     /// The names under which the program has it as a function: the full name, and the bare one where it is unique. Each is
@@ -36,7 +36,7 @@ pub struct Face {
 
 /// What one program may use up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProgramLimits {
     /// The time that it may take, waiting for tools included.
     pub time: Duration,
     pub memory: u64,
@@ -46,20 +46,20 @@ pub struct Limits {
 
 /// A question of a program, and where its answer goes. An answer that nobody waits for any more is not missed.
 #[derive(Debug)]
-pub struct Asked {
-    pub question: Question,
-    pub reply: oneshot::Sender<Reply>,
+pub struct PendingProgramQuestion {
+    pub question: ProgramQuestion,
+    pub reply: oneshot::Sender<ProgramReply>,
 }
 
 /// Everything in here was written by the program, and is worth as much.
 #[derive(Debug)]
-pub enum Question {
+pub enum ProgramQuestion {
     Call {
         tool: String,
         arguments: Raw,
     },
     /// What is there under this name?
-    Face {
+    Binding {
         tool: String,
     },
     Inspect {
@@ -79,19 +79,19 @@ pub enum Question {
 }
 
 #[derive(Debug)]
-pub enum Reply {
-    Data(Data),
-    Face(Face),
-    Failed(Failure),
+pub enum ProgramReply {
+    Data(ProgramData),
+    Binding(ToolBinding),
+    Failed(ToolFailure),
 }
 
 /// A result as a program wants it: data, not an envelope.
 #[derive(Debug)]
-pub enum Data {
+pub enum ProgramData {
     Json(Raw),
     Text(String),
     /// Several pieces, or one that is neither JSON nor text.
-    Blocks(Vec<Block>),
+    Blocks(Vec<ProgramBlock>),
     /// What a call of an HTTP API gave, with `status` and `headers` of the answer.
     Http {
         data: Box<Self>,
@@ -100,7 +100,7 @@ pub enum Data {
 }
 
 #[derive(Debug)]
-pub enum Block {
+pub enum ProgramBlock {
     Json(Raw),
     Text(String),
     /// An image, a sound or a file: an object with `mime_type` and `data` (bytes).
@@ -114,7 +114,7 @@ pub enum Block {
 
 /// What `ToolError` carries.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Failure {
+pub struct ToolFailure {
     pub message: String,
     /// A word for the kind of the error, such as `invalid_arguments`.
     pub kind: String,
@@ -124,20 +124,20 @@ pub struct Failure {
 
 /// How a program ended, and what it printed until then.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
-    pub printed: Printed,
+pub struct ProgramOutcome {
+    pub printed: ProgramOutput,
     /// Calls that came to nothing, because nobody awaited them.
-    pub unawaited: Vec<Unawaited>,
+    pub unawaited: Vec<UnawaitedCall>,
     /// Tasks that were not done when it ended.
-    pub unfinished: Vec<Unfinished>,
+    pub unfinished: Vec<UnfinishedTask>,
     /// The value of its last line, where that is an expression and nothing was printed.
     pub value: Option<LastValue>,
-    pub how: How,
+    pub how: ExitReason,
 }
 
-impl Ending {
+impl ProgramOutcome {
     /// One that has printed this and left nothing behind.
-    pub fn new(how: How, printed: Printed) -> Self {
+    pub fn new(how: ExitReason, printed: ProgramOutput) -> Self {
         Self { printed, unawaited: Vec::new(), unfinished: Vec::new(), value: None, how }
     }
 }
@@ -145,7 +145,7 @@ impl Ending {
 /// A call that was written down and never made.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Unawaited {
+pub struct UnawaitedCall {
     /// The name of the function, as the program has it.
     pub call: String,
     /// The line of the program.
@@ -155,19 +155,19 @@ pub struct Unawaited {
 /// A task that the program started and that was not done when it ended.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Unfinished {
+pub struct UnfinishedTask {
     /// The name of the function, as the program has it.
     pub call: String,
     /// The line that made it, where it was made in the program.
     pub line: Option<u64>,
     /// The line of the program in which it waits, if it has come that far.
     pub at: Option<u64>,
-    pub why: WhyUnfinished,
+    pub why: UnfinishedReason,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum WhyUnfinished {
+pub enum UnfinishedReason {
     /// It was still being waited for.
     Running,
     /// It waits for something that can never happen.
@@ -186,14 +186,14 @@ pub struct LastValue {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Printed {
+pub struct ProgramOutput {
     pub text: String,
     /// How many bytes were left out at the end.
     pub left_out: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum How {
+pub enum ExitReason {
     Finished,
     /// Its last line was done, but some of its tasks can never be.
     Unfinished,
@@ -209,7 +209,7 @@ pub enum How {
         why: String,
     },
     /// It said what no honest program says.
-    Broke {
+    ProtocolViolation {
         why: String,
     },
 }
@@ -217,7 +217,7 @@ pub enum How {
 /// Why no program can be run here at all, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct Unavailable {
+pub struct SandboxUnavailable {
     pub reason: String,
     pub suggestion: Option<String>,
 }

@@ -1,19 +1,19 @@
 //! `search_tools`: finds tools by what they do, or lists all of them. The index is made once per catalog.
 
 mod index;
-mod words;
+mod tokenizer;
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_hub::{Catalog, Error, Kind, Tool};
+use toolyard_hub::{Catalog, ErrorKind, HubError, ToolEntry};
 
-use crate::find::Seen;
 use crate::shapes::prose;
 use crate::signature::Signature;
-pub(crate) use index::Index;
+use crate::visible_tools::VisibleTools;
+pub(crate) use index::SearchIndex;
 
 /// How many tools are told where nobody says.
 const USUAL_FOUND: usize = 10;
@@ -27,7 +27,7 @@ const LINE: usize = 160;
 
 /// What is looked for.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct SearchArguments {
     /// Programs may leave it out.
     #[serde(default)]
     pub(crate) query: String,
@@ -38,17 +38,17 @@ pub(crate) struct Wanted {
 }
 
 /// A catalog and its index, which is made when it is first needed.
-type Current = (Arc<Catalog>, Arc<OnceLock<Arc<Index>>>);
+type CurrentIndex = (Arc<Catalog>, Arc<OnceLock<Arc<SearchIndex>>>);
 
 /// The index of the catalog that is the current one.
 #[derive(Debug, Default)]
-pub(crate) struct Indexes {
-    current: Mutex<Option<Current>>,
+pub(crate) struct SearchIndexCache {
+    current: Mutex<Option<CurrentIndex>>,
 }
 
-impl Indexes {
+impl SearchIndexCache {
     /// Makes it where nobody has yet, and not on a thread that others wait for.
-    pub(crate) async fn of(&self, catalog: &Arc<Catalog>) -> Arc<Index> {
+    pub(crate) async fn get(&self, catalog: &Arc<Catalog>) -> Arc<SearchIndex> {
         let cell = {
             let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
             match &*current {
@@ -60,8 +60,8 @@ impl Indexes {
                 }
             }
         };
-        let make = |cell: &OnceLock<Arc<Index>>, catalog: &Catalog| {
-            Arc::clone(cell.get_or_init(|| Arc::new(Index::of(catalog))))
+        let make = |cell: &OnceLock<Arc<SearchIndex>>, catalog: &Catalog| {
+            Arc::clone(cell.get_or_init(|| Arc::new(SearchIndex::build(catalog))))
         };
         if cell.get().is_none() {
             let (cell, catalog) = (Arc::clone(&cell), Arc::clone(catalog));
@@ -74,14 +74,14 @@ impl Indexes {
 
 /// What was found: the tools, and how many more there are.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) tools: Vec<Arc<Tool>>,
+pub(crate) struct SearchPage {
+    pub(crate) tools: Vec<Arc<ToolEntry>>,
     pub(crate) all: usize,
     /// Where the next page begins, if there is one.
     pub(crate) next: Option<String>,
 }
 
-impl Wanted {
+impl SearchArguments {
     pub(crate) fn is_list(&self) -> bool {
         self.query.trim().is_empty()
     }
@@ -92,10 +92,10 @@ impl Wanted {
     }
 
     /// Finds them, for somebody who sees these.
-    pub(crate) fn find(&self, seen: &Seen<'_>, index: &Index) -> Result<Found, Error> {
+    pub(crate) fn find(&self, seen: &VisibleTools<'_>, index: &SearchIndex) -> Result<SearchPage, HubError> {
         if self.query.len() > LONGEST_QUERY {
             let message = format!("a query of {} bytes; {LONGEST_QUERY} are allowed", self.query.len());
-            return Err(Error::new(Kind::InvalidArguments, message));
+            return Err(HubError::new(ErrorKind::InvalidArguments, message));
         }
         // Assistants fill in what they leave open with nothing.
         let server = self.server.as_deref().filter(|server| !server.is_empty());
@@ -104,33 +104,33 @@ impl Wanted {
         {
             return Err(no_server(seen, server));
         }
-        let wanted = |tool: &&Arc<Tool>| {
-            seen.shows(tool) && server.is_none_or(|server| tool.source.as_str() == server)
+        let wanted = |tool: &&Arc<ToolEntry>| {
+            seen.is_visible(tool) && server.is_none_or(|server| tool.source.as_str() == server)
         };
-        let tools: Vec<&Arc<Tool>> = if self.is_list() {
+        let tools: Vec<&Arc<ToolEntry>> = if self.is_list() {
             seen.tools().filter(wanted).collect()
         } else {
-            index.ranked(&self.query).into_iter().filter(wanted).collect()
+            index.rank(&self.query).into_iter().filter(wanted).collect()
         };
         let from = match self.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {
             None => 0,
             Some(last) => {
                 let place = tools.iter().position(|tool| tool.full_name.as_str() == last);
                 place.map(|at| at + 1).ok_or_else(|| {
-                    Error::new(Kind::InvalidArguments, "this cursor is of a list that has changed")
+                    HubError::new(ErrorKind::InvalidArguments, "this cursor is of a list that has changed")
                         .suggest("ask again without a cursor")
                 })?
             }
         };
-        let page: Vec<Arc<Tool>> =
+        let page: Vec<Arc<ToolEntry>> =
             tools.iter().skip(from).take(self.limit()).map(|tool| Arc::clone(tool)).collect();
         let more = from + page.len() < tools.len();
         let next = page.last().filter(|_| more).map(|last| last.full_name.to_string());
-        Ok(Found { tools: page, all: tools.len(), next })
+        Ok(SearchPage { tools: page, all: tools.len(), next })
     }
 
     /// What was found in words: name, one line and signature, or lists by server.
-    pub(crate) fn told(&self, seen: &Seen<'_>, found: &Found) -> String {
+    pub(crate) fn render_text(&self, seen: &VisibleTools<'_>, found: &SearchPage) -> String {
         let mut text = String::new();
         // Writing to a text cannot fail.
         let mut put = |line: std::fmt::Arguments<'_>| {
@@ -164,7 +164,7 @@ impl Wanted {
                 if !line.is_empty() {
                     put(format_args!("\n  {line}"));
                 }
-                put(format_args!("\n  {}", Signature::of(tool).line(seen.name(tool))));
+                put(format_args!("\n  {}", Signature::from_tool(tool).line(seen.name(tool))));
             }
         }
         if let Some(next) = &found.next {
@@ -174,13 +174,13 @@ impl Wanted {
     }
 
     /// The same as data, for programs.
-    pub(crate) fn data(seen: &Seen<'_>, found: &Found) -> Value {
+    pub(crate) fn render_json(seen: &VisibleTools<'_>, found: &SearchPage) -> Value {
         let tools = found.tools.iter().map(|tool| {
             json!({
                 "name": tool.full_name.as_str(),
                 "server": tool.source.as_str(),
                 "description": one_line(tool),
-                "signature": Signature::of(tool).line(seen.name(tool)),
+                "signature": Signature::from_tool(tool).line(seen.name(tool)),
             })
         });
         tools.collect()
@@ -188,19 +188,19 @@ impl Wanted {
 }
 
 /// The tools of a catalog that fit some words, best first, for whoever asks once.
-pub fn ranked(catalog: &Catalog, words: &str) -> Vec<Arc<Tool>> {
+pub fn rank_tools(catalog: &Catalog, words: &str) -> Vec<Arc<ToolEntry>> {
     let words = &words[..words.floor_char_boundary(LONGEST_QUERY)];
-    Index::of(catalog).ranked(words).into_iter().cloned().collect()
+    SearchIndex::build(catalog).rank(words).into_iter().cloned().collect()
 }
 
 /// The names that are most like one that is not there.
-pub(crate) fn close(seen: &Seen<'_>, index: &Index, name: &str) -> Vec<String> {
+pub(crate) fn similar_names(seen: &VisibleTools<'_>, index: &SearchIndex, name: &str) -> Vec<String> {
     const SAID: usize = 5;
     let name = &name[..name.floor_char_boundary(LONGEST_QUERY)];
     let names = seen.tools().flat_map(|tool| [tool.full_name.as_str(), tool.raw_name.as_str()]);
     let nearest = toolyard_hub::nearest(name, names).and_then(|near| seen.tool(near));
     let words = name.strip_prefix("mcp__").unwrap_or(name);
-    let ranked = index.ranked(words).into_iter().filter(|tool| seen.shows(tool)).cloned();
+    let ranked = index.rank(words).into_iter().filter(|tool| seen.is_visible(tool)).cloned();
     let mut close: Vec<String> = Vec::new();
     for tool in nearest.into_iter().chain(ranked).take(SAID) {
         let full = tool.full_name.to_string();
@@ -211,11 +211,12 @@ pub(crate) fn close(seen: &Seen<'_>, index: &Index, name: &str) -> Vec<String> {
     close
 }
 
-fn no_server(seen: &Seen<'_>, server: &str) -> Error {
+fn no_server(seen: &VisibleTools<'_>, server: &str) -> HubError {
     let mut servers: Vec<&str> = seen.tools().map(|tool| tool.source.as_str()).collect();
     servers.dedup();
     let short: String = server.chars().take(100).collect();
-    let error = Error::new(Kind::InvalidArguments, format!("there is no server {short} that offers tools"));
+    let error =
+        HubError::new(ErrorKind::InvalidArguments, format!("there is no server {short} that offers tools"));
     match servers.len() {
         0 => error,
         1..=20 => error.suggest(format!("there are {}", servers.join(", "))),
@@ -224,7 +225,7 @@ fn no_server(seen: &Seen<'_>, server: &str) -> Error {
 }
 
 /// What a tool does, in one line.
-fn one_line(tool: &Tool) -> String {
+fn one_line(tool: &ToolEntry) -> String {
     let said = tool.description.as_deref().unwrap_or_default();
     let said = if said.trim().is_empty() && tool.title != tool.raw_name { tool.title.as_str() } else { said };
     let first = said.trim().lines().next().unwrap_or_default();

@@ -5,6 +5,6 @@ mod naming;
 mod python;
 mod schema;
 
-pub use naming::{Names, prose};
-pub use python::{Unions, literal, python, quoted};
-pub use schema::{Body, Declared, Field, Reader, Shape};
+pub use naming::{TypeNames, prose};
+pub use python::{UnionSyntax, python_literal, python_string, python_type};
+pub use schema::{RecordField, Shape, ShapeReader, TypeBody, TypeDeclaration};

@@ -5,10 +5,13 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use serde_json::Value;
-use toolyard_hub::Tool;
+use toolyard_hub::ToolEntry;
 
-use crate::python::is_word;
-use crate::shapes::{Body, Declared, Field, Names, Reader, Shape, Unions, literal, prose, python, quoted};
+use crate::python_names::is_identifier;
+use crate::shapes::{
+    RecordField, Shape, ShapeReader, TypeBody, TypeDeclaration, TypeNames, UnionSyntax, prose,
+    python_literal, python_string, python_type,
+};
 
 mod docstring;
 
@@ -25,15 +28,15 @@ pub(crate) struct Signature {
     /// Required ones first, and of each those first that Python can name; else in the order of the schema.
     parameters: Vec<Parameter>,
     /// Whether there may be arguments that are not named here.
-    others: Others,
-    returns: Typed,
+    others: ExtraArguments,
+    returns: PythonType,
     description: String,
 }
 
 #[derive(Debug)]
 struct Parameter {
     key: String,
-    typed: Typed,
+    typed: PythonType,
     required: bool,
     default: Option<String>,
     description: String,
@@ -43,7 +46,7 @@ struct Parameter {
 
 /// A type in Python's words, and the fields of the objects in it.
 #[derive(Debug, Default)]
-struct Typed {
+struct PythonType {
     name: String,
     fields: Vec<Entry>,
 }
@@ -52,37 +55,39 @@ struct Typed {
 #[derive(Debug)]
 struct Entry {
     key: String,
-    typed: Typed,
+    typed: PythonType,
     required: bool,
     description: String,
 }
 
 /// What is known of arguments beyond the named ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Others {
+pub(crate) enum ExtraArguments {
     /// There are none: a name that is not known is a slip.
-    Refused,
-    Taken,
+    Deny,
+    Allow,
 }
 
 impl Signature {
-    pub(crate) fn of(tool: &Tool) -> Self {
+    pub(crate) fn from_tool(tool: &ToolEntry) -> Self {
         let parse = |raw: &str| serde_json::from_str::<Value>(raw).unwrap_or(Value::Bool(true));
-        let mut names = Names::new(&[]);
+        let mut names = TypeNames::new(&[]);
         let input = parse(tool.input_schema.get());
-        let mut reader = Reader::new(&input, &mut names);
+        let mut reader = ShapeReader::new(&input, &mut names);
         let root = reader.root("arguments", "");
-        let declared = Known::of(reader.finish());
+        let declared = DeclaredTypes::of(reader.finish());
         let (parameters, others) = match declared.body(&root) {
-            Some(Body::Record { fields, open }) => (declared.parameters(fields), open_or_not(&input, *open)),
+            Some(TypeBody::Record { fields, open }) => {
+                (declared.parameters(fields), open_or_not(&input, *open))
+            }
             _ => (Vec::new(), without_names(&input)),
         };
         let output = tool.output_schema.as_ref().map(|schema| parse(schema.get()));
         let returns = output.map_or_else(unknown, |output| {
-            let mut names = Names::new(&[]);
-            let mut reader = Reader::new(&output, &mut names);
+            let mut names = TypeNames::new(&[]);
+            let mut reader = ShapeReader::new(&output, &mut names);
             let root = reader.root("result", "");
-            Known::of(reader.finish()).typed(&root, 0)
+            DeclaredTypes::of(reader.finish()).typed(&root, 0)
         });
         Self { parameters, others, returns, description: tool.description.clone().unwrap_or_default() }
     }
@@ -97,30 +102,31 @@ impl Signature {
         self.parameters.iter().filter(|parameter| parameter.required).count()
     }
 
-    pub(crate) fn others(&self) -> Others {
+    pub(crate) fn extra_arguments(&self) -> ExtraArguments {
         self.others
     }
 
     /// Whether nothing may be given for this argument, which is then the same as not giving it.
-    pub(crate) fn may_be_left_out(&self, key: &str) -> bool {
+    pub(crate) fn is_omittable(&self, key: &str) -> bool {
         let known = self.parameters.iter().find(|parameter| parameter.key == key);
         known.is_some_and(|parameter| !parameter.required && !parameter.nullable)
     }
 
     /// `async def name(ticker: str, limit: int | None = None) -> list[dict]`
     pub(crate) fn line(&self, name: &str) -> String {
-        let function = if is_word(name) { name.to_owned() } else { format!("tools[{}]", quoted(name)) };
+        let function =
+            if is_identifier(name) { name.to_owned() } else { format!("tools[{}]", python_string(name)) };
         format!("async def {function}({}) -> {}", self.said().join(", "), self.returns.name)
     }
 
     fn said(&self) -> Vec<String> {
         let (words, odd): (Vec<&Parameter>, Vec<&Parameter>) =
-            self.parameters.iter().partition(|parameter| is_word(&parameter.key));
+            self.parameters.iter().partition(|parameter| is_identifier(&parameter.key));
         let mut said: Vec<String> = words.iter().map(|parameter| parameter.said()).collect();
         if !odd.is_empty() {
-            let odd = odd.iter().map(|one| format!("{}: {}", quoted(&one.key), one.type_said()));
+            let odd = odd.iter().map(|one| format!("{}: {}", python_string(&one.key), one.type_said()));
             said.push(format!("**{{{}}}", odd.collect::<Vec<_>>().join(", ")));
-        } else if self.others == Others::Taken {
+        } else if self.others == ExtraArguments::Allow {
             said.push("**others: Any".to_owned());
         }
         said
@@ -144,56 +150,56 @@ impl Parameter {
     }
 }
 
-fn unknown() -> Typed {
-    Typed { name: "Any".to_owned(), fields: Vec::new() }
+fn unknown() -> PythonType {
+    PythonType { name: "Any".to_owned(), fields: Vec::new() }
 }
 
 /// Most schemas say nothing about other keys and mean none, unless other keys are described in another way.
-fn open_or_not(schema: &Value, open: bool) -> Others {
+fn open_or_not(schema: &Value, open: bool) -> ExtraArguments {
     let more = ["patternProperties", "dependentSchemas", "if", "unevaluatedProperties"];
     let more = more.iter().any(|key| schema.get(*key).is_some());
-    if open || more { Others::Taken } else { Others::Refused }
+    if open || more { ExtraArguments::Allow } else { ExtraArguments::Deny }
 }
 
 /// A schema that names no keys takes any, unless it says that it takes none.
-fn without_names(schema: &Value) -> Others {
+fn without_names(schema: &Value) -> ExtraArguments {
     let plain = ["$ref", "anyOf", "oneOf", "allOf"].iter().all(|key| schema.get(*key).is_none());
     let none = schema.get("additionalProperties") == Some(&Value::Bool(false));
     let empty =
         schema.get("properties").is_some_and(|keys| keys.as_object().is_some_and(serde_json::Map::is_empty));
     let said = schema.get("additionalProperties").is_some();
-    if plain && (none || (empty && !said)) { Others::Refused } else { Others::Taken }
+    if plain && (none || (empty && !said)) { ExtraArguments::Deny } else { ExtraArguments::Allow }
 }
 
 /// What the names of a schema's shapes stand for.
-struct Known {
-    bodies: HashMap<String, Body>,
+struct DeclaredTypes {
+    bodies: HashMap<String, TypeBody>,
     /// How many more shapes are looked at. A few names that lead to each other can stand for millions.
     left: Cell<usize>,
 }
 
-impl Known {
-    fn of(declared: Vec<Declared>) -> Self {
+impl DeclaredTypes {
+    fn of(declared: Vec<TypeDeclaration>) -> Self {
         let bodies = declared.into_iter().map(|one| (one.name, one.body)).collect();
         Self { bodies, left: Cell::new(MOST_SHAPES) }
     }
 
-    fn body(&self, shape: &Shape) -> Option<&Body> {
+    fn body(&self, shape: &Shape) -> Option<&TypeBody> {
         match shape {
             Shape::Named(name) => self.bodies.get(name),
             _ => None,
         }
     }
 
-    fn parameters(&self, fields: &[Field]) -> Vec<Parameter> {
+    fn parameters(&self, fields: &[RecordField]) -> Vec<Parameter> {
         let mut parameters: Vec<Parameter> = fields.iter().map(|field| self.parameter(field)).collect();
-        parameters.sort_by_key(|parameter| (!parameter.required, !is_word(&parameter.key)));
+        parameters.sort_by_key(|parameter| (!parameter.required, !is_identifier(&parameter.key)));
         parameters
     }
 
-    fn parameter(&self, field: &Field) -> Parameter {
+    fn parameter(&self, field: &RecordField) -> Parameter {
         let default = field.default.as_ref().map(|value| {
-            let said = literal(value);
+            let said = python_literal(value);
             if said.chars().count() > LONGEST_DEFAULT { "...".to_owned() } else { said }
         });
         Parameter {
@@ -219,8 +225,8 @@ impl Known {
             Shape::Literal(values) => values.contains(&Value::Null),
             Shape::Union(parts) => parts.iter().any(|part| self.takes_null(part, depth)),
             Shape::Named(_) if depth < docstring::DEEPEST && self.goes_on() => match self.body(shape) {
-                Some(Body::Alias(inner)) => self.takes_null(inner, depth + 1),
-                Some(Body::Record { .. }) | None => false,
+                Some(TypeBody::Alias(inner)) => self.takes_null(inner, depth + 1),
+                Some(TypeBody::Record { .. }) | None => false,
             },
             // A type that leads in a circle says nothing about what it takes.
             Shape::Named(_) => true,
@@ -233,10 +239,10 @@ impl Known {
         }
     }
 
-    fn typed(&self, shape: &Shape, depth: usize) -> Typed {
+    fn typed(&self, shape: &Shape, depth: usize) -> PythonType {
         let mut fields = Vec::new();
         let name = self.said(shape, depth, &mut fields);
-        Typed { name, fields }
+        PythonType { name, fields }
     }
 
     /// A shape in Python's words. Objects are dicts, whose fields are gathered beside.
@@ -265,19 +271,19 @@ impl Known {
             }
             Shape::Named(name) => match self.bodies.get(name) {
                 _ if depth >= docstring::DEEPEST => "Any".to_owned(),
-                Some(Body::Record { fields: inner, .. }) => {
+                Some(TypeBody::Record { fields: inner, .. }) => {
                     let entries = inner.iter().take_while(|_| self.goes_on());
                     fields.extend(entries.map(|field| self.entry(field, depth + 1)));
                     "dict".to_owned()
                 }
-                Some(Body::Alias(inner)) => self.said(inner, depth + 1, fields),
+                Some(TypeBody::Alias(inner)) => self.said(inner, depth + 1, fields),
                 None => "Any".to_owned(),
             },
-            simple => python(simple, Unions::Bars, &mut |_| "Any".to_owned()),
+            simple => python_type(simple, UnionSyntax::Bars, &mut |_| "Any".to_owned()),
         }
     }
 
-    fn entry(&self, field: &Field, depth: usize) -> Entry {
+    fn entry(&self, field: &RecordField, depth: usize) -> Entry {
         Entry {
             key: field.key.clone(),
             typed: if depth >= docstring::DEEPEST {
@@ -291,15 +297,15 @@ impl Known {
     }
 
     /// The type of something too deep down to be taken apart.
-    fn flat(&self, shape: &Shape) -> Typed {
+    fn flat(&self, shape: &Shape) -> PythonType {
         let name = match (shape, self.body(shape)) {
-            (_, Some(Body::Record { .. })) => "dict".to_owned(),
+            (_, Some(TypeBody::Record { .. })) => "dict".to_owned(),
             (Shape::List(_), _) => "list".to_owned(),
             (Shape::Map(_), _) => "dict".to_owned(),
             (Shape::Union(_) | Shape::Named(_), _) => "Any".to_owned(),
-            (simple, _) => python(simple, Unions::Bars, &mut |_| "Any".to_owned()),
+            (simple, _) => python_type(simple, UnionSyntax::Bars, &mut |_| "Any".to_owned()),
         };
-        Typed { name, fields: Vec::new() }
+        PythonType { name, fields: Vec::new() }
     }
 }
 

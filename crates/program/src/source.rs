@@ -9,36 +9,37 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    BoxFuture, Call, Error, Kind, Offer, Outcome, Prefix, Raw, Source, SourceName, Status, Target, Yard,
+    BoxFuture, ErrorKind, HubError, Outcome, Prefix, Raw, Source, SourceCall, SourceName, SourceOffer,
+    SourceStatus, SourceTarget, Yard,
 };
 
-use crate::broker::{Broker, Caller};
-use crate::definitions::{Inspected, Verb, offer};
+use crate::broker::{Broker, ProgramCaller};
+use crate::concurrency::ProgramLimiter;
+use crate::definitions::{InspectArguments, ProgramTool, offer};
 use crate::engine::Engine;
-use crate::find::Seen;
 use crate::inspect;
-use crate::meter::Meter;
-use crate::search::{Indexes, Wanted, close};
+use crate::progress::ProgressMeter;
+use crate::search::{SearchArguments, SearchIndexCache, similar_names};
 use crate::settings::ProgramSettings;
-use crate::slots::ProgramSlots;
+use crate::visible_tools::VisibleTools;
 
 /// The three tools, and what they work with.
 #[derive(Debug)]
-pub struct Programs {
+pub struct ProgramSource {
     name: SourceName,
     since: Instant,
-    offer: Arc<Offer>,
+    offer: Arc<SourceOffer>,
     /// The yard whose tools programs call. It owns this source, so that this must not own it.
     yard: Weak<Yard>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) settings: ProgramSettings,
-    pub(crate) slots: ProgramSlots,
-    indexes: Arc<Indexes>,
+    pub(crate) slots: ProgramLimiter,
+    indexes: Arc<SearchIndexCache>,
     /// Where the next program prints to, if somebody wants to follow it.
     pub(crate) followed: Mutex<Option<watch::Sender<Vec<u8>>>>,
 }
 
-impl Programs {
+impl ProgramSource {
     /// The name of this source.
     pub const NAME: &'static str = "programs";
 
@@ -49,7 +50,7 @@ impl Programs {
             offer: offer(&settings),
             yard: Arc::downgrade(yard),
             engine,
-            slots: ProgramSlots::new(settings.programs),
+            slots: ProgramLimiter::new(settings.programs),
             settings,
             indexes: Arc::default(),
             followed: Mutex::default(),
@@ -69,14 +70,14 @@ impl Programs {
         self.engine.stop().await;
     }
 
-    async fn perform(&self, call: Call) -> Result<Outcome, Error> {
-        let gone = || Error::new(Kind::NotConnected, "the yard is gone");
+    async fn perform(&self, call: SourceCall) -> Result<Outcome, HubError> {
+        let gone = || HubError::new(ErrorKind::NotConnected, "the yard is gone");
         let yard = self.yard.upgrade().ok_or_else(gone)?;
-        let Target::Tool { name, arguments } = call.target else {
-            return Err(Error::new(Kind::Bug, "programs offer tools only"));
+        let SourceTarget::Tool { name, arguments } = call.target else {
+            return Err(HubError::new(ErrorKind::Bug, "programs offer tools only"));
         };
-        let unknown = || Error::new(Kind::UnknownTool, format!("unknown tool {name}"));
-        let caller = Caller {
+        let unknown = || HubError::new(ErrorKind::UnknownTool, format!("unknown tool {name}"));
+        let caller = ProgramCaller {
             principal: call.principal,
             context: call.context,
             deadline: call.deadline,
@@ -86,12 +87,12 @@ impl Programs {
             client: call.client,
         };
         yard.settle(self.settings.start_wait).await;
-        match Verb::named(&name).ok_or_else(unknown)? {
-            Verb::InspectTool => {
-                Ok(self.inspect(&yard, &caller, &read::<Inspected>(&arguments)?.tool_name).await)
+        match ProgramTool::from_name(&name).ok_or_else(unknown)? {
+            ProgramTool::InspectTool => {
+                Ok(self.inspect(&yard, &caller, &read::<InspectArguments>(&arguments)?.tool_name).await)
             }
-            Verb::SearchTools => self.search(&yard, &caller, &read(&arguments)?).await,
-            Verb::ExecuteProgram => {
+            ProgramTool::SearchTools => self.search(&yard, &caller, &read(&arguments)?).await,
+            ProgramTool::ExecuteProgram => {
                 let order = read(&arguments)?;
                 let broker = Broker {
                     yard,
@@ -100,7 +101,7 @@ impl Programs {
                     caller,
                     calls: self.settings.calls,
                     parallel: self.settings.parallel,
-                    meter: Meter::default(),
+                    meter: ProgressMeter::default(),
                     ended: CancellationToken::new(),
                 };
                 Box::pin(self.execute(order, broker)).await
@@ -108,26 +109,31 @@ impl Programs {
         }
     }
 
-    async fn inspect(&self, yard: &Yard, caller: &Caller, name: &str) -> Outcome {
+    async fn inspect(&self, yard: &Yard, caller: &ProgramCaller, name: &str) -> Outcome {
         let catalog = yard.catalog();
-        let seen = Seen { catalog: &catalog, principal: &caller.principal, own: &self.name };
+        let seen = VisibleTools { catalog: &catalog, principal: &caller.principal, own: &self.name };
         if let Some(tool) = seen.tool(name) {
-            return said(&[inspect::described(&tool), inspect::beside(&seen, &tool)]);
+            return said(&[inspect::describe_tool(&tool), inspect::describe_usage(&seen, &tool)]);
         }
-        let index = self.indexes.of(&catalog).await;
-        let close = close(&seen, &index, name);
+        let index = self.indexes.get(&catalog).await;
+        let close = similar_names(&seen, &index, name);
         match close.as_slice() {
             [] => said(&[inspect::not_found(name)]),
             some => said(&[inspect::not_found(name), format!("Close to it: {}", some.join(", "))]),
         }
     }
 
-    async fn search(&self, yard: &Yard, caller: &Caller, wanted: &Wanted) -> Result<Outcome, Error> {
+    async fn search(
+        &self,
+        yard: &Yard,
+        caller: &ProgramCaller,
+        wanted: &SearchArguments,
+    ) -> Result<Outcome, HubError> {
         let catalog = yard.catalog();
-        let index = self.indexes.of(&catalog).await;
-        let seen = Seen { catalog: &catalog, principal: &caller.principal, own: &self.name };
+        let index = self.indexes.get(&catalog).await;
+        let seen = VisibleTools { catalog: &catalog, principal: &caller.principal, own: &self.name };
         let found = wanted.find(&seen, &index)?;
-        Ok(said(&[wanted.told(&seen, &found)]))
+        Ok(said(&[wanted.render_text(&seen, &found)]))
     }
 }
 
@@ -138,12 +144,12 @@ fn said(texts: &[String]) -> Outcome {
 }
 
 /// The corridor has checked them against the schema; numbers may still be larger than any that is meant.
-fn read<T: DeserializeOwned>(arguments: &Raw) -> Result<T, Error> {
+fn read<T: DeserializeOwned>(arguments: &Raw) -> Result<T, HubError> {
     serde_json::from_str(arguments.get())
-        .map_err(|error| Error::new(Kind::InvalidArguments, error.to_string()))
+        .map_err(|error| HubError::new(ErrorKind::InvalidArguments, error.to_string()))
 }
 
-impl Source for Programs {
+impl Source for ProgramSource {
     fn name(&self) -> &SourceName {
         &self.name
     }
@@ -152,15 +158,15 @@ impl Source for Programs {
         Prefix::Plain
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         Arc::clone(&self.offer)
     }
 
-    fn status(&self) -> Status {
-        Status { since: self.since, ..Status::ready() }
+    fn status(&self) -> SourceStatus {
+        SourceStatus { since: self.since, ..SourceStatus::ready() }
     }
 
-    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+    fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         Box::pin(self.perform(call))
     }
 }

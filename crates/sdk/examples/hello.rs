@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_sdk::hub::Yard;
-use toolyard_sdk::{Native, ToolError, tool};
+use toolyard_sdk::{NativeSource, ToolError, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Greeting {
@@ -19,6 +19,6 @@ async fn hello(params: Greeting) -> Result<String, ToolError> {
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let native = Native::new("hello").tool(hello());
-    toolyard_serve::stdio(Yard::of([native.into_source()])).await
+    let native = NativeSource::new("hello").tool(hello());
+    toolyard_serve::stdio(Yard::with_sources([native.into_source()])).await
 }

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_sdk::hub::Yard;
-use toolyard_sdk::{Native, ToolError, tool};
+use toolyard_sdk::{NativeSource, ToolError, tool};
 use toolyard_serve::ServeError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ async fn hello(params: Greeting) -> Result<String, ToolError> {
 
 #[tokio::main]
 async fn main() -> Result<(), ServeError> {
-    let yard = Yard::of([Native::new("hello").tool(hello()).into_source()]);
+    let yard = Yard::with_sources([NativeSource::new("hello").tool(hello()).into_source()]);
     let server = toolyard_serve::http(yard).await?;
     println!("page  {}", server.page());
     println!("MCP   {}/mcp", server.url());

@@ -7,8 +7,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolyard_sdk::hub::{Before, BoxFuture, Error, HookCall, Hooks, Kind, Outcome, Yard};
-use toolyard_sdk::{Context, Elicited, Json, Level, Native, Resource, Tool, ToolError, tool};
+use toolyard_sdk::hub::{BoxFuture, ErrorKind, HookCall, HookDecision, Hooks, HubError, Outcome, Yard};
+use toolyard_sdk::{Context, ElicitResult, Json, LogLevel, NativeSource, Resource, Tool, ToolError, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Job {
@@ -36,7 +36,7 @@ async fn saw(params: Job, ctx: Context) -> Result<Json<Sawn>, ToolError> {
         ctx.report(done, total, format!("sawed {plank}"));
     }
     stream.end();
-    ctx.log(Level::Info, json!({"planks": total}));
+    ctx.log(LogLevel::Info, json!({"planks": total}));
     Ok(Json(Sawn { planks: params.planks.len() }))
 }
 
@@ -62,8 +62,8 @@ enum Product {
 #[tool]
 async fn build(ctx: Context) -> Result<String, ToolError> {
     Ok(match ctx.elicit::<Order>("order", "What shall we build?").await? {
-        Elicited::Accepted(order) => format!("Built {} x {:?}.", order.number, order.product),
-        Elicited::Declined | Elicited::Cancelled => "Nothing was built.".to_owned(),
+        ElicitResult::Accepted(order) => format!("Built {} x {:?}.", order.number, order.product),
+        ElicitResult::Declined | ElicitResult::Cancelled => "Nothing was built.".to_owned(),
     })
 }
 
@@ -79,9 +79,10 @@ struct OpeningHours {
 }
 
 impl Hooks for OpeningHours {
-    fn before<'a>(&'a self, _: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
-        let closed = || Error::new(Kind::Forbidden, "the workshop is closed").suggest("come back tomorrow");
-        Box::pin(std::future::ready(if self.closed { Err(closed()) } else { Ok(Before::Pass) }))
+    fn before<'a>(&'a self, _: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
+        let closed =
+            || HubError::new(ErrorKind::Forbidden, "the workshop is closed").suggest("come back tomorrow");
+        Box::pin(std::future::ready(if self.closed { Err(closed()) } else { Ok(HookDecision::Pass) }))
     }
 }
 
@@ -107,7 +108,7 @@ impl Hooks for Diary {
         Box::pin(std::future::ready(()))
     }
 
-    fn on_error<'a>(&'a self, call: HookCall<'a>, error: &'a Error) -> BoxFuture<'a, ()> {
+    fn on_error<'a>(&'a self, call: HookCall<'a>, error: &'a HubError) -> BoxFuture<'a, ()> {
         self.write(format!("{} by {}: {error}", call.tool, call.principal.id()));
         Box::pin(std::future::ready(()))
     }
@@ -131,9 +132,9 @@ async fn main() -> std::io::Result<()> {
         let text = reading.read();
         async move { Ok(text) }
     };
-    let native = Native::new("workshop")
+    let native = NativeSource::new("workshop")
         .tool(saw().hooks(diary))
         .tools([build(), sweep(), ticket()])
         .resource(Resource::dynamic("workshop://diary", "diary", read).mime_type("text/plain"));
-    toolyard_serve::stdio(Yard::of([native.into_source()])).await
+    toolyard_serve::stdio(Yard::with_sources([native.into_source()])).await
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use toolyard_hub::{Error, Kind, Question};
+use toolyard_hub::{ErrorKind, HubError, Question};
 
 use crate::context::Context;
 use crate::error::ToolError;
@@ -16,7 +16,7 @@ use crate::question;
 
 /// What a person did with a form or an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Elicited<T> {
+pub enum ElicitResult<T> {
     /// They filled it in, or agreed to open the address.
     Accepted(T),
     /// They said no.
@@ -27,7 +27,7 @@ pub enum Elicited<T> {
 
 /// What the caller's model wrote.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Sampled {
+pub struct SamplingResult {
     /// One block of content, or a list of them, as it came.
     pub content: Value,
     /// The model that wrote it.
@@ -38,7 +38,7 @@ pub struct Sampled {
     pub stop_reason: Option<String>,
 }
 
-impl Sampled {
+impl SamplingResult {
     /// The text of it, without other kinds of content.
     pub fn text(&self) -> String {
         let text = |block: &Value| block.get("text").and_then(Value::as_str).map(ToOwned::to_owned);
@@ -62,7 +62,7 @@ pub struct Root {
 /// The answers to several questions.
 #[derive(Debug, Clone)]
 pub struct Answers {
-    answers: toolyard_hub::Answers,
+    answers: toolyard_hub::RawAnswers,
 }
 
 impl Context {
@@ -71,7 +71,7 @@ impl Context {
         &self,
         key: impl Into<String>,
         message: impl Into<String>,
-    ) -> Result<Elicited<T>, ToolError> {
+    ) -> Result<ElicitResult<T>, ToolError> {
         self.understood(question::form::<T>(key, message)?, Answers::form).await
     }
 
@@ -81,7 +81,7 @@ impl Context {
         key: impl Into<String>,
         message: impl Into<String>,
         requested_schema: &S,
-    ) -> Result<Elicited<Value>, ToolError> {
+    ) -> Result<ElicitResult<Value>, ToolError> {
         self.understood(question::form_with(key, message, requested_schema), Answers::form).await
     }
 
@@ -91,7 +91,7 @@ impl Context {
         key: impl Into<String>,
         message: impl Into<String>,
         url: impl Into<String>,
-    ) -> Result<Elicited<()>, ToolError> {
+    ) -> Result<ElicitResult<()>, ToolError> {
         self.understood(question::url(key, message, url), Answers::consent).await
     }
 
@@ -101,8 +101,8 @@ impl Context {
         &self,
         key: impl Into<String>,
         params: &S,
-    ) -> Result<Sampled, ToolError> {
-        self.understood(question::sample(key, params), Answers::sampled).await
+    ) -> Result<SamplingResult, ToolError> {
+        self.understood(question::sample(key, params), Answers::sampling_result).await
     }
 
     /// Has the caller's model answer a text with at most so many tokens.
@@ -113,7 +113,7 @@ impl Context {
         max_tokens: u32,
     ) -> Result<String, ToolError> {
         let question = question::prompt(key, text, max_tokens);
-        Ok(self.understood(question, Answers::sampled).await?.text())
+        Ok(self.understood(question, Answers::sampling_result).await?.text())
     }
 
     /// Asks for the places that the tool may work in.
@@ -149,39 +149,39 @@ impl Answers {
     }
 
     /// The answer to a form.
-    pub fn form<T: DeserializeOwned>(&self, key: &str) -> Result<Elicited<T>, ToolError> {
+    pub fn form<T: DeserializeOwned>(&self, key: &str) -> Result<ElicitResult<T>, ToolError> {
         let answer: FormAnswer<'_> = self.parse(key)?;
         Ok(match answer.action {
             Action::Accept => {
                 let content = answer.content.map_or("{}", RawValue::get);
-                Elicited::Accepted(serde_json::from_str(content).map_err(|error| nonsense(key, &error))?)
+                ElicitResult::Accepted(serde_json::from_str(content).map_err(|error| nonsense(key, &error))?)
             }
-            Action::Decline => Elicited::Declined,
-            Action::Cancel => Elicited::Cancelled,
+            Action::Decline => ElicitResult::Declined,
+            Action::Cancel => ElicitResult::Cancelled,
         })
     }
 
     /// The answer to an address.
-    pub fn consent(&self, key: &str) -> Result<Elicited<()>, ToolError> {
+    pub fn consent(&self, key: &str) -> Result<ElicitResult<()>, ToolError> {
         let answer: FormAnswer<'_> = self.parse(key)?;
         Ok(match answer.action {
-            Action::Accept => Elicited::Accepted(()),
-            Action::Decline => Elicited::Declined,
-            Action::Cancel => Elicited::Cancelled,
+            Action::Accept => ElicitResult::Accepted(()),
+            Action::Decline => ElicitResult::Declined,
+            Action::Cancel => ElicitResult::Cancelled,
         })
     }
 
     /// The roots.
     pub fn roots(&self, key: &str) -> Result<Vec<Root>, ToolError> {
         #[derive(Deserialize)]
-        struct Listed {
+        struct RootList {
             roots: Vec<Root>,
         }
-        Ok(self.read::<Listed>(key)?.roots)
+        Ok(self.read::<RootList>(key)?.roots)
     }
 
     /// What the model wrote.
-    pub fn sampled(&self, key: &str) -> Result<Sampled, ToolError> {
+    pub fn sampling_result(&self, key: &str) -> Result<SamplingResult, ToolError> {
         self.read(key)
     }
 
@@ -192,7 +192,9 @@ impl Answers {
 
     fn parse<'a, T: Deserialize<'a>>(&'a self, key: &str) -> Result<T, ToolError> {
         let Some(answer) = self.get(key) else {
-            return Err(Error::new(Kind::InvalidArguments, format!("nothing came back for {key}")).into());
+            return Err(
+                HubError::new(ErrorKind::InvalidArguments, format!("nothing came back for {key}")).into()
+            );
         };
         serde_json::from_str(answer.get()).map_err(|error| nonsense(key, &error))
     }
@@ -216,5 +218,5 @@ enum Action {
 fn nonsense(key: &str, error: &serde_json::Error) -> ToolError {
     let message = format!("the answer to {key} is not what was asked for: {error}");
     let details = json!({"field": key, "reason": error.to_string(), "provided": null});
-    Error::new(Kind::InvalidArguments, message).with_details(details).into()
+    HubError::new(ErrorKind::InvalidArguments, message).with_details(details).into()
 }

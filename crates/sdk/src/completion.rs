@@ -42,7 +42,12 @@ impl Completions {
     }
 
     /// The answer for what was typed; `context` holds the arguments that are already filled in.
-    pub(crate) async fn answer(&self, argument: &str, typed: String, context: Option<&RawValue>) -> Outcome {
+    pub(crate) async fn complete(
+        &self,
+        argument: &str,
+        typed: String,
+        context: Option<&RawValue>,
+    ) -> Outcome {
         let mut values = match self.suggest.iter().find(|(name, _)| name == argument) {
             Some((_, suggest)) => suggest(typed, filled_in(context)).await,
             None => Vec::new(),
@@ -56,11 +61,11 @@ impl Completions {
 
 fn filled_in(context: Option<&RawValue>) -> Values {
     #[derive(Deserialize)]
-    struct Known {
+    struct CompletionContext {
         #[serde(default)]
         arguments: Map<String, Value>,
     }
-    let known = context.and_then(|context| serde_json::from_str::<Known>(context.get()).ok());
+    let known = context.and_then(|context| serde_json::from_str::<CompletionContext>(context.get()).ok());
     let texts = known.into_iter().flat_map(|known| known.arguments);
     texts.filter_map(|(name, value)| Some((name, value.as_str()?.to_owned()))).collect()
 }

@@ -43,7 +43,7 @@ impl Content {
 
     /// Says who the block is for and how much it matters.
     #[must_use]
-    pub fn annotated(self, annotations: &Annotations) -> Self {
+    pub fn annotations(self, annotations: &Annotations) -> Self {
         self.with("annotations", annotations)
     }
 
@@ -83,16 +83,16 @@ impl From<&str> for Content {
 
 /// Whether a result says that the tool failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Fine,
+pub(crate) enum ResultStatus {
+    Success,
     Failed,
 }
 
 /// A result object around these blocks.
-pub(crate) fn result(content: &[Content], verdict: Verdict) -> Raw {
+pub(crate) fn tool_result(content: &[Content], verdict: ResultStatus) -> Raw {
     let mut result = Object::default();
     result.set("content", blocks(content));
-    if verdict == Verdict::Failed {
+    if verdict == ResultStatus::Failed {
         result.set("isError", json::to_raw(&true));
     }
     result.to_raw()

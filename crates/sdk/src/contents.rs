@@ -1,23 +1,23 @@
 //! What reading a resource gives: texts and bytes, each at its address.
 
 use toolyard_hub::json::{self, Object};
-use toolyard_hub::{Error, Outcome, Raw};
+use toolyard_hub::{HubError, Outcome, Raw};
 
-use crate::about::About;
 use crate::content;
-use crate::definition::Definition;
+use crate::definition::DefinitionBuilder;
 use crate::error::ToolError;
+use crate::resource_metadata::ResourceMetadata;
 
 /// What is at an address: text, or bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
     uri: Option<String>,
     mime_type: Option<String>,
-    body: Body,
+    body: ContentsBody,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Body {
+enum ContentsBody {
     Text(String),
     Bytes(Vec<u8>),
 }
@@ -25,12 +25,12 @@ enum Body {
 impl Contents {
     /// Text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { uri: None, mime_type: None, body: Body::Text(text.into()) }
+        Self { uri: None, mime_type: None, body: ContentsBody::Text(text.into()) }
     }
 
     /// Bytes.
     pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
-        Self { uri: None, mime_type: None, body: Body::Bytes(bytes.into()) }
+        Self { uri: None, mime_type: None, body: ContentsBody::Bytes(bytes.into()) }
     }
 
     /// Says what kind of text or bytes it is.
@@ -42,19 +42,19 @@ impl Contents {
 
     /// Says that it is at another address than the one that was asked for, as the files of a directory are.
     #[must_use]
-    pub fn at(mut self, uri: impl Into<String>) -> Self {
+    pub fn uri(mut self, uri: impl Into<String>) -> Self {
         self.uri = Some(uri.into());
         self
     }
 
     /// The contents as they go to the caller.
     pub(crate) fn to_raw(&self, asked: &str) -> Raw {
-        let mut members = Definition::default();
+        let mut members = DefinitionBuilder::default();
         members.put("uri", self.uri.as_deref().unwrap_or(asked));
         members.put_some("mimeType", self.mime_type.as_ref());
         match &self.body {
-            Body::Text(text) => members.put("text", text),
-            Body::Bytes(bytes) => members.put("blob", &content::encode(bytes)),
+            ContentsBody::Text(text) => members.put("text", text),
+            ContentsBody::Bytes(bytes) => members.put("blob", &content::encode(bytes)),
         }
         members.into_raw()
     }
@@ -97,11 +97,11 @@ impl IntoContents for Vec<Contents> {
 }
 
 /// The result object around what was read. What has no MIME type of its own has that of its definition.
-pub(crate) fn answer(
+pub(crate) fn read_result(
     contents: Result<Vec<Contents>, ToolError>,
     uri: &str,
-    about: &About,
-) -> Result<Outcome, Error> {
+    about: &ResourceMetadata,
+) -> Result<Outcome, HubError> {
     let contents = contents.map_err(|error| error.into_resource_error(uri))?;
     let typed = |mut contents: Contents| {
         contents.mime_type = contents.mime_type.or_else(|| about.mime_type.clone());

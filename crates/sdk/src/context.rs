@@ -8,21 +8,23 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{Abilities, CallContext, Client, Deadline, Level, LogLine, Principal, Progress, Raw};
+use toolyard_hub::{
+    CallContext, CallerChannel, ClientCapabilities, Deadline, LogLevel, LogLine, Principal, Progress, Raw,
+};
 
-use crate::native::Handle;
+use crate::native::NativeHandle;
 
 /// The call that a tool, a resource or a prompt is answering. Clones are of the same call.
 #[derive(Debug, Clone)]
 pub struct Context {
-    occasion: Arc<Occasion>,
-    pub(crate) client: Client,
-    native: Handle,
+    occasion: Arc<CallInfo>,
+    pub(crate) client: CallerChannel,
+    native: NativeHandle,
 }
 
 /// What is known about a call before anything runs.
 #[derive(Debug)]
-pub(crate) struct Occasion {
+pub(crate) struct CallInfo {
     pub(crate) principal: Principal,
     pub(crate) context: CallContext,
     pub(crate) deadline: Deadline,
@@ -31,7 +33,7 @@ pub(crate) struct Occasion {
 }
 
 impl Context {
-    pub(crate) fn new(occasion: Occasion, client: Client, native: Handle) -> Self {
+    pub(crate) fn new(occasion: CallInfo, client: CallerChannel, native: NativeHandle) -> Self {
         Self { occasion: Arc::new(occasion), client, native }
     }
 
@@ -60,12 +62,12 @@ impl Context {
     }
 
     /// Writes a log line for the caller, if it asked for lines of this level.
-    pub fn log(&self, level: Level, data: impl Into<Value>) {
+    pub fn log(&self, level: LogLevel, data: impl Into<Value>) {
         self.client.log(LogLine { level, logger: None, data: data.into() });
     }
 
     /// Like [`Context::log`], under the name of a logger.
-    pub fn log_as(&self, logger: impl Into<String>, level: Level, data: impl Into<Value>) {
+    pub fn log_as(&self, logger: impl Into<String>, level: LogLevel, data: impl Into<Value>) {
         self.client.log(LogLine { level, logger: Some(logger.into()), data: data.into() });
     }
 
@@ -91,8 +93,8 @@ impl Context {
     }
 
     /// What the caller's side can do when asked.
-    pub fn abilities(&self) -> &Abilities {
-        self.client.abilities()
+    pub fn capabilities(&self) -> &ClientCapabilities {
+        self.client.capabilities()
     }
 
     /// Who is calling.
@@ -116,7 +118,7 @@ impl Context {
     }
 
     /// The source that this runs in, to add and remove tools, resources and prompts.
-    pub fn native(&self) -> &Handle {
+    pub fn native(&self) -> &NativeHandle {
         &self.native
     }
 }
@@ -124,7 +126,7 @@ impl Context {
 /// Pieces of a result on their way ahead of it.
 #[derive(Debug)]
 pub struct Stream {
-    client: Client,
+    client: CallerChannel,
 }
 
 impl Stream {

@@ -63,11 +63,11 @@ pub enum Role {
 
 /// A definition that is being written, member by member. What is absent is left out.
 #[derive(Debug, Default)]
-pub(crate) struct Definition {
+pub(crate) struct DefinitionBuilder {
     members: Object,
 }
 
-impl Definition {
+impl DefinitionBuilder {
     pub(crate) fn put<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) {
         self.members.set(key, json::to_raw(value));
     }
@@ -85,7 +85,7 @@ impl Definition {
     }
 
     /// Members that the author set by hand: they replace what was there, or come last.
-    pub(crate) fn put_by_hand(&mut self, by_hand: &Object) {
+    pub(crate) fn put_overrides(&mut self, by_hand: &Object) {
         for (key, value) in by_hand.members() {
             self.members.set(key, value.to_owned());
         }

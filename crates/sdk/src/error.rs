@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use toolyard_hub::{Error, Kind, Outcome};
+use toolyard_hub::{ErrorKind, HubError, Outcome};
 
 use crate::content::{self, Content};
 
@@ -14,16 +14,16 @@ use crate::content::{self, Content};
 /// Any error becomes one with `?`, and is then told to the caller with its whole chain of causes. This type is
 /// not itself a `std::error::Error`, because then that conversion could not exist.
 pub struct ToolError {
-    reason: Box<Reason>,
+    reason: Box<ToolErrorReason>,
 }
 
-enum Reason {
+enum ToolErrorReason {
     /// The tool ran and failed; this is what it says about it.
     Failed(Vec<Content>),
     /// The thing that was asked for is not there.
     NotFound(String),
     /// The call itself is wrong, or cannot go on.
-    Refused(Error),
+    Refused(HubError),
 }
 
 impl ToolError {
@@ -34,71 +34,73 @@ impl ToolError {
 
     /// Like [`ToolError::failed`], with content of any kind.
     pub fn failed_with(content: impl IntoIterator<Item = Content>) -> Self {
-        Self::because(Reason::Failed(content.into_iter().collect()))
+        Self::because(ToolErrorReason::Failed(content.into_iter().collect()))
     }
 
     /// An argument is wrong in a way that the schema cannot express.
     pub fn invalid(field: impl Into<String>, reason: impl Into<String>, provided: impl Serialize) -> Self {
         let (field, reason) = (field.into(), reason.into());
         let provided = serde_json::to_value(provided).unwrap_or(Value::Null);
-        let error = Error::new(Kind::InvalidArguments, format!("input validation failed: {field}: {reason}"))
-            .with_details(json!({"field": field, "reason": reason, "provided": provided}));
-        Self::because(Reason::Refused(error))
+        let error =
+            HubError::new(ErrorKind::InvalidArguments, format!("input validation failed: {field}: {reason}"))
+                .with_details(json!({"field": field, "reason": reason, "provided": provided}));
+        Self::because(ToolErrorReason::Refused(error))
     }
 
     /// This caller may not do that.
     pub fn forbidden(message: impl Into<String>) -> Self {
-        Self::because(Reason::Refused(Error::new(Kind::Forbidden, message)))
+        Self::because(ToolErrorReason::Refused(HubError::new(ErrorKind::Forbidden, message)))
     }
 
     /// What was asked for does not exist. Where a resource was read, the caller learns that there is none at
     /// that address; a tool fails with the text.
     pub fn not_found(what: impl fmt::Display) -> Self {
-        Self::because(Reason::NotFound(format!("{what} was not found")))
+        Self::because(ToolErrorReason::NotFound(format!("{what} was not found")))
     }
 
     /// What the caller of a tool gets: a result that says that it failed, or an error.
-    pub fn into_outcome(self) -> Result<Outcome, Error> {
+    pub fn into_outcome(self) -> Result<Outcome, HubError> {
         let content = match *self.reason {
-            Reason::Refused(error) => return Err(error),
-            Reason::Failed(content) => content,
-            Reason::NotFound(message) => vec![Content::text(message)],
+            ToolErrorReason::Refused(error) => return Err(error),
+            ToolErrorReason::Failed(content) => content,
+            ToolErrorReason::NotFound(message) => vec![Content::text(message)],
         };
-        Ok(Outcome::failure(content::result(&content, content::Verdict::Failed)))
+        Ok(Outcome::failure(content::tool_result(&content, content::ResultStatus::Failed)))
     }
 
     /// What a caller gets where there is no such thing as a result that says that it failed.
-    pub fn into_error(self) -> Error {
+    pub fn into_error(self) -> HubError {
         match *self.reason {
-            Reason::Refused(error) => error,
-            Reason::Failed(content) => Error::new(Kind::ToolFailed, texts(&content)),
-            Reason::NotFound(message) => Error::new(Kind::ToolFailed, message),
+            ToolErrorReason::Refused(error) => error,
+            ToolErrorReason::Failed(content) => HubError::new(ErrorKind::ToolFailed, texts(&content)),
+            ToolErrorReason::NotFound(message) => HubError::new(ErrorKind::ToolFailed, message),
         }
     }
 
     /// The same where a resource was read: what is not found is then the resource.
-    pub(crate) fn into_resource_error(self, uri: &str) -> Error {
+    pub(crate) fn into_resource_error(self, uri: &str) -> HubError {
         match *self.reason {
-            Reason::NotFound(_) => unknown_resource(uri),
+            ToolErrorReason::NotFound(_) => unknown_resource(uri),
             _ => self.into_error(),
         }
     }
 
-    fn because(reason: Reason) -> Self {
+    fn because(reason: ToolErrorReason) -> Self {
         Self { reason: Box::new(reason) }
     }
 }
 
 /// The error for an address at which there is nothing.
-pub(crate) fn unknown_resource(uri: &str) -> Error {
-    Error::new(Kind::UnknownResource, format!("unknown resource {uri}")).with_details(json!({"uri": uri}))
+pub(crate) fn unknown_resource(uri: &str) -> HubError {
+    HubError::new(ErrorKind::UnknownResource, format!("unknown resource {uri}"))
+        .with_details(json!({"uri": uri}))
 }
 
 impl<E: StdError + Send + Sync + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
         let error: Box<dyn StdError + Send + Sync> = Box::new(error);
-        match error.downcast::<Error>() {
-            Ok(error) => Self::because(Reason::Refused(*error)),
+        match error.downcast::<HubError>() {
+            Ok(error) => Self::because(ToolErrorReason::Refused(*error)),
             Err(error) => Self::failed(chain(&*error)),
         }
     }
@@ -107,9 +109,9 @@ impl<E: StdError + Send + Sync + 'static> From<E> for ToolError {
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.reason {
-            Reason::Failed(content) => f.write_str(&texts(content)),
-            Reason::NotFound(message) => f.write_str(message),
-            Reason::Refused(error) => f.write_str(&error.sentence()),
+            ToolErrorReason::Failed(content) => f.write_str(&texts(content)),
+            ToolErrorReason::NotFound(message) => f.write_str(message),
+            ToolErrorReason::Refused(error) => f.write_str(&error.sentence()),
         }
     }
 }
@@ -117,8 +119,8 @@ impl fmt::Display for ToolError {
 impl fmt::Debug for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &*self.reason {
-            Reason::Failed(_) | Reason::NotFound(_) => Kind::ToolFailed,
-            Reason::Refused(error) => error.kind(),
+            ToolErrorReason::Failed(_) | ToolErrorReason::NotFound(_) => ErrorKind::ToolFailed,
+            ToolErrorReason::Refused(error) => error.kind(),
         };
         write!(f, "ToolError({}: {self})", kind.as_str())
     }

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toolyard_hub::json::Object;
-use toolyard_hub::{BoxFuture, Error, Kind, Raw};
+use toolyard_hub::{BoxFuture, ErrorKind, HubError, Raw};
 
 use crate::context::Context;
 use crate::error::ToolError;
@@ -48,7 +48,7 @@ where
     type Output = O;
 
     fn input_schema() -> Raw {
-        schema::input::<P>()
+        schema::input_schema::<P>()
     }
 
     fn run(&self, arguments: Raw, context: Context) -> BoxFuture<'static, Result<O, ToolError>> {
@@ -69,7 +69,7 @@ where
     type Output = O;
 
     fn input_schema() -> Raw {
-        schema::input::<P>()
+        schema::input_schema::<P>()
     }
 
     fn run(&self, arguments: Raw, _: Context) -> BoxFuture<'static, Result<O, ToolError>> {
@@ -89,7 +89,7 @@ where
     type Output = O;
 
     fn input_schema() -> Raw {
-        schema::no_input()
+        schema::empty_input_schema()
     }
 
     fn run(&self, _: Raw, context: Context) -> BoxFuture<'static, Result<O, ToolError>> {
@@ -106,7 +106,7 @@ where
     type Output = O;
 
     fn input_schema() -> Raw {
-        schema::no_input()
+        schema::empty_input_schema()
     }
 
     fn run(&self, _: Raw, _: Context) -> BoxFuture<'static, Result<O, ToolError>> {
@@ -122,7 +122,7 @@ fn read<P: DeserializeOwned>(arguments: &RawValue) -> Result<P, ToolError> {
     read.or_else(|error| read_whole(arguments).ok_or(error)).map_err(|error| {
         let provided: Value = serde_json::from_str(arguments.get()).unwrap_or_default();
         let details = serde_json::json!({"field": "", "reason": error.to_string(), "provided": provided});
-        Error::new(Kind::InvalidArguments, format!("input validation failed: {error}"))
+        HubError::new(ErrorKind::InvalidArguments, format!("input validation failed: {error}"))
             .with_details(details)
             .into()
     })

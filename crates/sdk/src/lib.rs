@@ -1,9 +1,9 @@
 //! Write a tool in Rust: a function or a closure becomes a tool with a generated schema, progress, streaming,
-//! questions to the caller, hooks and permissions. Nothing here listens or speaks a protocol: a [`Native`] is a
+//! questions to the caller, hooks and permissions. Nothing here listens or speaks a protocol: a [`NativeSource`] is a
 //! source of the hub, and whatever serves the hub's yard serves it.
 //!
 //! ```
-//! use toolyard_sdk::{Json, Native, ToolError, tool};
+//! use toolyard_sdk::{Json, NativeSource, ToolError, tool};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Add {
@@ -19,13 +19,12 @@
 //!     Ok(Json(params.a + params.b))
 //! }
 //!
-//! let native = Native::new("demo").tool(add());
+//! let native = NativeSource::new("demo").tool(add());
 //! ```
 
 // The attribute writes paths that begin with this name, also in the tests of this crate.
 extern crate self as toolyard_sdk;
 
-mod about;
 mod ask;
 mod completion;
 mod content;
@@ -41,20 +40,21 @@ mod output;
 mod prompt;
 pub mod question;
 mod resource;
+mod resource_metadata;
 mod schema;
 mod template;
 pub mod testing;
 mod tool;
 mod values;
 
-pub use ask::{Answers, Elicited, Root, Sampled};
+pub use ask::{Answers, ElicitResult, Root, SamplingResult};
 pub use content::Content;
 pub use contents::{Contents, IntoContents};
 pub use context::{Context, Stream};
 pub use definition::{Annotations, Icon, Role};
 pub use error::ToolError;
 pub use handler::{Handler, NoParams, OnlyContext};
-pub use native::{Handle, Native};
+pub use native::{NativeHandle, NativeSource};
 pub use output::{Audio, Image, IntoOutput, Json, OutputSchema};
 pub use prompt::{IntoMessages, Message, Prompt};
 pub use resource::Resource;
@@ -62,6 +62,6 @@ pub use schemars;
 pub use template::ResourceTemplate;
 pub use tool::Tool;
 pub use toolyard_hub as hub;
-pub use toolyard_hub::{Abilities, Level, Progress, Question, Raw};
+pub use toolyard_hub::{ClientCapabilities, LogLevel, Progress, Question, Raw};
 pub use toolyard_sdk_macros::tool;
 pub use values::Values;

@@ -12,16 +12,16 @@ use crate::output::IntoOutput;
 pub fn can_be_params<P: DeserializeOwned + JsonSchema>() {}
 
 /// Does nothing; it compiles only for what a tool can return.
-pub fn can_be_returned<R: Returned>() {}
+pub fn can_be_returned<R: ToolReturn>() {}
 
 /// What a tool can return.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     note = "a tool returns `Result<O, ToolError>`"
 )]
-pub trait Returned {}
+pub trait ToolReturn {}
 
-impl<O: IntoOutput> Returned for Result<O, ToolError> {}
+impl<O: IntoOutput> ToolReturn for Result<O, ToolError> {}
 
 /// An object with these members.
 pub fn object<const N: usize>(members: [(&str, Value); N]) -> Value {

@@ -5,51 +5,52 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::time::Instant;
 use toolyard_hub::{
-    BoxFuture, Call, Error, Feed, Kind, Offer, Outcome, Prefix, Source, SourceName, Status, Target,
+    BoxFuture, ErrorKind, HubError, Outcome, Prefix, Source, SourceCall, SourceName, SourceNotifier,
+    SourceOffer, SourceStatus, SourceTarget,
 };
 
-use crate::context::{Context, Occasion};
+use crate::context::{CallInfo, Context};
 use crate::error::unknown_resource;
 use crate::prompt::Prompt;
 use crate::resource::Resource;
 use crate::template::ResourceTemplate;
 use crate::tool::Tool;
 
-mod shelf;
+mod registry;
 
-use shelf::Shelf;
+use registry::NativeRegistry;
 
 /// Tools, resources and prompts written in Rust, as one source.
 #[derive(Debug)]
-pub struct Native {
-    inner: Arc<Inner>,
+pub struct NativeSource {
+    inner: Arc<NativeInner>,
 }
 
-/// A way to change what a [`Native`] offers while it runs. It does not keep the source alive.
+/// A way to change what a [`NativeSource`] offers while it runs. It does not keep the source alive.
 #[derive(Debug, Clone)]
-pub struct Handle {
-    inner: Weak<Inner>,
+pub struct NativeHandle {
+    inner: Weak<NativeInner>,
 }
 
-struct Inner {
+struct NativeInner {
     name: SourceName,
     /// When it was made: it is ready from then on.
     since: Instant,
-    state: Mutex<State>,
+    state: Mutex<NativeState>,
 }
 
-struct State {
-    shelf: Arc<Shelf>,
-    offer: Arc<Offer>,
-    feeds: Vec<Feed>,
+struct NativeState {
+    shelf: Arc<NativeRegistry>,
+    offer: Arc<SourceOffer>,
+    feeds: Vec<SourceNotifier>,
 }
 
-impl Native {
+impl NativeSource {
     /// A source of this name that offers nothing yet.
     pub fn new(name: &str) -> Self {
-        let state = State { shelf: Arc::default(), offer: Arc::default(), feeds: Vec::new() };
+        let state = NativeState { shelf: Arc::default(), offer: Arc::default(), feeds: Vec::new() };
         let (name, since) = (SourceName::new(name), Instant::now());
-        Self { inner: Arc::new(Inner { name, since, state: Mutex::new(state) }) }
+        Self { inner: Arc::new(NativeInner { name, since, state: Mutex::new(state) }) }
     }
 
     /// Offers a tool. One of the same name is replaced in its place, unless both say a version and these differ:
@@ -84,8 +85,8 @@ impl Native {
     }
 
     /// A way to change the offer later. It can be had before everything is registered, so that a tool can hold it.
-    pub fn handle(&self) -> Handle {
-        Handle { inner: Arc::downgrade(&self.inner) }
+    pub fn handle(&self) -> NativeHandle {
+        NativeHandle { inner: Arc::downgrade(&self.inner) }
     }
 
     /// The source, as a yard takes it.
@@ -93,13 +94,13 @@ impl Native {
         Arc::new(self)
     }
 
-    fn with(self, change: impl FnOnce(&mut Shelf)) -> Self {
+    fn with(self, change: impl FnOnce(&mut NativeRegistry)) -> Self {
         self.inner.change(change);
         self
     }
 }
 
-impl Handle {
+impl NativeHandle {
     /// Offers a tool from now on. One of the same name is replaced in its place.
     pub fn add_tool(&self, tool: Tool) {
         self.change(|shelf| shelf.put_tool(tool));
@@ -154,23 +155,23 @@ impl Handle {
         }
     }
 
-    fn shelf(&self) -> Arc<Shelf> {
+    fn shelf(&self) -> Arc<NativeRegistry> {
         self.inner.upgrade().map(|inner| inner.shelf()).unwrap_or_default()
     }
 
-    fn change(&self, change: impl FnOnce(&mut Shelf)) {
+    fn change(&self, change: impl FnOnce(&mut NativeRegistry)) {
         if let Some(inner) = self.inner.upgrade() {
             inner.change(change);
         }
     }
 }
 
-impl Inner {
+impl NativeInner {
     /// Puts a changed copy in place of what is offered, and tells the yard.
-    fn change(&self, change: impl FnOnce(&mut Shelf)) {
+    fn change(&self, change: impl FnOnce(&mut NativeRegistry)) {
         let feeds = {
             let mut state = self.lock();
-            let mut shelf = Shelf::clone(&state.shelf);
+            let mut shelf = NativeRegistry::clone(&state.shelf);
             change(&mut shelf);
             state.offer = Arc::new(shelf.to_offer());
             state.shelf = Arc::new(shelf);
@@ -182,16 +183,16 @@ impl Inner {
         }
     }
 
-    fn shelf(&self) -> Arc<Shelf> {
+    fn shelf(&self) -> Arc<NativeRegistry> {
         Arc::clone(&self.lock().shelf)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, NativeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Source for Native {
+impl Source for NativeSource {
     fn name(&self) -> &SourceName {
         &self.inner.name
     }
@@ -200,61 +201,61 @@ impl Source for Native {
         Prefix::Plain
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         Arc::clone(&self.inner.lock().offer)
     }
 
-    fn status(&self) -> Status {
-        Status { since: self.inner.since, ..Status::ready() }
+    fn status(&self) -> SourceStatus {
+        SourceStatus { since: self.inner.since, ..SourceStatus::ready() }
     }
 
-    fn attach(&self, feed: Feed) {
+    fn attach(&self, feed: SourceNotifier) {
         self.inner.lock().feeds.push(feed);
     }
 
-    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
-        let Call { target, principal, context, deadline, cancel, meta, client, priority: _ } = call;
-        let occasion = Occasion { principal, context, deadline, cancel, meta };
+    fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
+        let SourceCall { target, principal, context, deadline, cancel, meta, client, priority: _ } = call;
+        let occasion = CallInfo { principal, context, deadline, cancel, meta };
         let context = Context::new(occasion, client, self.handle());
         let shelf = self.inner.shelf();
         Box::pin(async move { answer(&shelf, target, context).await })
     }
 }
 
-async fn answer(shelf: &Shelf, target: Target, context: Context) -> Result<Outcome, Error> {
+async fn answer(shelf: &NativeRegistry, target: SourceTarget, context: Context) -> Result<Outcome, HubError> {
     match target {
-        Target::Tool { name, arguments } => {
-            let gone = || Error::new(Kind::UnknownTool, format!("unknown tool {name}"));
+        SourceTarget::Tool { name, arguments } => {
+            let gone = || HubError::new(ErrorKind::UnknownTool, format!("unknown tool {name}"));
             let version = context.call_context().version.as_deref();
             shelf.tool(&name, version).ok_or_else(gone)?.call(arguments, context).await
         }
-        Target::Resource { uri } => {
+        SourceTarget::Resource { uri } => {
             if let Some(resource) = shelf.resource(&uri) {
                 return resource.read(context).await;
             }
             let (template, values) = shelf.template_for(&uri).ok_or_else(|| unknown_resource(&uri))?;
             template.read(&uri, values, context).await
         }
-        Target::Prompt { name, arguments } => {
+        SourceTarget::Prompt { name, arguments } => {
             shelf.prompt(&name).ok_or_else(|| unknown_prompt(&name))?.get(&arguments, context).await
         }
-        Target::PromptCompletion { name, argument, value, context } => {
+        SourceTarget::PromptCompletion { name, argument, value, context } => {
             let prompt = shelf.prompt(&name).ok_or_else(|| unknown_prompt(&name))?;
-            Ok(prompt.completions.answer(&argument, value, context.as_deref()).await)
+            Ok(prompt.completions.complete(&argument, value, context.as_deref()).await)
         }
-        Target::TemplateCompletion { uri, argument, value, context } => {
+        SourceTarget::TemplateCompletion { uri, argument, value, context } => {
             let template = shelf.template(&uri).ok_or_else(|| unknown_resource(&uri))?;
-            Ok(template.completions.answer(&argument, value, context.as_deref()).await)
+            Ok(template.completions.complete(&argument, value, context.as_deref()).await)
         }
     }
 }
 
-fn unknown_prompt(name: &str) -> Error {
-    Error::new(Kind::UnknownPrompt, format!("unknown prompt {name}"))
+fn unknown_prompt(name: &str) -> HubError {
+    HubError::new(ErrorKind::UnknownPrompt, format!("unknown prompt {name}"))
 }
 
-impl fmt::Debug for Inner {
+impl fmt::Debug for NativeInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Native").field("name", &self.name).field("offer", &self.lock().offer).finish()
+        f.debug_struct("NativeSource").field("name", &self.name).field("offer", &self.lock().offer).finish()
     }
 }

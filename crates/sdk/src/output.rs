@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use toolyard_hub::json::Object;
 use toolyard_hub::{Outcome, Raw};
 
-use crate::content::{self, Content, Verdict};
+use crate::content::{self, Content, ResultStatus};
 use crate::error::ToolError;
 use crate::schema;
 
@@ -37,7 +37,7 @@ pub enum OutputSchema {
 
 impl OutputSchema {
     /// The schema as the definition shows it.
-    pub fn shown(&self) -> Option<&Raw> {
+    pub fn schema(&self) -> Option<&Raw> {
         match self {
             Self::Absent => None,
             Self::Object(schema) | Self::Wrapped(schema) => Some(schema),
@@ -69,7 +69,7 @@ pub struct Audio {
 
 impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for Json<T> {
     fn output_schema() -> OutputSchema {
-        schema::output::<T>()
+        schema::output_schema::<T>()
     }
 
     fn into_outcome(self, schema: &OutputSchema) -> Result<Outcome, ToolError> {
@@ -88,7 +88,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for Json<T> {
 
 impl IntoOutput for Vec<Content> {
     fn into_outcome(self, _: &OutputSchema) -> Result<Outcome, ToolError> {
-        Ok(Outcome::success(content::result(&self, Verdict::Fine)))
+        Ok(Outcome::success(content::tool_result(&self, ResultStatus::Success)))
     }
 }
 
@@ -132,11 +132,11 @@ impl IntoOutput for Audio {
 impl IntoOutput for Raw {
     fn into_outcome(self, _: &OutputSchema) -> Result<Outcome, ToolError> {
         #[derive(Deserialize)]
-        struct Said {
+        struct ErrorFlag {
             #[serde(default, rename = "isError")]
             is_error: bool,
         }
-        let failed = serde_json::from_str::<Said>(self.get()).is_ok_and(|said| said.is_error);
+        let failed = serde_json::from_str::<ErrorFlag>(self.get()).is_ok_and(|said| said.is_error);
         Ok(Outcome { body: self, failed, modern: false })
     }
 }

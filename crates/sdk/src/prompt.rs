@@ -7,12 +7,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolyard_hub::json::{self as raw, Object};
-use toolyard_hub::{BoxFuture, Error, Kind, Outcome, PromptOffer, Raw};
+use toolyard_hub::{BoxFuture, ErrorKind, HubError, Outcome, PromptOffer, Raw};
 
 use crate::completion::Completions;
 use crate::content::Content;
 use crate::context::Context;
-use crate::definition::{Definition, Icon, Role};
+use crate::definition::{DefinitionBuilder, Icon, Role};
 use crate::error::ToolError;
 use crate::values::Values;
 
@@ -35,7 +35,7 @@ impl Message {
     }
 
     fn to_raw(&self) -> Raw {
-        let mut message = Definition::default();
+        let mut message = DefinitionBuilder::default();
         message.put("role", &self.role);
         message.put("content", &self.content.to_raw());
         message.into_raw()
@@ -61,24 +61,25 @@ impl IntoMessages for Vec<Message> {
     }
 }
 
-/// A prompt, ready to be registered with a [`crate::Native`].
+/// A prompt, ready to be registered with a [`crate::NativeSource`].
 #[derive(Clone)]
 pub struct Prompt {
     name: String,
     title: Option<String>,
     description: Option<String>,
-    arguments: Vec<Argument>,
+    arguments: Vec<PromptArgument>,
     icons: Vec<Icon>,
     permissions: Vec<String>,
     by_hand: Object,
     pub(crate) completions: Completions,
-    get: Get,
+    get: PromptHandler,
 }
 
-type Get = Arc<dyn Fn(Values, Context) -> BoxFuture<'static, Result<Vec<Message>, ToolError>> + Send + Sync>;
+type PromptHandler =
+    Arc<dyn Fn(Values, Context) -> BoxFuture<'static, Result<Vec<Message>, ToolError>> + Send + Sync>;
 
 #[derive(Debug, Clone, Serialize)]
-struct Argument {
+struct PromptArgument {
     name: String,
     description: String,
     required: bool,
@@ -132,14 +133,22 @@ impl Prompt {
     /// An argument that must be given.
     #[must_use]
     pub fn argument(mut self, name: impl Into<String>, description: impl Into<String>) -> Self {
-        self.arguments.push(Argument { name: name.into(), description: description.into(), required: true });
+        self.arguments.push(PromptArgument {
+            name: name.into(),
+            description: description.into(),
+            required: true,
+        });
         self
     }
 
     /// An argument that may be left out.
     #[must_use]
     pub fn optional_argument(mut self, name: impl Into<String>, description: impl Into<String>) -> Self {
-        self.arguments.push(Argument { name: name.into(), description: description.into(), required: false });
+        self.arguments.push(PromptArgument {
+            name: name.into(),
+            description: description.into(),
+            required: false,
+        });
         self
     }
 
@@ -188,27 +197,27 @@ impl Prompt {
     }
 
     pub(crate) fn to_offer(&self) -> PromptOffer {
-        let mut definition = Definition::default();
+        let mut definition = DefinitionBuilder::default();
         definition.put("name", &self.name);
         definition.put_some("title", self.title.as_ref());
         definition.put_some("description", self.description.as_ref());
         definition.put_all("arguments", &self.arguments);
         definition.put_all("icons", &self.icons);
-        definition.put_by_hand(&self.by_hand);
+        definition.put_overrides(&self.by_hand);
         PromptOffer { definition: definition.into_raw(), permissions: self.permissions.clone() }
     }
 
-    pub(crate) async fn get(&self, arguments: &RawValue, context: Context) -> Result<Outcome, Error> {
+    pub(crate) async fn get(&self, arguments: &RawValue, context: Context) -> Result<Outcome, HubError> {
         let arguments = self.read(arguments)?;
         let messages = (self.get)(arguments, context).await.map_err(ToolError::into_error)?;
-        let mut result = Definition::default();
+        let mut result = DefinitionBuilder::default();
         result.put_some("description", self.description.as_ref());
         result.put("messages", &messages.iter().map(Message::to_raw).collect::<Vec<_>>());
         Ok(Outcome::success(result.into_raw()))
     }
 
     /// The arguments, once it is known that they are texts and that the required ones are there.
-    fn read(&self, arguments: &RawValue) -> Result<Values, Error> {
+    fn read(&self, arguments: &RawValue) -> Result<Values, HubError> {
         let given: Map<String, Value> = serde_json::from_str(arguments.get())
             .map_err(|error| self.invalid("arguments", &format!("cannot be read: {error}"), &Value::Null))?;
         if let Some(missing) =
@@ -223,10 +232,10 @@ impl Prompt {
         given.into_iter().map(text).collect()
     }
 
-    fn invalid(&self, field: &str, reason: &str, provided: &Value) -> Error {
+    fn invalid(&self, field: &str, reason: &str, provided: &Value) -> HubError {
         let message = format!("invalid arguments for {}: {field}: {reason}", self.name);
         let details = json!({"field": field, "reason": reason, "provided": provided});
-        Error::new(Kind::InvalidArguments, message).with_details(details)
+        HubError::new(ErrorKind::InvalidArguments, message).with_details(details)
     }
 }
 

@@ -15,7 +15,7 @@ pub fn form<T: JsonSchema>(
     key: impl Into<String>,
     message: impl Into<String>,
 ) -> Result<Question, ToolError> {
-    Ok(form_with(key, message, &schema::form::<T>()?))
+    Ok(form_with(key, message, &schema::form_schema::<T>()?))
 }
 
 /// A form of this schema, which goes out as it is.

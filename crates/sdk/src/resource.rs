@@ -3,24 +3,25 @@
 use std::fmt;
 use std::sync::Arc;
 
-use toolyard_hub::{BoxFuture, Error, Outcome, ResourceOffer};
+use toolyard_hub::{BoxFuture, HubError, Outcome, ResourceOffer};
 
-use crate::about::About;
 use crate::contents::{self, Contents, IntoContents};
 use crate::context::Context;
-use crate::definition::Definition;
+use crate::definition::DefinitionBuilder;
 use crate::error::ToolError;
+use crate::resource_metadata::ResourceMetadata;
 
 /// A thing at an address that callers can read.
 #[derive(Clone)]
 pub struct Resource {
     uri: String,
-    pub(crate) about: About,
+    pub(crate) about: ResourceMetadata,
     size: Option<u64>,
-    read: Read,
+    read: ResourceHandler,
 }
 
-type Read = Arc<dyn Fn(Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>> + Send + Sync>;
+type ResourceHandler =
+    Arc<dyn Fn(Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>> + Send + Sync>;
 
 impl Resource {
     /// A text that does not change.
@@ -49,7 +50,7 @@ impl Resource {
             let contents = async move { contents.await.map(IntoContents::into_contents) };
             Box::pin(contents) as BoxFuture<'static, _>
         };
-        Self { uri: uri.into(), about: About::named(name), size: None, read: Arc::new(read) }
+        Self { uri: uri.into(), about: ResourceMetadata::new(name), size: None, read: Arc::new(read) }
     }
 
     fn fixed(uri: impl Into<String>, name: impl Into<String>, contents: Contents) -> Self {
@@ -72,17 +73,17 @@ impl Resource {
     }
 
     pub(crate) fn to_offer(&self) -> ResourceOffer {
-        let mut definition = Definition::default();
+        let mut definition = DefinitionBuilder::default();
         definition.put("uri", &self.uri);
         self.about.write(&mut definition);
         definition.put_some("size", self.size.as_ref());
-        definition.put_by_hand(&self.about.by_hand);
+        definition.put_overrides(&self.about.by_hand);
         ResourceOffer { definition: definition.into_raw(), permissions: self.about.permissions.clone() }
     }
 
-    pub(crate) async fn read(&self, context: Context) -> Result<Outcome, Error> {
+    pub(crate) async fn read(&self, context: Context) -> Result<Outcome, HubError> {
         let contents = (self.read)(context).await;
-        contents::answer(contents, &self.uri, &self.about)
+        contents::read_result(contents, &self.uri, &self.about)
     }
 }
 

@@ -11,31 +11,31 @@ use crate::output::OutputSchema;
 
 mod form;
 
-pub(crate) use form::form;
+pub(crate) use form::form_schema;
 
 /// The schema of a tool's arguments. Arguments are always an object, so a type that is none accepts any object
 /// here and complains when it reads them.
-pub(crate) fn input<T: JsonSchema>() -> Raw {
+pub(crate) fn input_schema<T: JsonSchema>() -> Raw {
     let schema = root::<T>(settings().for_deserialize());
     if schema.get("type").is_some_and(|kind| kind == "null") {
-        return no_input();
+        return empty_input_schema();
     }
-    if is_object(&schema, &schema) { raw::to_raw(&said_to_be_object(schema)) } else { any_input() }
+    if is_object(&schema, &schema) { raw::to_raw(&said_to_be_object(schema)) } else { any_input_schema() }
 }
 
 /// The schema of arguments that nobody described: any object.
-pub(crate) fn any_input() -> Raw {
+pub(crate) fn any_input_schema() -> Raw {
     raw::to_raw(&json!({"type": "object"}))
 }
 
 /// The schema of the arguments of a tool that has none.
-pub(crate) fn no_input() -> Raw {
+pub(crate) fn empty_input_schema() -> Raw {
     raw::to_raw(&json!({"type": "object", "properties": {}}))
 }
 
 /// The schema of a tool's structured result, which clients of most versions want to be an object: anything else
 /// is put under `result`.
-pub(crate) fn output<T: JsonSchema>() -> OutputSchema {
+pub(crate) fn output_schema<T: JsonSchema>() -> OutputSchema {
     let mut schema = root::<T>(settings().for_serialize());
     if is_object(&schema, &schema) {
         return OutputSchema::Object(raw::to_raw(&said_to_be_object(schema)));

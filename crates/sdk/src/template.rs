@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use toolyard_hub::{BoxFuture, Error, Outcome, TemplateOffer, UriTemplate};
+use toolyard_hub::{BoxFuture, HubError, Outcome, TemplateOffer, UriTemplate};
 
-use crate::about::About;
 use crate::completion::Completions;
 use crate::contents::{self, Contents, IntoContents};
 use crate::context::Context;
-use crate::definition::Definition;
+use crate::definition::DefinitionBuilder;
 use crate::error::ToolError;
+use crate::resource_metadata::ResourceMetadata;
 use crate::values::Values;
 
 /// A family of addresses that callers can read.
@@ -18,12 +18,12 @@ use crate::values::Values;
 pub struct ResourceTemplate {
     template: String,
     matcher: UriTemplate,
-    pub(crate) about: About,
+    pub(crate) about: ResourceMetadata,
     pub(crate) completions: Completions,
-    read: Read,
+    read: TemplateHandler,
 }
 
-type Read =
+type TemplateHandler =
     Arc<dyn Fn(Values, Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>> + Send + Sync>;
 
 impl ResourceTemplate {
@@ -44,7 +44,7 @@ impl ResourceTemplate {
         Self {
             matcher: UriTemplate::parse(&template),
             template,
-            about: About::named(name),
+            about: ResourceMetadata::new(name),
             completions: Completions::default(),
             read: Arc::new(read),
         }
@@ -83,16 +83,21 @@ impl ResourceTemplate {
     }
 
     pub(crate) fn to_offer(&self) -> TemplateOffer {
-        let mut definition = Definition::default();
+        let mut definition = DefinitionBuilder::default();
         definition.put("uriTemplate", &self.template);
         self.about.write(&mut definition);
-        definition.put_by_hand(&self.about.by_hand);
+        definition.put_overrides(&self.about.by_hand);
         TemplateOffer { definition: definition.into_raw(), permissions: self.about.permissions.clone() }
     }
 
-    pub(crate) async fn read(&self, uri: &str, values: Values, context: Context) -> Result<Outcome, Error> {
+    pub(crate) async fn read(
+        &self,
+        uri: &str,
+        values: Values,
+        context: Context,
+    ) -> Result<Outcome, HubError> {
         let contents = (self.read)(values, context).await;
-        contents::answer(contents, uri, &self.about)
+        contents::read_result(contents, uri, &self.about)
     }
 }
 

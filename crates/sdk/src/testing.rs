@@ -1,5 +1,5 @@
 //! Testing tools: a call goes through a real yard, so that schema errors, permissions, hooks, progress and
-//! questions are all there, and comes back as a [`Report`].
+//! questions are all there, and comes back as a [`TestReport`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,26 +9,27 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{
-    Abilities, Ask, CallContext, Client, ClientSession, Deadline, Error, Kind, Level, LogLine, Outcome,
-    Permissions, Principal, Progress, Question, Raw, Request, Update, What, Yard, json,
+    CallContext, CallRequest, CallTarget, CallerChannel, CallerUpdate, ClientCapabilities, ClientSession,
+    Deadline, ErrorKind, HubError, LogLevel, LogLine, Outcome, Permissions, Principal, Progress, Question,
+    QuestionBatch, Raw, Yard, json,
 };
 
-use crate::native::Native;
+use crate::native::NativeSource;
 use crate::tool::Tool;
 
 /// How long a call in a test may take.
 const TIME: Duration = Duration::from_secs(60);
 
 /// Calls a tool with these arguments, for somebody who may do everything and answers no questions.
-pub async fn call(tool: Tool, arguments: impl Serialize) -> Report {
-    Caller::new().call(tool, arguments).await
+pub async fn call(tool: Tool, arguments: impl Serialize) -> TestReport {
+    TestCaller::new().call(tool, arguments).await
 }
 
 /// Somebody who calls tools in a test.
 #[derive(Debug, Clone)]
-pub struct Caller {
+pub struct TestCaller {
     permissions: Permissions,
-    abilities: Abilities,
+    abilities: ClientCapabilities,
     answers: Vec<(String, Raw)>,
     cancel: CancellationToken,
     meta: Option<Raw>,
@@ -37,9 +38,9 @@ pub struct Caller {
 
 /// What came of a call, and what happened on the way.
 #[derive(Debug)]
-pub struct Report {
+pub struct TestReport {
     /// The result, or why there is none.
-    pub outcome: Result<Outcome, Error>,
+    pub outcome: Result<Outcome, HubError>,
     /// Every report of progress, in order.
     pub progress: Vec<Progress>,
     /// Every piece that was streamed, in order.
@@ -52,22 +53,22 @@ pub struct Report {
     pub pauses: Vec<Duration>,
 }
 
-impl Default for Caller {
+impl Default for TestCaller {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Caller {
+impl TestCaller {
     /// Somebody who may do everything, reads every log line, and can answer every kind of question once there
     /// are answers.
     pub fn new() -> Self {
-        let abilities = Abilities {
+        let abilities = ClientCapabilities {
             elicit_form: true,
             elicit_url: true,
             sample: true,
             roots: true,
-            log_level: Some(Level::Debug),
+            log_level: Some(LogLevel::Debug),
         };
         Self {
             permissions: Permissions::All,
@@ -88,7 +89,7 @@ impl Caller {
 
     /// Leaves the caller with these abilities and no others.
     #[must_use]
-    pub fn abilities(mut self, abilities: Abilities) -> Self {
+    pub fn capabilities(mut self, abilities: ClientCapabilities) -> Self {
         self.abilities = abilities;
         self
     }
@@ -123,33 +124,34 @@ impl Caller {
     }
 
     /// Calls a tool with these arguments.
-    pub async fn call(self, tool: Tool, arguments: impl Serialize) -> Report {
-        let what = What::Tool { name: tool.name().to_owned(), arguments: Some(json::to_raw(&arguments)) };
-        let yard = Yard::of([Native::new("test").tool(tool).into_source()]);
+    pub async fn call(self, tool: Tool, arguments: impl Serialize) -> TestReport {
+        let what =
+            CallTarget::Tool { name: tool.name().to_owned(), arguments: Some(json::to_raw(&arguments)) };
+        let yard = Yard::with_sources([NativeSource::new("test").tool(tool).into_source()]);
         self.request(&yard, what).await
     }
 
     /// Asks a yard for anything: a tool, a resource, a prompt, a completion.
-    pub async fn request(self, yard: &Arc<Yard>, what: What) -> Report {
-        let (client, updates) = Client::new(self.abilities.clone());
-        let request = Request {
+    pub async fn request(self, yard: &Arc<Yard>, what: CallTarget) -> TestReport {
+        let (client, updates) = CallerChannel::new(self.abilities.clone());
+        let request = CallRequest {
             deadline: Deadline::after(TIME),
             cancel: self.cancel.clone(),
             meta: self.meta.clone(),
             context: CallContext { client_session: self.session.clone(), ..CallContext::default() },
             client,
-            ..Request::new(what, Principal::new("test", self.permissions.clone()))
+            ..CallRequest::new(what, Principal::new("test", self.permissions.clone()))
         };
         self.watch(yard.call(request), updates).await
     }
 
     async fn watch(
         self,
-        call: impl Future<Output = Result<Outcome, Error>>,
-        mut updates: Receiver<Update>,
-    ) -> Report {
+        call: impl Future<Output = Result<Outcome, HubError>>,
+        mut updates: Receiver<CallerUpdate>,
+    ) -> TestReport {
         let mut answers = self.answers;
-        let mut report = Report::empty();
+        let mut report = TestReport::empty();
         let mut call = std::pin::pin!(call);
         let outcome = loop {
             tokio::select! {
@@ -166,10 +168,10 @@ impl Caller {
     }
 }
 
-impl Report {
+impl TestReport {
     fn empty() -> Self {
         Self {
-            outcome: Err(Error::new(Kind::Bug, "the call has not ended")),
+            outcome: Err(HubError::new(ErrorKind::Bug, "the call has not ended")),
             progress: Vec::new(),
             chunks: Vec::new(),
             log: Vec::new(),
@@ -198,22 +200,22 @@ impl Report {
     }
 
     /// Whether the tool answered that it failed.
-    pub fn failed(&self) -> bool {
+    pub fn is_failed(&self) -> bool {
         self.outcome.as_ref().is_ok_and(|outcome| outcome.failed)
     }
 
     /// The kind of error, if there is no result.
-    pub fn error_kind(&self) -> Option<Kind> {
-        self.outcome.as_ref().err().map(Error::kind)
+    pub fn error_kind(&self) -> Option<ErrorKind> {
+        self.outcome.as_ref().err().map(HubError::kind)
     }
 
-    fn note(&mut self, update: Update, answers: &mut Vec<(String, Raw)>) {
+    fn note(&mut self, update: CallerUpdate, answers: &mut Vec<(String, Raw)>) {
         match update {
-            Update::Progress(progress) => self.progress.push(progress),
-            Update::Chunk(chunk) => self.chunks.push(chunk),
-            Update::Log(line) => self.log.push(line),
-            Update::Pause(pause) => self.pauses.push(pause.retry),
-            Update::Ask(Ask { questions, reply }) => {
+            CallerUpdate::Progress(progress) => self.progress.push(progress),
+            CallerUpdate::Chunk(chunk) => self.chunks.push(chunk),
+            CallerUpdate::Log(line) => self.log.push(line),
+            CallerUpdate::Pause(pause) => self.pauses.push(pause.retry),
+            CallerUpdate::Ask(QuestionBatch { questions, reply }) => {
                 let answered = questions.iter().map(|question| take(answers, &question.key)).collect();
                 // A call that stopped waiting needs no answer.
                 let _ = reply.send(answered);
@@ -223,8 +225,8 @@ impl Report {
     }
 }
 
-fn take(answers: &mut Vec<(String, Raw)>, key: &str) -> Result<(String, Raw), Error> {
+fn take(answers: &mut Vec<(String, Raw)>, key: &str) -> Result<(String, Raw), HubError> {
     let at = answers.iter().position(|(name, _)| name == key);
-    let none = || Error::new(Kind::Cancelled, format!("the test has no answer for {key}"));
+    let none = || HubError::new(ErrorKind::Cancelled, format!("the test has no answer for {key}"));
     at.map(|at| answers.remove(at)).ok_or_else(none)
 }

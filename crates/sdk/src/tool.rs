@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toolyard_hub::json::{self, Object};
-use toolyard_hub::{BoxFuture, Error, Hooks, Outcome, Raw};
+use toolyard_hub::{BoxFuture, Hooks, HubError, Outcome, Raw};
 
 use crate::context::Context;
 use crate::definition::Icon;
@@ -18,7 +18,7 @@ use crate::schema;
 
 mod definition;
 
-/// A tool, ready to be registered with a [`crate::Native`].
+/// A tool, ready to be registered with a [`crate::NativeSource`].
 ///
 /// `#[tool]` makes one out of a function. A closure can be one too, and may hold on to state:
 ///
@@ -47,10 +47,10 @@ pub struct Tool {
     hooks: Vec<Arc<dyn Hooks>>,
     members_by_hand: Object,
     definition_by_hand: Option<Raw>,
-    run: Run,
+    run: ToolHandler,
 }
 
-type Run = Arc<
+type ToolHandler = Arc<
     dyn Fn(Raw, Context, Arc<OutputSchema>) -> BoxFuture<'static, Result<Outcome, ToolError>> + Send + Sync,
 >;
 
@@ -77,10 +77,10 @@ impl Tool {
             let outcome = async move { output.await?.into_outcome(&schema) };
             Box::pin(outcome) as BoxFuture<'static, _>
         };
-        Self::with(name.into(), schema::any_input(), OutputSchema::Absent, Arc::new(run))
+        Self::with(name.into(), schema::any_input_schema(), OutputSchema::Absent, Arc::new(run))
     }
 
-    fn with(name: String, input_schema: Raw, output_schema: OutputSchema, run: Run) -> Self {
+    fn with(name: String, input_schema: Raw, output_schema: OutputSchema, run: ToolHandler) -> Self {
         Self {
             name,
             title: None,
@@ -104,7 +104,7 @@ impl Tool {
     }
 
     /// The version that was set, if one was.
-    pub(crate) fn written_version(&self) -> Option<&str> {
+    pub(crate) fn declared_version(&self) -> Option<&str> {
         self.metadata.get("version")?.as_str()
     }
 
@@ -239,14 +239,14 @@ impl Tool {
     #[must_use]
     pub fn definition<T: Serialize + ?Sized>(mut self, definition: &T) -> Self {
         let definition = json::to_raw(definition);
-        if let Some(name) = definition::name_in(&definition) {
+        if let Some(name) = definition::definition_name(&definition) {
             self.name = name;
         }
         self.definition_by_hand = Some(definition);
         self
     }
 
-    pub(crate) async fn call(&self, arguments: Raw, context: Context) -> Result<Outcome, Error> {
+    pub(crate) async fn call(&self, arguments: Raw, context: Context) -> Result<Outcome, HubError> {
         match (self.run)(arguments, context, Arc::clone(&self.output_schema)).await {
             Ok(outcome) => Ok(outcome),
             Err(error) => error.into_outcome(),

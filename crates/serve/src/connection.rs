@@ -22,7 +22,7 @@ const LINGER_TIME: Duration = Duration::from_secs(10);
 const LINGER_SILENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct TcpConnection {
     stream: TcpStream,
     state: Arc<ConnectionState>,
     stalled: Option<Pin<Box<Sleep>>>,
@@ -37,7 +37,7 @@ struct Linger {
     timer: Pin<Box<Sleep>>,
 }
 
-impl Connection {
+impl TcpConnection {
     pub(crate) fn new(stream: TcpStream, state: Arc<ConnectionState>) -> Self {
         Self { stream, state, stalled: None, linger: None }
     }
@@ -82,7 +82,7 @@ impl Linger {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for TcpConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -92,7 +92,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for TcpConnection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.watch(cx, poll)

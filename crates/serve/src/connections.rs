@@ -348,7 +348,7 @@ impl ConnectionState {
     }
 
     /// A request on this connection was of a known principal: it is not closed to make room any more.
-    pub(crate) fn authenticated(&self) {
+    pub(crate) fn mark_authenticated(&self) {
         if self.reserved || self.authenticated.load(Ordering::Relaxed) {
             return;
         }

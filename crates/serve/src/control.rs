@@ -1,18 +1,18 @@
 //! The control socket: one WebSocket per front end, over which it lists, calls, manages and is told what happens. What it
 //! means is written down in `docs/reference/control.md`; it translates and never decides what is allowed.
 
-mod asks;
 mod call;
-mod desk;
+mod dispatch;
 mod errors;
 mod handshake;
+mod history;
+mod in_flight;
 mod journal;
 mod lists;
-mod order;
 mod outbox;
-mod past;
-mod running;
-mod shape;
+mod questions;
+mod render;
+mod request;
 mod socket;
 mod sources;
 mod subscription;
@@ -38,14 +38,14 @@ use toolyard_wire::EndpointSettings;
 
 use self::journal::Journal;
 pub use self::journal::LogEntry;
-use self::lists::Shelf;
-use crate::door::{Reason, Visitor};
+use self::lists::ControlToolCache;
+use crate::auth::{ConnectionCredentials, RejectionReason};
 use crate::mcp::{Identity, McpSettings};
-use crate::rest::Failure;
+use crate::rest::RestError;
 
 /// Every request that a client of the socket can send, and every event that it can hear.
 pub(crate) fn requests() -> Vec<&'static str> {
-    order::ControlRequest::ALL.map(|(_, subtype)| subtype).into()
+    request::ControlRequest::ALL.map(|(_, subtype)| subtype).into()
 }
 
 pub(crate) fn events() -> Vec<&'static str> {
@@ -74,14 +74,14 @@ pub struct ControlSettings {
 
 /// One yard, spoken to over sockets.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct ControlFront {
     yard: Arc<Yard>,
     identity: Identity,
     start_wait: Duration,
     forward_headers: Vec<String>,
     longest: usize,
     journal: Arc<Journal>,
-    shelf: Shelf,
+    shelf: ControlToolCache,
     places: Arc<Semaphore>,
     strangers: Arc<Semaphore>,
     sockets: TaskTracker,
@@ -92,7 +92,7 @@ pub(crate) struct Control {
     _following: AbortOnDropHandle<()>,
 }
 
-impl Control {
+impl ControlFront {
     /// Must be called inside a runtime: the journal follows what happens in the yard.
     pub(crate) fn new(
         yard: Arc<Yard>,
@@ -108,7 +108,7 @@ impl Control {
             forward_headers: mcp.forward_headers.clone(),
             longest: endpoint.body.saturating_add(ENVELOPE),
             journal,
-            shelf: Shelf::default(),
+            shelf: ControlToolCache::default(),
             places: Arc::new(Semaphore::new(MOST_SOCKETS)),
             strangers: Arc::new(Semaphore::new(MOST_STRANGERS)),
             sockets: TaskTracker::new(),
@@ -120,34 +120,34 @@ impl Control {
     }
 
     /// Turns a request into a socket, or says why that cannot be.
-    pub(crate) async fn meet(self: &Arc<Self>, request: Request<Body>) -> Response<Body> {
+    pub(crate) async fn upgrade(self: &Arc<Self>, request: Request<Body>) -> Response<Body> {
         let (mut parts, _) = request.into_parts();
         let on_upgrade = parts.extensions.get::<OnUpgrade>().cloned();
         if let Err(rejection) = WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
             return no_socket(&rejection);
         }
         // The door lets nobody through without one.
-        let Some(mut visitor) = parts.extensions.get::<Visitor>().cloned() else {
+        let Some(mut visitor) = parts.extensions.get::<ConnectionCredentials>().cloned() else {
             return StatusCode::UNAUTHORIZED.into_response();
         };
         if let (true, Some(token)) = (visitor.needs_token(), token(&parts.headers)) {
-            visitor.show(token);
+            visitor.set_token(token);
         }
         let value = |name: &String| Some((name.clone(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
         let headers = self.forward_headers.iter().filter_map(value).collect();
         let control = Arc::clone(self);
         // A stranger takes a place among the others only once it is known who they are.
-        let proof = visitor.principal().await;
+        let proof = visitor.authenticate().await;
         let place = match &proof {
-            Ok(_) => Place::take(&self.places),
-            Err(_) => Place::take(&self.strangers).map(Place::of_stranger),
+            Ok(_) => SocketPermit::take(&self.places),
+            Err(_) => SocketPermit::take(&self.strangers).map(SocketPermit::of_stranger),
         };
         let sockets = control.sockets.clone();
         sockets.spawn(async move {
             let Some(Ok(upgraded)) = OptionFuture::from(on_upgrade).await else { return };
             let cut = control.cut.clone();
-            let arrival = Arrival { io: TokioIo::new(upgraded), visitor, proof, headers, place };
-            cut.run_until_cancelled(socket::live(control, arrival)).await;
+            let arrival = PendingSocket { io: TokioIo::new(upgraded), visitor, proof, headers, place };
+            cut.run_until_cancelled(socket::run_socket(control, arrival)).await;
         });
         handshake::switch_protocols(&parts.headers)
     }
@@ -164,7 +164,7 @@ impl Control {
     }
 
     /// Gives up on calls that did not finish in time.
-    pub(crate) fn cut_off(&self) {
+    pub(crate) fn cancel_calls(&self) {
         self.cut.cancel();
     }
 
@@ -178,23 +178,23 @@ impl Control {
 }
 
 /// A connection that has just become a WebSocket.
-struct Arrival {
+struct PendingSocket {
     io: TokioIo<Upgraded>,
-    visitor: Visitor,
+    visitor: ConnectionCredentials,
     /// Who the request itself says it is, by a header or a subprotocol.
-    proof: Result<Principal, Reason>,
+    proof: Result<Principal, RejectionReason>,
     headers: Vec<(String, String)>,
-    place: Option<Place>,
+    place: Option<SocketPermit>,
 }
 
 /// A place among the sockets.
 #[derive(Debug)]
-struct Place {
+struct SocketPermit {
     _permit: OwnedSemaphorePermit,
     stranger: bool,
 }
 
-impl Place {
+impl SocketPermit {
     fn take(places: &Arc<Semaphore>) -> Option<Self> {
         let permit = Arc::clone(places).try_acquire_owned().ok()?;
         Some(Self { _permit: permit, stranger: false })
@@ -222,7 +222,7 @@ fn token(headers: &HeaderMap) -> Option<String> {
 
 fn no_socket(rejection: &WebSocketUpgradeRejection) -> Response<Body> {
     let failure =
-        Failure::new(StatusCode::UPGRADE_REQUIRED, "VALIDATION_ERROR", "this address is a WebSocket")
+        RestError::new(StatusCode::UPGRADE_REQUIRED, "VALIDATION_ERROR", "this address is a WebSocket")
             .with_details(&serde_json::json!({"reason": rejection.to_string()}));
     let mut response = failure.into_response();
     response.headers_mut().insert(header::UPGRADE, header::HeaderValue::from_static("websocket"));

@@ -5,21 +5,21 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::JoinSet;
-use toolyard_hub::{Principal, Reach, SourceName, Visibility, Yard};
+use toolyard_hub::{Principal, SourceName, Visibility, Yard, YardScope};
 use toolyard_wire::{Endpoint, EndpointSettings};
 
-use crate::control::{Control, ControlSettings};
-use crate::mcp::{Front, Identity, McpSettings, ParkingKey, announce};
-use crate::rest::{Rest, RestSettings};
+use crate::control::{ControlFront, ControlSettings};
+use crate::mcp::{Identity, McpFront, McpSettings, ParkingKey, announce};
+use crate::rest::{RestFront, RestSettings};
 
-/// Which annex. Routes exist for those in [`AnnexName::ALL`] and no others.
+/// Which annex. Routes exist for those in [`BuiltinEndpointName::ALL`] and no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnnexName {
+pub enum BuiltinEndpointName {
     Tester,
     Programs,
 }
 
-impl AnnexName {
+impl BuiltinEndpointName {
     pub const ALL: [Self; 2] = [Self::Tester, Self::Programs];
 
     pub fn as_str(self) -> &'static str {
@@ -33,12 +33,12 @@ impl AnnexName {
 /// Tools about tools behind the same door, apart from what the yard itself offers: a yard of their own, or a part of the
 /// same one.
 #[derive(Debug, Clone)]
-pub struct Annex {
+pub struct BuiltinEndpoint {
     /// It is served at `/{name}/mcp`.
-    pub name: AnnexName,
+    pub name: BuiltinEndpointName,
     pub yard: Arc<Yard>,
     /// What of that yard it shows.
-    pub reach: Reach,
+    pub reach: YardScope,
     /// Who it says it is.
     pub identity: Identity,
 }
@@ -48,24 +48,24 @@ pub(crate) struct Fronts {
     mcp: McpSettings,
     endpoint: EndpointSettings,
     key: ParkingKey,
-    all: Open,
-    annexes: Vec<(AnnexName, Open)>,
-    rest: Arc<Rest>,
-    control: Arc<Control>,
-    sources: Mutex<HashMap<SourceName, Open>>,
+    all: FrontEndpoint,
+    annexes: Vec<(BuiltinEndpointName, FrontEndpoint)>,
+    rest: Arc<RestFront>,
+    control: Arc<ControlFront>,
+    sources: Mutex<HashMap<SourceName, FrontEndpoint>>,
     announcers: Mutex<JoinSet<()>>,
 }
 
 #[derive(Clone)]
-struct Open {
-    front: Arc<Front>,
-    endpoint: Arc<Endpoint<Front>>,
+struct FrontEndpoint {
+    front: Arc<McpFront>,
+    endpoint: Arc<Endpoint<McpFront>>,
 }
 
 impl Fronts {
     pub(crate) fn new(
         yard: Arc<Yard>,
-        annexes: Vec<Annex>,
+        annexes: Vec<BuiltinEndpoint>,
         mcp: McpSettings,
         endpoint: EndpointSettings,
         control: &ControlSettings,
@@ -73,22 +73,22 @@ impl Fronts {
     ) -> Arc<Self> {
         // What an annex shows of this very yard is not among what the yard shows.
         let apart = annexes.iter().filter(|annex| Arc::ptr_eq(&annex.yard, &yard));
-        let apart: Vec<SourceName> = apart.flat_map(|annex| annex.reach.named().to_vec()).collect();
-        let reach = if apart.is_empty() { Reach::All } else { Reach::Without(apart.into()) };
+        let apart: Vec<SourceName> = apart.flat_map(|annex| annex.reach.named_sources().to_vec()).collect();
+        let reach = if apart.is_empty() { YardScope::All } else { YardScope::Without(apart.into()) };
         let announcers = Mutex::new(JoinSet::new());
         let all = open(&yard, reach, &mcp, &endpoint, &key, &announcers);
-        let open_annex = |annex: Annex| {
+        let open_annex = |annex: BuiltinEndpoint| {
             let mcp = McpSettings { identity: annex.identity, ..mcp.clone() };
             (annex.name, open(&annex.yard, annex.reach, &mcp, &endpoint, &key, &announcers))
         };
         let annexes = annexes.into_iter().map(open_annex).collect();
-        let rest = Rest::new(Arc::clone(&yard), RestSettings::like(&mcp, &endpoint));
-        let control = Control::new(Arc::clone(&yard), control, &mcp, &endpoint);
+        let rest = RestFront::new(Arc::clone(&yard), RestSettings::from_mcp(&mcp, &endpoint));
+        let control = ControlFront::new(Arc::clone(&yard), control, &mcp, &endpoint);
         let sources = Mutex::default();
         Arc::new(Self { yard, mcp, endpoint, key, all, annexes, rest, control, sources, announcers })
     }
 
-    pub(crate) fn annex(&self, name: AnnexName) -> Option<&Arc<Endpoint<Front>>> {
+    pub(crate) fn annex(&self, name: BuiltinEndpointName) -> Option<&Arc<Endpoint<McpFront>>> {
         self.annexes.iter().find(|(known, _)| *known == name).map(|(_, open)| &open.endpoint)
     }
 
@@ -97,7 +97,7 @@ impl Fronts {
     }
 
     /// The whole yard.
-    pub(crate) fn all(&self) -> &Arc<Endpoint<Front>> {
+    pub(crate) fn all(&self) -> &Arc<Endpoint<McpFront>> {
         &self.all.endpoint
     }
 
@@ -106,23 +106,23 @@ impl Fronts {
         self.yard.visibility(principal)
     }
 
-    pub(crate) fn rest(&self) -> &Arc<Rest> {
+    pub(crate) fn rest(&self) -> &Arc<RestFront> {
         &self.rest
     }
 
-    pub(crate) fn control(&self) -> &Arc<Control> {
+    pub(crate) fn control(&self) -> &Arc<ControlFront> {
         &self.control
     }
 
     /// One source, un-prefixed and untouched; `None` if there is none of this name.
-    pub(crate) fn of_source(&self, name: &str) -> Option<Arc<Endpoint<Front>>> {
+    pub(crate) fn source_endpoint(&self, name: &str) -> Option<Arc<Endpoint<McpFront>>> {
         let name = SourceName::new(name);
         if !self.yard.has(&name) {
             return None;
         }
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let known = sources.entry(name.clone()).or_insert_with(|| {
-            open(&self.yard, Reach::Source(name), &self.mcp, &self.endpoint, &self.key, &self.announcers)
+            open(&self.yard, YardScope::Source(name), &self.mcp, &self.endpoint, &self.key, &self.announcers)
         });
         Some(Arc::clone(&known.endpoint))
     }
@@ -139,15 +139,15 @@ impl Fronts {
         self.rest.closed().await;
         self.control.closed().await;
         for open in self.each() {
-            open.endpoint.closed().await;
+            open.endpoint.drain().await;
         }
     }
 
     /// Gives up on calls that did not finish in time.
-    pub(crate) fn cut_off(&self) {
-        self.rest.cut_off();
-        self.control.cut_off();
-        self.each().iter().for_each(|open| open.endpoint.cut_off());
+    pub(crate) fn cancel_calls(&self) {
+        self.rest.cancel_calls();
+        self.control.cancel_calls();
+        self.each().iter().for_each(|open| open.endpoint.close_sessions());
     }
 
     /// Waits for calls that were cancelled to put things away.
@@ -160,7 +160,7 @@ impl Fronts {
         }
     }
 
-    fn each(&self) -> Vec<Open> {
+    fn each(&self) -> Vec<FrontEndpoint> {
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let annexes = self.annexes.iter().map(|(_, open)| open);
         std::iter::once(&self.all).chain(annexes).chain(sources.values()).cloned().collect()
@@ -169,15 +169,15 @@ impl Fronts {
 
 fn open(
     yard: &Arc<Yard>,
-    reach: Reach,
+    reach: YardScope,
     mcp: &McpSettings,
     endpoint: &EndpointSettings,
     key: &ParkingKey,
     announcers: &Mutex<JoinSet<()>>,
-) -> Open {
-    let front = Arc::new(Front::new(Arc::clone(yard), reach, mcp.clone(), key.clone()));
+) -> FrontEndpoint {
+    let front = Arc::new(McpFront::new(Arc::clone(yard), reach, mcp.clone(), key.clone()));
     let endpoint = Endpoint::new(Arc::clone(&front), endpoint.clone());
-    let announcing = announce(Arc::clone(&front), Arc::clone(endpoint.roster()));
+    let announcing = announce(Arc::clone(&front), Arc::clone(endpoint.sessions()));
     announcers.lock().unwrap_or_else(PoisonError::into_inner).spawn(announcing);
-    Open { front, endpoint }
+    FrontEndpoint { front, endpoint }
 }

@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Principal, Yard};
 use toolyard_wire::EndpointSettings;
 
+use crate::auth::{Auth, BearerToken, ServeAuthSettings};
 use crate::connections::ConnectionLimits;
 use crate::control::ControlSettings;
-use crate::door::{Auth, DoorSettings, Token};
-use crate::listen::{Bound, ServeError, ServeSettings, bind};
+use crate::listen::{BoundServer, ServeError, ServeSettings, bind};
 use crate::mcp::McpSettings;
 
 /// What serving over HTTP obeys.
@@ -23,7 +23,7 @@ pub struct HttpOptions {
     /// `127.0.0.1:8080`; port 0 picks a free one.
     pub listen: SocketAddr,
     /// Who may come in. Where there is none, a token is generated for the owner.
-    pub tokens: Vec<Token>,
+    pub tokens: Vec<BearerToken>,
     /// Host names beside the loopback ones under which this server is reached.
     pub hosts: Vec<String>,
     /// Origins whose pages may use this server.
@@ -49,7 +49,7 @@ impl Default for HttpOptions {
 /// A server that has its address: MCP at `/mcp`, REST at `/mcp/tools`, the page at `/`.
 #[derive(Debug)]
 pub struct HttpServer {
-    bound: Bound,
+    bound: BoundServer,
     token: Option<String>,
 }
 
@@ -74,12 +74,12 @@ pub async fn http_with(yard: Arc<Yard>, options: HttpOptions) -> Result<HttpServ
     let mut generated = None;
     if tokens.is_empty() {
         let token = URL_SAFE_NO_PAD.encode(toolyard_random::bytes::<32>()?);
-        tokens.push(Token::new(&token, Principal::owner()));
+        tokens.push(BearerToken::new(&token, Principal::owner()));
         generated = Some(token);
     }
     let settings = ServeSettings {
         listen,
-        door: DoorSettings { auth: Auth::Tokens(tokens), hosts, origins },
+        door: ServeAuthSettings { auth: Auth::Tokens(tokens), hosts, origins },
         mcp,
         endpoint: EndpointSettings { body: yard.limits().payload, ..EndpointSettings::default() },
         control: ControlSettings::default(),

@@ -1,10 +1,10 @@
 //! Everything that listens: the MCP front over stdio and HTTP, the REST front and the control socket, behind one door. Fronts
 //! build requests for the hub and translate what comes back; they never talk to sources.
 
+mod auth;
 mod connection;
 mod connections;
 mod control;
-mod door;
 mod fronts;
 mod http;
 #[doc(hidden)]
@@ -21,18 +21,18 @@ mod router;
 mod stdio;
 pub mod testing;
 
+#[doc(hidden)]
+pub use auth::fuzzing;
+pub use auth::{
+    Algorithm, Auth, BearerCredentials, BearerToken, BearerTokenStore, FetchedKeys, Jwks, JwksFetcher,
+    JwtIssuer, KeySource, ServeAuthSettings, UnknownAlgorithm, permissions,
+};
 pub use connections::ConnectionLimits;
 pub use control::{ControlSettings, LogEntry};
-#[doc(hidden)]
-pub use door::fuzzing;
-pub use door::{
-    Algorithm, Auth, DoorSettings, FetchKeys, FetchedKeys, Jwks, Jwt, KeySource, Keyring, Keys, Token,
-    UnknownAlgorithm, permissions,
-};
-pub use fronts::{Annex, AnnexName};
+pub use fronts::{BuiltinEndpoint, BuiltinEndpointName};
 pub use http::{HttpOptions, HttpServer, http, http_with};
-pub use listen::{Bound, ServeError, ServeSettings, bind};
+pub use listen::{BoundServer, ServeError, ServeSettings, bind};
 pub use mcp::{Identity, McpSettings};
 pub use proxy::{InvalidNetwork, ProxyNetwork, TrustedProxies};
-pub use stdio::{StdioOptions, stdio, stdio_with};
+pub use stdio::{StdioOptions, serve_streams, stdio, stdio_with};
 pub use toolyard_wire::{EndpointSettings, StdioSettings};

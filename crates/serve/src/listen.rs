@@ -23,11 +23,11 @@ use toolyard_hub::Yard;
 use toolyard_random::RandomError;
 use toolyard_wire::EndpointSettings;
 
-use crate::connection::Connection;
+use crate::auth::{Auth, Authenticator, ServeAuthSettings};
+use crate::connection::TcpConnection;
 use crate::connections::{ConnectionLimits, ConnectionState, ConnectionTable};
 use crate::control::ControlSettings;
-use crate::door::{Auth, Door, DoorSettings};
-use crate::fronts::{Annex, Fronts};
+use crate::fronts::{BuiltinEndpoint, Fronts};
 use crate::mcp::{McpSettings, ParkingKey};
 use crate::memory;
 use crate::router::router;
@@ -43,13 +43,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 #[derive(Debug, Clone)]
 pub struct ServeSettings {
     pub listen: SocketAddr,
-    pub door: DoorSettings,
+    pub door: ServeAuthSettings,
     pub mcp: McpSettings,
     pub endpoint: EndpointSettings,
     pub control: ControlSettings,
     pub connections: ConnectionLimits,
     /// Served beside the yard.
-    pub annexes: Vec<Annex>,
+    pub annexes: Vec<BuiltinEndpoint>,
     /// How long calls in flight may still take once we are told to stop.
     pub drain: Duration,
 }
@@ -66,7 +66,7 @@ pub enum ServeError {
 
 /// A server that has its address but takes no connections yet.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundServer {
     listener: TcpListener,
     address: SocketAddr,
     yard: Arc<Yard>,
@@ -75,7 +75,7 @@ pub struct Bound {
 }
 
 /// Takes the address, or says why it cannot be had.
-pub async fn bind(yard: Arc<Yard>, settings: ServeSettings) -> Result<Bound, ServeError> {
+pub async fn bind(yard: Arc<Yard>, settings: ServeSettings) -> Result<BoundServer, ServeError> {
     let address = settings.listen;
     if matches!(settings.door.auth, Auth::None(_)) && !address.ip().is_loopback() {
         return Err(ServeError::OpenToAll(address));
@@ -84,10 +84,10 @@ pub async fn bind(yard: Arc<Yard>, settings: ServeSettings) -> Result<Bound, Ser
     let cannot = |error| ServeError::Listen { address, error };
     let listener = TcpListener::bind(address).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    Ok(Bound { listener, address, yard, settings, key })
+    Ok(BoundServer { listener, address, yard, settings, key })
 }
 
-impl Bound {
+impl BoundServer {
     /// The address, with the port that the system chose if none was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -97,7 +97,7 @@ impl Bound {
     pub async fn serve(self, stop: CancellationToken) {
         let Self { listener, address, yard, settings, key } = self;
         let _memory = AbortOnDropHandle::new(tokio::spawn(memory::watch(Arc::clone(&yard))));
-        let door = Door::new(settings.door, address.ip().is_loopback());
+        let door = Authenticator::new(settings.door, address.ip().is_loopback());
         let fronts =
             Fronts::new(yard, settings.annexes, settings.mcp, settings.endpoint, &settings.control, key);
         let service = TowerToHyperService::new(router(Arc::clone(&fronts), door));
@@ -134,7 +134,7 @@ impl Bound {
             let (cut, stop, table) = (cut.clone(), stop.clone(), Arc::clone(&table));
             connections.spawn(async move {
                 if says_something(&stream, &state, head_time).await {
-                    let io = TokioIo::new(Connection::new(stream, Arc::clone(&state)));
+                    let io = TokioIo::new(TcpConnection::new(stream, Arc::clone(&state)));
                     let requests = Arc::clone(&state);
                     let service =
                         service_fn(move |request| respond(service.clone(), Arc::clone(&requests), request));
@@ -157,7 +157,7 @@ impl Bound {
         if tokio::time::timeout(settings.drain, drained).await.is_err() {
             tracing::warn!("calls in flight did not finish in time and are cancelled");
             cut.cancel();
-            fronts.cut_off();
+            fronts.cancel_calls();
         }
         fronts.settled().await;
     }
@@ -232,7 +232,7 @@ fn open_files() -> Option<u64> {
 /// has to make room it ends at once, unless a request has come on it meanwhile, which is still answered. One token stands
 /// for both, so that there is one thing less to look at whenever something moves.
 async fn until_idle<S>(
-    connection: UpgradeableConnection<TokioIo<Connection>, S>,
+    connection: UpgradeableConnection<TokioIo<TcpConnection>, S>,
     state: &Arc<ConnectionState>,
     table: &ConnectionTable,
     stop: &CancellationToken,

@@ -1,6 +1,8 @@
 //! The MCP front: what each method of the protocol means for the yard, in both eras.
 
+mod active_call;
 mod call;
+mod call_task;
 mod complete;
 mod discover;
 mod errors;
@@ -8,9 +10,7 @@ mod list;
 mod listen;
 mod method;
 mod park;
-mod run;
-mod shape;
-mod work;
+mod result_envelope;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +18,16 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::task::TaskTracker;
-use toolyard_hub::{ClientEra, Principal, Quota, Reach, View, Yard};
-use toolyard_wire::{About, Charge, Era, Inbound, LEGACY_METHODS, Raw, RpcError, Service, Version};
+use toolyard_hub::{CatalogView, ClientEra, Principal, Quota, Yard, YardScope};
+use toolyard_wire::{
+    Charge, Era, InboundRequest, LEGACY_METHODS, RawJson, RpcError, ServerDescription, Service, Version,
+};
 
+pub(crate) use active_call::{is_valid_answer, number};
 pub(crate) use listen::announce;
 use method::McpMethod;
-use park::Parking;
+use park::ParkedCalls;
 pub(crate) use park::ParkingKey;
-pub(crate) use run::{fits, number};
 
 /// Every method that an MCP client can call, by era, those that the transport answers included.
 pub(crate) fn methods() -> Vec<(Era, &'static str)> {
@@ -84,13 +86,13 @@ impl Default for McpSettings {
 
 /// One yard, spoken to in MCP.
 #[derive(Debug)]
-pub(crate) struct Front {
+pub(crate) struct McpFront {
     yard: Arc<Yard>,
-    reach: Reach,
+    reach: YardScope,
     settings: McpSettings,
     /// `{name, title, version}`, made once.
-    info: Raw,
-    parking: Parking,
+    info: RawJson,
+    parking: ParkedCalls,
     /// Calls under way.
     calls: TaskTracker,
 }
@@ -98,16 +100,16 @@ pub(crate) struct Front {
 /// How long calls that were cancelled may take to put things away before the process ends.
 const SETTLE: Duration = Duration::from_secs(5);
 
-impl Front {
-    pub(crate) fn new(yard: Arc<Yard>, reach: Reach, settings: McpSettings, key: ParkingKey) -> Self {
-        let parking = Parking::new(settings.parked, settings.parked_time, key);
+impl McpFront {
+    pub(crate) fn new(yard: Arc<Yard>, reach: YardScope, settings: McpSettings, key: ParkingKey) -> Self {
+        let parking = ParkedCalls::new(settings.parked, settings.parked_time, key);
         let calls = TaskTracker::new();
         Self { info: discover::info(&settings.identity), yard, reach, settings, parking, calls }
     }
 
     /// What the caller of this request may see of it.
-    fn view(&self, request: &Inbound<Principal>) -> View {
-        self.yard.view_in(&request.caller, client_era(request)).of(self.reach.clone())
+    fn view(&self, request: &InboundRequest<Principal>) -> CatalogView {
+        self.yard.view_in(&request.caller, client_era(request)).with_scope(self.reach.clone())
     }
 
     /// Waits for the calls that nobody waits for any more: what runs in them must learn that before the
@@ -121,11 +123,11 @@ impl Front {
     }
 }
 
-impl Service for Front {
+impl Service for McpFront {
     type Caller = Principal;
 
-    fn about(&self, _caller: &Principal, version: Version) -> About {
-        About {
+    fn describe(&self, _caller: &Principal, version: Version) -> ServerDescription {
+        ServerDescription {
             info: self.info.clone(),
             capabilities: discover::capabilities(version),
             instructions: self.settings.identity.instructions.clone(),
@@ -134,22 +136,22 @@ impl Service for Front {
 
     fn charge_session(&self, caller: &Principal) -> Result<Charge, RpcError> {
         let charge = self.yard.charge(caller, Quota::Sessions, 1);
-        charge.map(|charge| Some(Box::new(charge) as _)).map_err(|error| errors::refused(&error))
+        charge.map(|charge| Some(Box::new(charge) as _)).map_err(|error| errors::quota_error(&error))
     }
 
     fn charge_bytes(&self, caller: &Principal, bytes: usize) -> Result<Charge, RpcError> {
         let charge = self.yard.charge(caller, Quota::Bytes, bytes);
-        charge.map(|charge| Some(Box::new(charge) as _)).map_err(|error| errors::refused(&error))
+        charge.map(|charge| Some(Box::new(charge) as _)).map_err(|error| errors::quota_error(&error))
     }
 
-    async fn handle(self: Arc<Self>, request: Inbound<Principal>) -> Result<Raw, RpcError> {
+    async fn handle(self: Arc<Self>, request: InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let Some(method) = McpMethod::parse(&request.method, request.version.era()) else {
             return Err(RpcError::method_not_found(&request.method));
         };
         if request.method.ends_with("/list") {
-            self.yard.admit_list(&request.caller).map_err(|error| errors::refused(&error))?;
+            self.yard.admit_list(&request.caller).map_err(|error| errors::quota_error(&error))?;
             self.yard.settle(self.settings.start_wait).await;
-            self.yard.meet(client_era(&request), &self.reach, self.settings.start_wait).await;
+            self.yard.discover_era(client_era(&request), &self.reach, self.settings.start_wait).await;
         }
         match method {
             McpMethod::ListTools => self.list_tools(&request),
@@ -169,7 +171,7 @@ impl Service for Front {
 }
 
 /// Sources are spoken to in the era of the client whose request it is.
-fn client_era(request: &Inbound<Principal>) -> ClientEra {
+fn client_era(request: &InboundRequest<Principal>) -> ClientEra {
     match request.version.era() {
         Era::Legacy => ClientEra::Legacy,
         Era::Modern => ClientEra::Newest,

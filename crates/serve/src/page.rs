@@ -26,7 +26,7 @@ struct File {
     gzip: &'static [u8],
 }
 
-pub(crate) async fn front(headers: HeaderMap) -> Response<Body> {
+pub(crate) async fn index(headers: HeaderMap) -> Response<Body> {
     serve("/", &headers)
 }
 

@@ -12,10 +12,10 @@ use axum::middleware::Next;
 use axum::response::IntoResponse;
 use hyper::body::{Bytes, Frame, SizeHint};
 use serde_json::json;
-use toolyard_hub::{Error, Principal, Quota, QuotaCharge, Yard};
+use toolyard_hub::{HubError, Principal, Quota, QuotaCharge, Yard};
 
-use crate::door::Speaks;
-use crate::rest::Failure;
+use crate::auth::ErrorFormat;
+use crate::rest::RestError;
 
 /// Smaller answers are not worth counting.
 const SMALL: u64 = 1024;
@@ -28,13 +28,13 @@ pub(crate) async fn charge(
     let Some(principal) = request.extensions().get::<Principal>().cloned() else {
         return next.run(request).await;
     };
-    let speaks = Speaks::at(request.uri().path());
+    let speaks = ErrorFormat::for_path(request.uri().path());
     let response = next.run(request).await;
     let charged = if is_stream(&response) {
         yard.charge(&principal, Quota::Streams, 1)
     } else {
         match (speaks, response.body().size_hint().exact()) {
-            (Speaks::Rest, Some(size)) if size >= SMALL => {
+            (ErrorFormat::Rest, Some(size)) if size >= SMALL => {
                 yard.charge(&principal, Quota::Bytes, usize::try_from(size).unwrap_or(usize::MAX))
             }
             _ => return response,
@@ -47,10 +47,10 @@ pub(crate) async fn charge(
 }
 
 /// A refusal for want of quota, in the words of the front.
-fn refuse(error: &Error, speaks: Speaks) -> Response<Body> {
+fn refuse(error: &HubError, speaks: ErrorFormat) -> Response<Body> {
     match speaks {
-        Speaks::Rest => Failure::of(error, "").into_response(),
-        Speaks::Mcp => {
+        ErrorFormat::Rest => RestError::from_hub_error(error, "").into_response(),
+        ErrorFormat::Mcp => {
             let body = json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": error.sentence()}});
             let mut response = (StatusCode::TOO_MANY_REQUESTS, body.to_string()).into_response();
             let headers = response.headers_mut();

@@ -2,23 +2,23 @@
 //! `docs/rest.md`; the document at `/openapi.json` describes it to machines. It translates and never decides what is
 //! allowed.
 
-mod answer;
 mod errors;
 mod execute;
+mod execute_request;
+mod execution_routes;
 mod executions;
-mod intake;
-mod keys;
+mod history;
+mod idempotency;
 mod metrics;
 mod openapi;
-mod past;
 mod query;
-mod recent;
+mod response;
 mod result;
 mod run;
 mod servers;
-mod shelf;
 mod stream;
-mod strict;
+mod strict_json;
+mod tool_cache;
 mod tools;
 mod version;
 
@@ -34,16 +34,16 @@ use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolyard_hub::{Kind, Principal, Yard};
+use toolyard_hub::{ErrorKind, Principal, Yard};
 use toolyard_wire::EndpointSettings;
 
-pub(crate) use self::answer::named;
-use self::answer::{VERSION, VERSION_HEADER};
-pub(crate) use self::errors::Failure;
-use self::executions::{Executions, Keeping};
-use self::keys::{KeyRules, Keys};
-pub(crate) use self::servers::word;
-use self::shelf::Shelf;
+pub(crate) use self::errors::RestError;
+use self::executions::{Executions, RetentionLimits};
+use self::idempotency::{IdempotencyLimits, IdempotencyStore};
+pub(crate) use self::response::execution_name;
+use self::response::{VERSION, VERSION_HEADER};
+pub(crate) use self::servers::state_name;
+use self::tool_cache::RestToolCache;
 use crate::mcp::McpSettings;
 use crate::route::Route;
 
@@ -57,33 +57,33 @@ pub(crate) struct RestSettings {
     start_wait: Duration,
     /// Headers of callers, by lower-case name, that some source is to be handed.
     forward_headers: Vec<String>,
-    keeping: Keeping,
-    keys: KeyRules,
+    keeping: RetentionLimits,
+    keys: IdempotencyLimits,
 }
 
 impl RestSettings {
     /// What holds for MCP holds here.
-    pub(crate) fn like(mcp: &McpSettings, endpoint: &EndpointSettings) -> Self {
+    pub(crate) fn from_mcp(mcp: &McpSettings, endpoint: &EndpointSettings) -> Self {
         let ten_minutes = Duration::from_secs(600);
         Self {
             body: endpoint.body,
             body_time: endpoint.body_time,
             start_wait: mcp.start_wait,
             forward_headers: mcp.forward_headers.clone(),
-            keeping: Keeping { running: 4_096, most: 1_000, bytes: 32 << 20, time: ten_minutes },
-            keys: KeyRules { most: 10_000, bytes: 32 << 20, time: ten_minutes },
+            keeping: RetentionLimits { running: 4_096, most: 1_000, bytes: 32 << 20, time: ten_minutes },
+            keys: IdempotencyLimits { most: 10_000, bytes: 32 << 20, time: ten_minutes },
         }
     }
 }
 
 /// One yard, spoken to in REST.
 #[derive(Debug)]
-pub(crate) struct Rest {
+pub(crate) struct RestFront {
     yard: Arc<Yard>,
     settings: RestSettings,
     executions: Executions,
-    keys: Keys,
-    shelf: Shelf,
+    keys: IdempotencyStore,
+    shelf: RestToolCache,
     calls: TaskTracker,
     stopping: CancellationToken,
 }
@@ -91,12 +91,12 @@ pub(crate) struct Rest {
 /// How long calls that were cancelled may take to put things away before the process ends.
 const SETTLE: Duration = Duration::from_secs(5);
 
-impl Rest {
+impl RestFront {
     pub(crate) fn new(yard: Arc<Yard>, settings: RestSettings) -> Arc<Self> {
         Arc::new(Self {
             executions: Executions::new(settings.keeping.clone()),
-            keys: Keys::new(settings.keys.clone()),
-            shelf: Shelf::default(),
+            keys: IdempotencyStore::new(settings.keys.clone()),
+            shelf: RestToolCache::default(),
             calls: TaskTracker::new(),
             stopping: CancellationToken::new(),
             yard,
@@ -105,8 +105,8 @@ impl Rest {
     }
 
     /// Whether this principal may be sent a list, which takes from its rate.
-    fn admit_list(&self, principal: &Principal) -> Result<(), Failure> {
-        self.yard.admit_list(principal).map_err(|error| Failure::of(&error, ""))
+    fn admit_list(&self, principal: &Principal) -> Result<(), RestError> {
+        self.yard.admit_list(principal).map_err(|error| RestError::from_hub_error(&error, ""))
     }
 
     /// No longer ready; what is under way goes on.
@@ -121,7 +121,7 @@ impl Rest {
     }
 
     /// Gives up on executions that did not finish in time.
-    pub(crate) fn cut_off(&self) {
+    pub(crate) fn cancel_calls(&self) {
         self.executions.cancel_all();
     }
 
@@ -136,13 +136,13 @@ impl Rest {
 }
 
 /// The routes of this front.
-pub(crate) fn routes() -> [Route<Arc<Rest>>; 9] {
+pub(crate) fn routes() -> [Route<Arc<RestFront>>; 9] {
     [
         Route::at("/mcp/tools").get(tools::list),
         Route::at("/mcp/tools/{name}").get(tools::show),
         Route::at("/mcp/tools/{name}/execute").post(execute::execute),
-        Route::at("/mcp/executions").get(recent::list),
-        Route::at("/mcp/executions/{id}").get(recent::show).delete(recent::cancel),
+        Route::at("/mcp/executions").get(execution_routes::list),
+        Route::at("/mcp/executions/{id}").get(execution_routes::show).delete(execution_routes::cancel),
         Route::at("/mcp/servers").get(servers::list),
         Route::at("/ready").get(servers::ready),
         Route::at("/metrics").get(metrics::show),
@@ -150,14 +150,14 @@ pub(crate) fn routes() -> [Route<Arc<Rest>>; 9] {
     ]
 }
 
-pub(crate) fn router(rest: Arc<Rest>) -> Router {
+pub(crate) fn router(rest: Arc<RestFront>) -> Router {
     let router = routes().into_iter().fold(Router::new(), |router, route| route.add_to(router));
-    router.method_not_allowed_fallback(wrong_method).layer(from_fn(version::agree)).with_state(rest)
+    router.method_not_allowed_fallback(method_not_allowed).layer(from_fn(version::agree)).with_state(rest)
 }
 
 /// There is nothing at this address.
-pub(crate) async fn nowhere() -> Response<Body> {
-    let failure = Failure::new(StatusCode::NOT_FOUND, "NOT_FOUND", "nothing is served at this address")
+pub(crate) async fn not_found() -> Response<Body> {
+    let failure = RestError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "nothing is served at this address")
         .with_details(
             &json!({"suggestion": "MCP is at /mcp; the REST addresses are described by /openapi.json"}),
         );
@@ -165,15 +165,15 @@ pub(crate) async fn nowhere() -> Response<Body> {
 }
 
 /// There is something at this address, but not for this method. Which ones there are is added by the router.
-pub(crate) async fn wrong_method(request: Request) -> Response<Body> {
+pub(crate) async fn method_not_allowed(request: Request) -> Response<Body> {
     let message = format!("{} is not for this address", request.method());
-    Failure::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message).into_response()
+    RestError::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message).into_response()
 }
 
 /// Somebody whom the door turned away, in the words of REST.
-pub(crate) fn refusal(kind: Kind, status: StatusCode, text: &str, reason: &str) -> Response<Body> {
-    let failure = Failure::of_kind(kind, text).with_details(&json!({"reason": reason}));
-    with_version(Failure { status, ..failure }.into_response())
+pub(crate) fn refusal(kind: ErrorKind, status: StatusCode, text: &str, reason: &str) -> Response<Body> {
+    let failure = RestError::of_kind(kind, text).with_details(&json!({"reason": reason}));
+    with_version(RestError { status, ..failure }.into_response())
 }
 
 fn with_version(mut response: Response<Body>) -> Response<Body> {
@@ -182,25 +182,27 @@ fn with_version(mut response: Response<Body>) -> Response<Body> {
 }
 
 /// Who is calling. The door lets nobody through without one.
-struct Caller(Principal);
+struct RestCaller(Principal);
 
-impl<S: Sync> FromRequestParts<S> for Caller {
-    type Rejection = Failure;
+impl<S: Sync> FromRequestParts<S> for RestCaller {
+    type Rejection = RestError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RestError> {
         let principal = parts.extensions.get::<Principal>().cloned();
-        principal.map(Self).ok_or_else(|| Failure::of_kind(Kind::Unauthenticated, "a bearer token is needed"))
+        principal
+            .map(Self)
+            .ok_or_else(|| RestError::of_kind(ErrorKind::Unauthenticated, "a bearer token is needed"))
     }
 }
 
 /// A name in an address, decoded.
-struct Name(String);
+struct PathName(String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Name {
-    type Rejection = Failure;
+impl<S: Send + Sync> FromRequestParts<S> for PathName {
+    type Rejection = RestError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        let no_text = |_| Failure::invalid_at("name", "is no UTF-8 once decoded", Value::Null);
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RestError> {
+        let no_text = |_| RestError::invalid_at("name", "is no UTF-8 once decoded", Value::Null);
         Path::<String>::from_request_parts(parts, state).await.map(|Path(name)| Self(name)).map_err(no_text)
     }
 }

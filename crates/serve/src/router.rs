@@ -11,9 +11,9 @@ use axum::response::IntoResponse;
 use toolyard_hub::{Principal, SourceName};
 use toolyard_wire::Endpoint;
 
-use crate::door::{Door, WELL_KNOWN, guard};
-use crate::fronts::{AnnexName, Fronts};
-use crate::mcp::Front;
+use crate::auth::{Authenticator, WELL_KNOWN, guard};
+use crate::fronts::{BuiltinEndpointName, Fronts};
+use crate::mcp::McpFront;
 use crate::page::{self, ASSETS};
 use crate::quotas;
 use crate::rest;
@@ -29,14 +29,14 @@ pub(crate) const CONTROL: &str = "/control";
 /// The routes beside those of the REST front.
 fn routes() -> Vec<Route<Arc<Fronts>>> {
     let mut routes = vec![
-        Route::at("/").get(page::front),
+        Route::at("/").get(page::index),
         Route::at(format!("{ASSETS}{{name}}")).get(page::asset),
         Route::at("/health").get(health),
         Route::at(CONTROL).get(control),
         Route::at("/mcp").mcp(mcp),
         Route::at("/servers/{name}/mcp").mcp(mcp_of_source),
     ];
-    routes.extend(AnnexName::ALL.map(|name| {
+    routes.extend(BuiltinEndpointName::ALL.map(|name| {
         let annex = move |fronts, request| mcp_of_annex(name, fronts, request);
         Route::at(format!("/{}/mcp", name.as_str())).mcp(annex)
     }));
@@ -51,13 +51,13 @@ pub(crate) fn requests() -> Vec<(&'static str, String)> {
     requests
 }
 
-pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
+pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Authenticator>) -> Router {
     let rest = rest::router(Arc::clone(fronts.rest()));
     let yard = Arc::clone(fronts.yard());
     let router = routes().into_iter().fold(Router::new(), |router, route| route.add_to(router));
     router
-        .method_not_allowed_fallback(rest::wrong_method)
-        .fallback(rest::nowhere)
+        .method_not_allowed_fallback(rest::method_not_allowed)
+        .fallback(rest::not_found)
         .with_state(fronts)
         .merge(rest)
         .layer(from_fn_with_state(yard, quotas::charge))
@@ -65,7 +65,7 @@ pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Door>) -> Router {
 }
 
 async fn control(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {
-    fronts.control().meet(request).await
+    fronts.control().upgrade(request).await
 }
 
 async fn mcp(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {
@@ -73,13 +73,13 @@ async fn mcp(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Respo
 }
 
 async fn mcp_of_annex(
-    name: AnnexName,
+    name: BuiltinEndpointName,
     State(fronts): State<Arc<Fronts>>,
     request: Request<Body>,
 ) -> Response<Body> {
     match fronts.annex(name) {
         Some(endpoint) => respond(endpoint, request).await,
-        None => rest::nowhere().await,
+        None => rest::not_found().await,
     }
 }
 
@@ -92,7 +92,7 @@ async fn mcp_of_source(
     let principal = request.extensions().get::<Principal>();
     let source = SourceName::new(name.as_str());
     let known = principal.is_some_and(|principal| fronts.visibility(principal).knows_source(&source));
-    match fronts.of_source(&name).filter(|_| known) {
+    match fronts.source_endpoint(&name).filter(|_| known) {
         Some(endpoint) => respond(&endpoint, request).await,
         None => {
             let body = r#"{"error":"there is no server of this name"}"#;
@@ -101,7 +101,7 @@ async fn mcp_of_source(
     }
 }
 
-async fn respond(endpoint: &Arc<Endpoint<Front>>, request: Request<Body>) -> Response<Body> {
+async fn respond(endpoint: &Arc<Endpoint<McpFront>>, request: Request<Body>) -> Response<Body> {
     match request.extensions().get::<Principal>().cloned() {
         Some(principal) => endpoint.respond(principal, request).await,
         // The door lets nobody through without one.

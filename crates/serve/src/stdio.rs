@@ -4,18 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{Principal, Reach, Yard};
-use toolyard_wire::{Roster, StdioEnd, StdioSettings, serve_stdio};
+use toolyard_hub::{Principal, Yard, YardScope};
+use toolyard_wire::{SessionRegistry, StdioSettings, StdioShutdown, serve_stdio};
 
-use crate::mcp::{Front, McpSettings, ParkingKey, announce};
+use crate::mcp::{McpFront, McpSettings, ParkingKey, announce};
 
 /// What serving over stdio obeys.
 #[derive(Debug, Clone)]
 pub struct StdioOptions {
     pub principal: Principal,
     /// What of the yard is served.
-    pub reach: Reach,
+    pub reach: YardScope,
     pub mcp: McpSettings,
     pub wire: StdioSettings,
     /// Stop reading and finish what is in flight.
@@ -26,7 +27,7 @@ impl Default for StdioOptions {
     fn default() -> Self {
         Self {
             principal: Principal::owner(),
-            reach: Reach::All,
+            reach: YardScope::All,
             mcp: McpSettings::default(),
             wire: StdioSettings::default(),
             stop: CancellationToken::new(),
@@ -41,12 +42,21 @@ pub async fn stdio(yard: Arc<Yard>) -> std::io::Result<()> {
 
 /// The same with everything said.
 pub async fn stdio_with(yard: Arc<Yard>, options: StdioOptions) -> std::io::Result<()> {
+    serve_streams(yard, options, (tokio::io::stdin(), tokio::io::stdout()), nobody_reads()).await
+}
+
+/// The same over any two streams. `unread` completes when nobody reads the second one any more.
+pub async fn serve_streams(
+    yard: Arc<Yard>,
+    options: StdioOptions,
+    streams: (impl AsyncRead + Unpin + Send, impl AsyncWrite + Unpin + Send + 'static),
+    unread: impl Future<Output = ()> + Send,
+) -> std::io::Result<()> {
     let key = ParkingKey::generate().map_err(std::io::Error::other)?;
-    let front = Arc::new(Front::new(yard, options.reach, options.mcp, key));
-    let roster = Arc::new(Roster::new(1));
+    let front = Arc::new(McpFront::new(yard, options.reach, options.mcp, key));
+    let roster = Arc::new(SessionRegistry::new(1));
     let announcer = tokio::spawn(announce(Arc::clone(&front), Arc::clone(&roster)));
-    let streams = (tokio::io::stdin(), tokio::io::stdout());
-    let end = StdioEnd { shutdown: options.stop, unread: nobody_reads() };
+    let end = StdioShutdown { shutdown: options.stop, unread };
     let served = serve_stdio(Arc::clone(&front), options.principal, roster, streams, options.wire, end).await;
     announcer.abort();
     front.settled().await;

@@ -13,8 +13,8 @@ use toolyard_random::RandomError;
 use toolyard_wire::EndpointSettings;
 use tower::ServiceExt;
 
+use crate::auth::{Auth, Authenticator, ServeAuthSettings};
 use crate::control::ControlSettings;
-use crate::door::{Auth, Door, DoorSettings};
 use crate::fronts::Fronts;
 use crate::mcp::{McpSettings, ParkingKey};
 use crate::router::router;
@@ -25,10 +25,10 @@ use crate::router::router;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// use serde_json::json;
-/// use toolyard_sdk::{Native, Tool, hub::Yard};
+/// use toolyard_sdk::{NativeSource, Tool, hub::Yard};
 ///
 /// let tool = Tool::new("greet", || async { Ok("hello") });
-/// let app = toolyard_serve::testing::RestApp::new(Yard::of([Native::new("mine").tool(tool).into_source()]));
+/// let app = toolyard_serve::testing::RestApp::new(Yard::with_sources([NativeSource::new("mine").tool(tool).into_source()]));
 /// let answer = app.post("/mcp/tools/greet/execute", &json!({"params": {}})).await;
 /// assert_eq!((answer.status, &answer.body["success"]), (200, &json!(true)));
 /// # }
@@ -40,7 +40,7 @@ pub struct RestApp {
 
 /// What was answered.
 #[derive(Debug, Clone)]
-pub struct RestAnswer {
+pub struct RestResponse {
     pub status: u16,
     pub headers: HeaderMap,
     /// The body as JSON; a string where it is none.
@@ -70,35 +70,36 @@ impl RestApp {
 
     fn build(yard: Arc<Yard>, principal: Principal) -> Result<Self, RandomError> {
         let key = ParkingKey::generate()?;
-        let settings = DoorSettings { auth: Auth::None(principal), hosts: Vec::new(), origins: Vec::new() };
+        let settings =
+            ServeAuthSettings { auth: Auth::None(principal), hosts: Vec::new(), origins: Vec::new() };
         let endpoint = EndpointSettings { body: yard.limits().payload, ..EndpointSettings::default() };
         let (mcp, control) = (McpSettings::default(), ControlSettings::default());
         let fronts = Fronts::new(yard, Vec::new(), mcp, endpoint, &control, key);
-        Ok(Self { router: router(fronts, Door::new(settings, true)) })
+        Ok(Self { router: router(fronts, Authenticator::new(settings, true)) })
     }
 
     /// Executes a tool with these params.
-    pub async fn execute(&self, tool: &str, params: Value) -> RestAnswer {
+    pub async fn execute(&self, tool: &str, params: Value) -> RestResponse {
         let name: String = form_urlencoded::byte_serialize(tool.as_bytes()).collect();
         // A plus is a space only in forms.
         let path = format!("/mcp/tools/{}/execute", name.replace('+', "%20"));
         self.post(&path, &json!({"params": params})).await
     }
 
-    pub async fn get(&self, path: &str) -> RestAnswer {
+    pub async fn get(&self, path: &str) -> RestResponse {
         self.request("GET", path, Body::empty()).await
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> RestAnswer {
+    pub async fn post(&self, path: &str, body: &Value) -> RestResponse {
         self.request("POST", path, Body::from(body.to_string())).await
     }
 
-    pub async fn delete(&self, path: &str) -> RestAnswer {
+    pub async fn delete(&self, path: &str) -> RestResponse {
         self.request("DELETE", path, Body::empty()).await
     }
 
     #[expect(clippy::panic, reason = "a test that asks for what is no address is wrong")]
-    async fn request(&self, method: &str, path: &str, body: Body) -> RestAnswer {
+    async fn request(&self, method: &str, path: &str, body: Body) -> RestResponse {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -114,7 +115,7 @@ impl RestApp {
         };
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        RestAnswer { status: parts.status.as_u16(), headers: parts.headers, body }
+        RestResponse { status: parts.status.as_u16(), headers: parts.headers, body }
     }
 }
 

@@ -9,17 +9,17 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use toolyard_hub::address::{is_localhost, is_public, is_this_machine};
 use toolyard_hub::permission::{CONNECT, CONNECT_INSIDE, MANAGE, SPAWN};
-use toolyard_hub::{Error, Kind, Principal};
+use toolyard_hub::{ErrorKind, HubError, Principal};
 use toolyard_upstream::{AddressFilter, ServerSettings, TransportSettings};
 use url::{Host, Url};
 
-use crate::target::Known;
+use crate::target::TesterServer;
 
 /// How long the hosts of configured servers may take to be resolved, to know which addresses are theirs.
 const RESOLVING: Duration = Duration::from_secs(2);
 
 /// How an address is connected to.
-pub(crate) struct Approach {
+pub(crate) struct AddressAccess {
     /// Which resolved addresses may be used; all where there is none.
     pub(crate) filter: Option<AddressFilter>,
     /// What the caller needs for as long as the connection is used.
@@ -29,25 +29,25 @@ pub(crate) struct Approach {
 }
 
 /// Whether a principal may know what strangers answer, and whether anything answers at all.
-pub(crate) fn sees_strangers(principal: &Principal) -> bool {
-    principal.lacks(&[SPAWN.to_owned()]).is_none()
+pub(crate) fn can_see_failures(principal: &Principal) -> bool {
+    principal.first_missing(&[SPAWN.to_owned()]).is_none()
 }
 
 /// The one error about an address for callers that may not know more about it.
-pub(crate) fn cannot_connect(url: &str) -> Error {
-    Error::new(Kind::CannotConnect, format!("cannot connect to {url}"))
+pub(crate) fn cannot_connect(url: &str) -> HubError {
+    HubError::new(ErrorKind::CannotConnect, format!("cannot connect to {url}"))
         .suggest("check the address; why it failed is only shown to callers with the permission spawn")
 }
 
 /// The refusal of something that needs a permission.
-pub(crate) fn forbidden(what: &str, missing: &str) -> Error {
-    Error::new(Kind::Forbidden, format!("{what} needs the permission {missing}"))
+pub(crate) fn forbidden(what: &str, missing: &str) -> HubError {
+    HubError::new(ErrorKind::Forbidden, format!("{what} needs the permission {missing}"))
         .suggest("ask the operator of this yard for a token that has it")
 }
 
 /// Every permission that any part of a configured server needs: the tester shows and calls all of it. Where tools are
 /// left out of the yard, or the principal is shown only a part of it, that includes `manage`.
-pub(crate) fn needed_for(settings: &ServerSettings, principal: &Principal) -> Vec<String> {
+pub(crate) fn required_permissions(settings: &ServerSettings, principal: &Principal) -> Vec<String> {
     let mut needed = settings.permissions.clone();
     needed.extend(settings.tool_permissions.values().flatten().cloned());
     let is_partial = settings.enabled_tools.is_some() || !settings.disabled_tools.is_empty();
@@ -58,13 +58,13 @@ pub(crate) fn needed_for(settings: &ServerSettings, principal: &Principal) -> Ve
 }
 
 /// Decides whether `principal` may connect to `url`, and how.
-pub(crate) async fn approach(
+pub(crate) async fn authorize_address(
     url: &str,
-    servers: &BTreeMap<String, Known>,
+    servers: &BTreeMap<String, TesterServer>,
     principal: &Principal,
-) -> Result<Approach, Error> {
+) -> Result<AddressAccess, HubError> {
     let endpoint = Endpoint::parse(url)
-        .map_err(|error| Error::new(Kind::CannotConnect, format!("its address is wrong: {error}")))?;
+        .map_err(|error| HubError::new(ErrorKind::CannotConnect, format!("its address is wrong: {error}")))?;
     let configured: Vec<(&ServerSettings, Endpoint)> = endpoints(servers).collect();
     let is_configured = configured.iter().any(|(_, other)| *other == endpoint);
     // Other paths of a server may lead to the same tools, so they need its permissions as well.
@@ -74,31 +74,31 @@ pub(crate) async fn approach(
     });
     let concerned: Vec<&ServerSettings> = concerned.map(|(settings, _)| *settings).collect();
     let by_address = endpoint.needed();
-    let lacks_address = || principal.lacks(&by_address).map(lacking);
+    let lacks_address = || principal.first_missing(&by_address).map(lacking);
     if concerned.iter().any(|settings| !principal.knows_source(&settings.name)) {
         // As at any other address: that it is configured is not told.
         return Err(lacks_address().unwrap_or_else(|| cannot_connect(url)));
     }
     let mut needed = Vec::new();
     for settings in concerned {
-        let own = needed_for(settings, principal);
-        if let Some(missing) = principal.lacks(&own) {
+        let own = required_permissions(settings, principal);
+        if let Some(missing) = principal.first_missing(&own) {
             return Err(forbidden(&format!("testing {}", settings.name), missing));
         }
         needed.extend(own);
     }
     if is_configured {
-        return Ok(Approach { filter: None, needed, is_configured });
+        return Ok(AddressAccess { filter: None, needed, is_configured });
     }
     if let Some(refusal) = lacks_address() {
         return Err(refusal);
     }
     needed.extend(by_address);
     let filter = filter(&configured, &endpoint, principal).await;
-    Ok(Approach { filter, needed, is_configured })
+    Ok(AddressAccess { filter, needed, is_configured })
 }
 
-fn lacking(missing: &str) -> Error {
+fn lacking(missing: &str) -> HubError {
     let what = if missing == CONNECT_INSIDE { "an inside address" } else { "an address" };
     forbidden(&format!("connecting to {what}"), missing)
 }
@@ -110,16 +110,16 @@ async fn filter(
     endpoint: &Endpoint,
     principal: &Principal,
 ) -> Option<AddressFilter> {
-    let may_inside = principal.lacks(&[CONNECT_INSIDE.to_owned()]).is_none();
-    let mut closed = Closed::default();
+    let may_inside = principal.first_missing(&[CONNECT_INSIDE.to_owned()]).is_none();
+    let mut closed = BlockedAddresses::default();
     if may_inside {
         let same_port = configured.iter().filter(|(_, other)| other.port == endpoint.port);
         let unusable = same_port.filter(|(settings, _)| {
             !principal.knows_source(&settings.name)
-                || principal.lacks(&needed_for(settings, principal)).is_some()
+                || principal.first_missing(&required_permissions(settings, principal)).is_some()
         });
-        closed = Closed::of(unusable.map(|(_, other)| &other.host)).await;
-        if closed == Closed::default() {
+        closed = BlockedAddresses::of(unusable.map(|(_, other)| &other.host)).await;
+        if closed == BlockedAddresses::default() {
             return None;
         }
     }
@@ -128,14 +128,14 @@ async fn filter(
 
 /// Inside addresses that must not be connected to on one port.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Closed {
+struct BlockedAddresses {
     this_machine: bool,
     addresses: HashSet<IpAddr>,
     /// Not all names could be resolved in time, so any address could be one of theirs.
     all: bool,
 }
 
-impl Closed {
+impl BlockedAddresses {
     async fn of(hosts: impl Iterator<Item = &HostPart>) -> Self {
         let mut closed = Self::default();
         let mut lookups = JoinSet::new();
@@ -234,13 +234,13 @@ impl Endpoint {
     }
 }
 
-fn endpoints(servers: &BTreeMap<String, Known>) -> impl Iterator<Item = (&ServerSettings, Endpoint)> {
+fn endpoints(servers: &BTreeMap<String, TesterServer>) -> impl Iterator<Item = (&ServerSettings, Endpoint)> {
     servers.values().filter_map(|known| match known {
-        Known::Ready(settings) => match &settings.transport {
+        TesterServer::Ready(settings) => match &settings.transport {
             TransportSettings::Url(url) => Some((&**settings, Endpoint::parse(&url.url).ok()?)),
             TransportSettings::Command(_) => None,
         },
-        Known::Broken(_) => None,
+        TesterServer::Invalid(_) => None,
     })
 }
 

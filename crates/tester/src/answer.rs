@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{Outcome, Raw, Timestamp};
 
-use crate::fault::{Fault, described};
+use crate::error::{TesterError, error_json};
 
 /// A moment as RFC 3339, with its zone.
-pub(crate) fn moment(at: SystemTime) -> String {
+pub(crate) fn format_time(at: SystemTime) -> String {
     Timestamp(at).to_string()
 }
 
@@ -33,12 +33,12 @@ impl Stopwatch {
 
 /// The `metadata` of an answer, to which the time is added last.
 #[derive(Debug, Default)]
-pub(crate) struct Metadata {
+pub(crate) struct AnswerMetadata {
     members: Object,
     notes: Vec<String>,
 }
 
-impl Metadata {
+impl AnswerMetadata {
     pub(crate) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.members.set(key, to_raw(&value.into()));
         self
@@ -60,12 +60,12 @@ impl Metadata {
 
 /// An answer that is being put together.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct TesterAnswer {
     body: Object,
-    metadata: Option<Metadata>,
+    metadata: Option<AnswerMetadata>,
 }
 
-impl Answer {
+impl TesterAnswer {
     /// One that says that it worked.
     pub(crate) fn success() -> Self {
         Self::default().with("success", to_raw(&true))
@@ -76,19 +76,19 @@ impl Answer {
         self
     }
 
-    pub(crate) fn metadata(mut self, metadata: Metadata) -> Self {
+    pub(crate) fn metadata(mut self, metadata: AnswerMetadata) -> Self {
         self.metadata = Some(metadata);
         self
     }
 
     /// The same with more notes.
-    pub(crate) fn noting(mut self, notes: Vec<String>) -> Self {
+    pub(crate) fn with_notes(mut self, notes: Vec<String>) -> Self {
         self.metadata.get_or_insert_default().notes.extend(notes);
         self
     }
 
     /// The result of the tool that was called.
-    pub(crate) fn done(mut self, watch: Stopwatch) -> Outcome {
+    pub(crate) fn into_outcome(mut self, watch: Stopwatch) -> Outcome {
         if let Some(metadata) = self.metadata {
             self.body.set("metadata", metadata.done(watch));
         }
@@ -97,19 +97,19 @@ impl Answer {
 }
 
 /// The answer that says what went wrong.
-pub(crate) fn failure(fault: &Fault, mut notes: Vec<String>, watch: Stopwatch) -> Outcome {
+pub(crate) fn failure(fault: &TesterError, mut notes: Vec<String>, watch: Stopwatch) -> Outcome {
     let mut body = Object::default();
     body.set("success", to_raw(&false));
-    body.set("error", described(&fault.error));
+    body.set("error", error_json(&fault.error));
     if let Some(connection) = &fault.connection {
-        body.set("connection", connection.brief());
+        body.set("connection", connection.summary_json());
     }
     for (key, value) in &fault.beside {
         body.set(key, value.clone());
     }
     // What the message says already is not said again.
     notes.retain(|note| !fault.error.message().contains(note.as_str()));
-    let metadata = Metadata { notes, ..Metadata::default() };
+    let metadata = AnswerMetadata { notes, ..AnswerMetadata::default() };
     body.set("metadata", metadata.done(watch));
     let mut result = result(&body.to_raw());
     result.set("isError", to_raw(&true));

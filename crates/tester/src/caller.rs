@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use toolyard_hub::{Call, Principal};
+use toolyard_hub::{Principal, SourceCall};
 
 /// Who shares a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharing {
+pub enum TesterSharing {
     /// Everybody who talks to this process: it has one client.
     Process,
     /// The calls of one session; where there are no sessions, those of one principal.
@@ -15,20 +15,20 @@ pub enum Sharing {
 
 /// One that has a connection of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Caller {
+pub(crate) enum TesterCaller {
     Process,
     Session { principal: String, session: Option<Arc<str>> },
 }
 
-impl Caller {
-    pub(crate) fn of(call: &Call, sharing: Sharing) -> Self {
+impl TesterCaller {
+    pub(crate) fn from_call(call: &SourceCall, sharing: TesterSharing) -> Self {
         Self::new(&call.principal, call.context.session_id.as_ref(), sharing)
     }
 
-    pub(crate) fn new(principal: &Principal, session: Option<&Arc<str>>, sharing: Sharing) -> Self {
+    pub(crate) fn new(principal: &Principal, session: Option<&Arc<str>>, sharing: TesterSharing) -> Self {
         match sharing {
-            Sharing::Process => Self::Process,
-            Sharing::Session => {
+            TesterSharing::Process => Self::Process,
+            TesterSharing::Session => {
                 Self::Session { principal: principal.id().to_owned(), session: session.cloned() }
             }
         }

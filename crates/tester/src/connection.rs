@@ -9,28 +9,28 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::Raw;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_upstream::Link;
+use toolyard_upstream::DirectConnection;
 
-use crate::answer::moment;
-use crate::offered::Offered;
+use crate::answer::format_time;
+use crate::tool_schemas::ToolSchemaCache;
 
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct TesterConnection {
     /// As the caller named it.
     pub(crate) url: String,
-    pub(crate) terms: Terms,
-    pub(crate) link: Link,
+    pub(crate) terms: ConnectionTerms,
+    pub(crate) link: DirectConnection,
     /// Somebody has disconnected it: what is under way ends.
     pub(crate) closed: CancellationToken,
-    pub(crate) offered: Offered,
-    pub(crate) counts: Counts,
+    pub(crate) offered: ToolSchemaCache,
+    pub(crate) counts: ConnectionCounts,
     since: SystemTime,
     used: Mutex<Instant>,
 }
 
 /// What a connection was granted on.
 #[derive(Debug, Default)]
-pub(crate) struct Terms {
+pub(crate) struct ConnectionTerms {
     /// What the caller needs for as long as it is used.
     pub(crate) needed: Vec<String>,
     /// Whether what goes wrong on the way to the server is told to the caller.
@@ -39,19 +39,19 @@ pub(crate) struct Terms {
 
 /// What was done on a connection.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct ConnectionCounts {
     pub(crate) tools_called: AtomicU64,
     pub(crate) resources_read: AtomicU64,
     pub(crate) prompts_retrieved: AtomicU64,
 }
 
-impl Counts {
-    pub(crate) fn one_more(count: &AtomicU64) {
+impl ConnectionCounts {
+    pub(crate) fn increment(count: &AtomicU64) {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// With how often the server has broken rules of the protocol.
-    pub(crate) fn told(&self, violations: u64) -> Raw {
+    pub(crate) fn to_json(&self, violations: u64) -> Raw {
         to_raw(&json!({
             "tools_called": self.tools_called.load(Ordering::Relaxed),
             "resources_read": self.resources_read.load(Ordering::Relaxed),
@@ -63,27 +63,27 @@ impl Counts {
 
 /// Who a server says it is, as far as it says it in a way that makes sense.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Named {
+pub(crate) struct TesterServerInfo {
     pub(crate) name: Option<String>,
     pub(crate) version: Option<String>,
 }
 
-impl Connection {
-    pub(crate) fn new(url: String, link: Link, terms: Terms) -> Self {
+impl TesterConnection {
+    pub(crate) fn new(url: String, link: DirectConnection, terms: ConnectionTerms) -> Self {
         Self {
             url,
             terms,
             link,
             closed: CancellationToken::new(),
-            offered: Offered::default(),
-            counts: Counts::default(),
+            offered: ToolSchemaCache::default(),
+            counts: ConnectionCounts::default(),
             since: SystemTime::now(),
             used: Mutex::new(Instant::now()),
         }
     }
 
     pub(crate) fn connected_at(&self) -> String {
-        moment(self.since)
+        format_time(self.since)
     }
 
     /// The transport in the contract's words, which know two.
@@ -91,22 +91,22 @@ impl Connection {
         if self.link.transport() == "stdio" { "stdio" } else { "streaming-http" }
     }
 
-    pub(crate) fn speaks_old_sse(&self) -> bool {
+    pub(crate) fn is_legacy_sse(&self) -> bool {
         self.link.transport() == "sse"
     }
 
-    pub(crate) fn named(&self) -> Named {
+    pub(crate) fn server_info(&self) -> TesterServerInfo {
         let info = self.link.server_info();
         info.and_then(|info| serde_json::from_str(info.get()).ok()).unwrap_or_default()
     }
 
     /// What every answer says about the connection.
-    pub(crate) fn brief(&self) -> Raw {
+    pub(crate) fn summary_json(&self) -> Raw {
         self.described().to_raw()
     }
 
     /// Everything that is known about the connection and who is behind it.
-    pub(crate) fn full(&self) -> Raw {
+    pub(crate) fn details_json(&self) -> Raw {
         let mut all = self.described();
         let info = self.link.server_info().filter(|info| info.get().starts_with('{'));
         all.set("server_info", info.map_or_else(|| to_raw(&json!({})), ToOwned::to_owned));
@@ -131,14 +131,14 @@ impl Connection {
     }
 
     /// Puts down rules that a result or a list breaks.
-    pub(crate) fn broke(&self, rules: &[String]) {
+    pub(crate) fn record_violations(&self, rules: &[String]) {
         for rule in rules {
             self.link.violations().add(rule);
         }
     }
 
     /// Rules that the server has broken since this was last asked, in words.
-    pub(crate) fn news(&self) -> Vec<String> {
+    pub(crate) fn take_violations(&self) -> Vec<String> {
         let (mut told, more) = self.link.violations().take();
         if self.terms.hides_failures && !told.is_empty() {
             // They repeat what a stranger said.
@@ -153,8 +153,8 @@ impl Connection {
     }
 
     /// Why the server is known to be gone, if it is, as far as the caller may know.
-    pub(crate) fn lost(&self) -> Option<String> {
-        let gone = self.link.gone()?;
+    pub(crate) fn lost_reason(&self) -> Option<String> {
+        let gone = self.link.disconnect_reason()?;
         Some(if self.terms.hides_failures { "the connection failed".to_owned() } else { gone })
     }
 

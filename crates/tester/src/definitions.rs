@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Listing, Offer, Raw, Schema, ToolOffer, Violation};
+use toolyard_hub::{Raw, Schema, SchemaViolation, SourceOffer, ToolListing, ToolOffer};
 
 static TEXT: &str = include_str!("definitions.json");
 
@@ -17,7 +17,7 @@ static DEFINITIONS: LazyLock<Vec<Raw>> = LazyLock::new(|| {
 
 /// One of the nine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub(crate) enum TesterTool {
     ConnectToServer,
     Disconnect,
     GetConnectionStatus,
@@ -29,7 +29,7 @@ pub(crate) enum Verb {
     GetPrompt,
 }
 
-impl Verb {
+impl TesterTool {
     pub(crate) const ALL: [Self; 9] = [
         Self::ConnectToServer,
         Self::Disconnect,
@@ -56,17 +56,17 @@ impl Verb {
         }
     }
 
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|verb| verb.name() == name)
     }
 
     fn definition(self) -> Object {
         #[derive(Deserialize)]
-        struct Named {
+        struct DefinitionName {
             name: String,
         }
         let is_this = |text: &&Raw| {
-            serde_json::from_str::<Named>(text.get()).is_ok_and(|named| named.name == self.name())
+            serde_json::from_str::<DefinitionName>(text.get()).is_ok_and(|named| named.name == self.name())
         };
         let found = DEFINITIONS.iter().find(is_this);
         found.and_then(|text| Object::parse(text).ok()).unwrap_or_default()
@@ -78,7 +78,7 @@ impl Verb {
     }
 
     /// A part of its return schema, by the keys that lead there.
-    pub(crate) fn part(self, path: &[&str]) -> Schema {
+    pub(crate) fn output_schema_part(self, path: &[&str]) -> Schema {
         let mut at = self.definition().remove("outputSchema");
         for key in path {
             at = at.and_then(|schema| Object::parse(&schema).ok()?.remove(key));
@@ -89,13 +89,14 @@ impl Verb {
 
 /// Where an object of the server's breaks the promises of a part of the return schema. Only the keys that the schema
 /// names are looked at: elsewhere there may be numbers that no reader of ours can hold.
-pub(crate) fn broken_promises(part: &Schema, given: &RawValue) -> Vec<Violation> {
+pub(crate) fn contract_violations(part: &Schema, given: &RawValue) -> Vec<SchemaViolation> {
     #[derive(Deserialize)]
-    struct Part {
+    struct SchemaProperties {
         properties: Map<String, Value>,
     }
-    let keys =
-        serde_json::from_str::<Part>(part.text().get()).map(|part| part.properties).unwrap_or_default();
+    let keys = serde_json::from_str::<SchemaProperties>(part.text().get())
+        .map(|part| part.properties)
+        .unwrap_or_default();
     let Ok(object) = Object::parse(given) else { return part.violations(given) };
     let mut outline = Object::default();
     for (key, value) in object.members().filter(|(key, _)| keys.contains_key(*key)) {
@@ -111,22 +112,22 @@ pub(crate) fn broken_promises(part: &Schema, given: &RawValue) -> Vec<Violation>
 }
 
 /// What the tester offers.
-pub(crate) fn offer() -> Arc<Offer> {
+pub(crate) fn offer() -> Arc<SourceOffer> {
     let tool = |definition: &Raw| ToolOffer {
         definition: definition.clone(),
         permissions: Vec::new(),
         metadata: Map::new(),
         hooks: Vec::new(),
-        listing: Listing::Listed,
+        listing: ToolListing::Listed,
     };
-    Arc::new(Offer { tools: DEFINITIONS.iter().map(tool).collect(), ..Offer::default() })
+    Arc::new(SourceOffer { tools: DEFINITIONS.iter().map(tool).collect(), ..SourceOffer::default() })
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
 
-    use super::{DEFINITIONS, TEXT, Verb};
+    use super::{DEFINITIONS, TEXT, TesterTool};
 
     /// The JSON blocks of the document that defines these tools.
     static SPEC: &str = include_str!("../../../tests/data/spec/tester-tools.json");
@@ -135,7 +136,7 @@ mod tests {
     fn every_verb_has_a_definition_and_the_other_way_round() {
         let defined: Vec<Value> = serde_json::from_str(TEXT).unwrap();
         let names: Vec<&str> = defined.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-        assert_eq!(names, Verb::ALL.map(Verb::name));
+        assert_eq!(names, TesterTool::ALL.map(TesterTool::name));
         assert_eq!(DEFINITIONS.len(), 9);
     }
 

@@ -6,13 +6,13 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 use toolyard_hub::json::Object;
 use toolyard_hub::{Raw, Schema};
-use toolyard_upstream::Lists;
+use toolyard_upstream::ServerListKind;
 
 /// More definitions of one list than this are not looked at.
 const MOST: usize = 2_000;
 
 /// What is wrong with the result of a call of a tool. Before 2026-07-28, structured content was an object.
-pub(crate) fn of_call(result: &Object, modern: bool) -> Vec<String> {
+pub(crate) fn check_call_result(result: &Object, modern: bool) -> Vec<String> {
     let mut broken = Vec::new();
     match result.get("content") {
         None => broken.push("the result of tools/call has no `content`".to_owned()),
@@ -35,7 +35,7 @@ pub(crate) fn of_call(result: &Object, modern: bool) -> Vec<String> {
 }
 
 /// What is wrong with a prompt that was got.
-pub(crate) fn of_prompt(result: &Object) -> Vec<String> {
+pub(crate) fn check_prompt(result: &Object) -> Vec<String> {
     let Some(messages) = result.get("messages") else {
         return vec!["the result of prompts/get has no `messages`".to_owned()];
     };
@@ -58,7 +58,7 @@ pub(crate) fn of_prompt(result: &Object) -> Vec<String> {
 }
 
 /// What is wrong with a resource that was read.
-pub(crate) fn of_resource(result: &Object) -> Vec<String> {
+pub(crate) fn check_resource(result: &Object) -> Vec<String> {
     let Some(contents) = result.get("contents") else {
         return vec!["the result of resources/read has no `contents`".to_owned()];
     };
@@ -68,12 +68,12 @@ pub(crate) fn of_resource(result: &Object) -> Vec<String> {
 }
 
 /// What is wrong with the definitions of a list.
-pub(crate) fn of_list(which: Lists, items: &[Raw]) -> Vec<String> {
+pub(crate) fn check_list(which: ServerListKind, items: &[Raw]) -> Vec<String> {
     let (key, named_by) = match which {
-        Lists::Tools => ("tools", "name"),
-        Lists::Prompts => ("prompts", "name"),
-        Lists::Resources => ("resources", "uri"),
-        Lists::Templates => ("resourceTemplates", "uriTemplate"),
+        ServerListKind::Tools => ("tools", "name"),
+        ServerListKind::Prompts => ("prompts", "name"),
+        ServerListKind::Resources => ("resources", "uri"),
+        ServerListKind::Templates => ("resourceTemplates", "uriTemplate"),
     };
     let (mut broken, mut seen) = (Vec::new(), HashSet::new());
     for (at, item) in items.iter().take(MOST).enumerate() {
@@ -95,7 +95,7 @@ pub(crate) fn of_list(which: Lists, items: &[Raw]) -> Vec<String> {
             let what = key.strip_suffix('s').unwrap_or(key);
             broken.push(format!("{place}: another {what} has the same {named_by}"));
         }
-        if which == Lists::Tools {
+        if which == ServerListKind::Tools {
             of_schemas(&members, name.as_deref().unwrap_or(&place), &place, &mut broken);
         }
     }

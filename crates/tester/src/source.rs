@@ -6,17 +6,20 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolyard_hub::{BoxFuture, Call, Error, Kind, Offer, Outcome, Prefix, RefusedCaller, Source, SourceName};
-use toolyard_upstream::Common;
+use toolyard_hub::{
+    BoxFuture, CallerIdentity, ErrorKind, HubError, Outcome, Prefix, Source, SourceCall, SourceName,
+    SourceOffer,
+};
+use toolyard_upstream::UpstreamContext;
 
 use crate::answer::{Stopwatch, failure};
-use crate::caller::{Caller, Sharing};
-use crate::connection::Connection;
+use crate::caller::{TesterCaller, TesterSharing};
+use crate::connection::TesterConnection;
+use crate::connections::CallerConnections;
 use crate::definitions::offer;
-use crate::fault::Fault;
-use crate::seats::Seats;
-use crate::target::Servers;
-use crate::verbs;
+use crate::error::TesterError;
+use crate::target::TesterServers;
+use crate::tools;
 
 /// How often connections that nobody uses are looked for.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -24,7 +27,7 @@ const SWEEP: Duration = Duration::from_secs(60);
 /// What a tester obeys.
 #[derive(Debug, Clone)]
 pub struct TesterSettings {
-    pub sharing: Sharing,
+    pub sharing: TesterSharing,
     /// How long a server may take to be connected to, and to answer with a list.
     pub connect_time: Duration,
     /// How long a call may be silent.
@@ -32,7 +35,7 @@ pub struct TesterSettings {
 }
 
 impl TesterSettings {
-    pub fn new(sharing: Sharing) -> Self {
+    pub fn new(sharing: TesterSharing) -> Self {
         Self { sharing, connect_time: Duration::from_secs(30), call_time: Duration::from_secs(120) }
     }
 }
@@ -41,11 +44,11 @@ impl TesterSettings {
 #[derive(Debug)]
 pub struct Tester {
     name: SourceName,
-    offer: Arc<Offer>,
+    offer: Arc<SourceOffer>,
     pub(crate) settings: TesterSettings,
-    pub(crate) common: Common,
-    pub(crate) servers: Servers,
-    pub(crate) seats: Arc<Seats>,
+    pub(crate) common: UpstreamContext,
+    pub(crate) servers: TesterServers,
+    pub(crate) seats: Arc<CallerConnections>,
     /// Those that wait for the ends of sessions.
     watchers: TaskTracker,
     sweeper: Mutex<Option<JoinHandle<()>>>,
@@ -56,8 +59,8 @@ impl Tester {
     pub const NAME: &'static str = "mcp-test-mcp";
 
     /// Must be called inside a runtime.
-    pub fn new(settings: TesterSettings, common: Common, servers: Servers) -> Arc<Self> {
-        let seats = Arc::new(Seats::default());
+    pub fn new(settings: TesterSettings, common: UpstreamContext, servers: TesterServers) -> Arc<Self> {
+        let seats = Arc::new(CallerConnections::default());
         let sweeper = tokio::spawn(sweep(Arc::clone(&seats)));
         Arc::new(Self {
             name: SourceName::new(Self::NAME),
@@ -76,19 +79,24 @@ impl Tester {
         if let Some(sweeper) = self.sweeper.lock().unwrap_or_else(PoisonError::into_inner).take() {
             sweeper.abort();
         }
-        close_all(self.seats.all()).await;
+        close_all(self.seats.take_all()).await;
         self.watchers.close();
         self.watchers.wait().await;
     }
 
     /// Ends a connection when the session is over that it was made in: nobody else can use it.
-    pub(crate) fn ends_with(&self, session: CancellationToken, caller: Caller, connection: Arc<Connection>) {
+    pub(crate) fn close_with_session(
+        &self,
+        session: CancellationToken,
+        caller: TesterCaller,
+        connection: Arc<TesterConnection>,
+    ) {
         let seats = Arc::clone(&self.seats);
         self.watchers.spawn(async move {
             tokio::select! {
                 () = connection.closed.cancelled() => {}
                 () = session.cancelled() => {
-                    seats.leave_this(&caller, &connection);
+                    seats.remove_if_same(&caller, &connection);
                     connection.close().await;
                 }
             }
@@ -105,15 +113,15 @@ impl Drop for Tester {
 }
 
 /// Ends connections that nobody has used for a while.
-async fn sweep(seats: Arc<Seats>) {
+async fn sweep(seats: Arc<CallerConnections>) {
     loop {
         tokio::time::sleep(SWEEP).await;
-        close_all(seats.idle()).await;
+        close_all(seats.take_idle()).await;
     }
 }
 
 /// Ends these, all at once.
-pub(crate) async fn close_all(connections: Vec<Arc<Connection>>) {
+pub(crate) async fn close_all(connections: Vec<Arc<TesterConnection>>) {
     let mut ending = tokio::task::JoinSet::new();
     for connection in connections {
         ending.spawn(async move { drop(connection.close().await) });
@@ -130,26 +138,26 @@ impl Source for Tester {
         Prefix::Plain
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         Arc::clone(&self.offer)
     }
 
-    fn has_own_words(&self) -> bool {
+    fn renders_errors(&self) -> bool {
         true
     }
 
-    fn in_own_words(&self, tool: &str, error: &Error, caller: &RefusedCaller<'_>) -> Option<Outcome> {
+    fn render_error(&self, tool: &str, error: &HubError, caller: &CallerIdentity<'_>) -> Option<Outcome> {
         // Whoever cancelled does not want an answer in any words.
-        if error.kind() == Kind::Cancelled {
+        if error.kind() == ErrorKind::Cancelled {
             return None;
         }
-        let caller = Caller::new(caller.principal, caller.session_id, self.settings.sharing);
-        let connection = self.seats.look(&caller);
-        let fault = Fault { connection, ..Fault::from(verbs::refused(tool, error)) };
+        let caller = TesterCaller::new(caller.principal, caller.session_id, self.settings.sharing);
+        let connection = self.seats.peek(&caller);
+        let fault = TesterError { connection, ..TesterError::from(tools::explain_refusal(tool, error)) };
         Some(failure(&fault, Vec::new(), Stopwatch::start()))
     }
 
-    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
-        Box::pin(verbs::perform(self, call))
+    fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
+        Box::pin(tools::perform(self, call))
     }
 }

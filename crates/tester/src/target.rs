@@ -6,25 +6,25 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use toolyard_hub::{Error, Kind, Principal, Secret, SourceName, nearest};
+use toolyard_hub::{ErrorKind, HubError, Principal, Secret, SourceName, nearest};
 use toolyard_upstream::{
     CommandSettings, EnvInheritance, ServerSettings, TransportSettings, UrlKind, UrlSettings,
 };
 
 /// The configured servers by name; whoever reads the configuration again puts the new ones here.
-pub type Servers = Arc<ArcSwap<BTreeMap<String, Known>>>;
+pub type TesterServers = Arc<ArcSwap<BTreeMap<String, TesterServer>>>;
 
 /// A server of the configuration.
 #[derive(Debug, Clone)]
-pub enum Known {
+pub enum TesterServer {
     Ready(Box<ServerSettings>),
     /// What is configured cannot be used, for this reason.
-    Broken(String),
+    Invalid(String),
 }
 
 /// What is to be connected to.
 #[derive(Debug)]
-pub(crate) enum Target {
+pub(crate) enum TesterTarget {
     /// An address that the caller said.
     Address(ServerSettings),
     /// A program that the caller wants to have started.
@@ -33,21 +33,21 @@ pub(crate) enum Target {
 }
 
 /// Finds out what is meant.
-pub(crate) fn read(
+pub(crate) fn parse_target(
     text: &str,
-    servers: &BTreeMap<String, Known>,
+    servers: &BTreeMap<String, TesterServer>,
     principal: &Principal,
-) -> Result<Target, Error> {
+) -> Result<TesterTarget, HubError> {
     let text = text.trim();
     let settings = |transport| ServerSettings::new(SourceName::new("server under test"), transport);
     if is_web(text) {
         let url = UrlSettings { url: text.to_owned(), headers: BTreeMap::new(), kind: UrlKind::Any };
-        return Ok(Target::Address(settings(TransportSettings::Url(url))));
+        return Ok(TesterTarget::Address(settings(TransportSettings::Url(url))));
     }
     // A server that this principal does not see is no server of theirs.
     match servers.get(text).filter(|_| principal.knows_source(&SourceName::new(text))) {
-        Some(Known::Ready(settings)) => return Ok(Target::Configured(settings.clone())),
-        Some(Known::Broken(reason)) => {
+        Some(TesterServer::Ready(settings)) => return Ok(TesterTarget::Configured(settings.clone())),
+        Some(TesterServer::Invalid(reason)) => {
             let message = format!("the server {text} is configured, but cannot be used: {reason}");
             return Err(cannot(message).suggest("mend the configuration"));
         }
@@ -57,7 +57,7 @@ pub(crate) fn read(
         let message = format!("cannot connect by {scheme}");
         return Err(cannot(message).suggest("say an address that begins with http:// or https://"));
     }
-    command(text).map(|command| Target::Command(settings(TransportSettings::Command(command))))
+    command(text).map(|command| TesterTarget::Command(settings(TransportSettings::Command(command))))
 }
 
 fn is_web(text: &str) -> bool {
@@ -66,11 +66,11 @@ fn is_web(text: &str) -> bool {
     starts("http://") || starts("https://")
 }
 
-fn cannot(message: impl Into<String>) -> Error {
-    Error::new(Kind::CannotConnect, message)
+fn cannot(message: impl Into<String>) -> HubError {
+    HubError::new(ErrorKind::CannotConnect, message)
 }
 
-fn command(text: &str) -> Result<CommandSettings, Error> {
+fn command(text: &str) -> Result<CommandSettings, HubError> {
     // A path may have blanks in it, so the whole is looked at before it is taken apart.
     let words = match Path::new(text).is_file() {
         true => vec![text.to_owned()],
@@ -96,9 +96,9 @@ fn command(text: &str) -> Result<CommandSettings, Error> {
 }
 
 /// The configured name that was probably meant by a command that could not be started.
-pub(crate) fn perhaps_meant<'a>(
+pub(crate) fn suggest_server<'a>(
     text: &str,
-    servers: &'a BTreeMap<String, Known>,
+    servers: &'a BTreeMap<String, TesterServer>,
     principal: &Principal,
 ) -> Option<&'a str> {
     let seen = servers.keys().filter(|name| principal.knows_source(&SourceName::new(name.as_str())));

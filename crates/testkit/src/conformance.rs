@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use toolyard_hub::Yard;
-use toolyard_sdk::Native;
+use toolyard_sdk::NativeSource;
 
 mod content;
 mod elicitation;
@@ -26,14 +26,14 @@ const WAV: &[u8] =
 /// The fixture, fresh: runs of the suite do not see each other's changes.
 pub fn yard() -> Arc<Yard> {
     // The suite calls the first tool of the list without arguments, so one that needs none comes first.
-    let native = Native::new("conformance")
+    let native = NativeSource::new("conformance")
         .tools(content::tools())
         .tools(protocol::tools())
         .tools(elicitation::tools())
         .tools(input_required::tools());
     let native = resources::offer(native);
     let native = prompts::offer(native);
-    Yard::of([native.into_source()])
+    Yard::with_sources([native.into_source()])
 }
 
 #[cfg(test)]

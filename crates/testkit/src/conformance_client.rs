@@ -5,7 +5,7 @@ mod connection;
 
 use serde_json::{Map, Value, json};
 use toolyard_hub::Secret;
-use toolyard_upstream::{AuthSettings, OAuthSettings};
+use toolyard_upstream::{OAuthSettings, ServerAuthSettings};
 
 use connection::{Connection, members};
 
@@ -30,10 +30,10 @@ impl Scenario {
     }
 
     /// How the client proves who it is: with what the suite gave it, or as the server asks.
-    fn auth(&self) -> AuthSettings {
+    fn auth(&self) -> ServerAuthSettings {
         let secret = self.said("client_secret").or_else(|| self.said("private_key_pem"));
-        let Some(client_id) = self.said("client_id") else { return AuthSettings::WhenAsked };
-        AuthSettings::OAuth(OAuthSettings {
+        let Some(client_id) = self.said("client_id") else { return ServerAuthSettings::OnChallenge };
+        ServerAuthSettings::OAuth(OAuthSettings {
             client_id: Some(client_id),
             client_secret: secret.map(Secret::new),
             client_credentials: self.name.starts_with("auth/client-credentials"),

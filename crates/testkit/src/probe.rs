@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use toolyard_hub::{Source, Yard};
-use toolyard_sdk::{Native, Prompt, Resource};
+use toolyard_sdk::{NativeSource, Prompt, Resource};
 
 mod lists;
 mod odd;
@@ -18,12 +18,12 @@ pub const NOTE: &str = "probe://note";
 
 /// The probe, fresh.
 pub fn yard() -> Arc<Yard> {
-    Yard::of([source()])
+    Yard::with_sources([source()])
 }
 
 /// What the probe offers, as a source.
 pub fn source() -> Arc<dyn Source> {
-    let native = Native::new("probe")
+    let native = NativeSource::new("probe")
         .tools(odd::tools())
         .tools(time::tools())
         .tools(people::tools())

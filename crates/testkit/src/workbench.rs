@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolyard_hub::Source;
 use toolyard_hub::json::{Raw, from_text, to_raw};
-use toolyard_sdk::{Content, Context, Json, Level, Native, Tool, ToolError, tool};
+use toolyard_sdk::{Content, Context, Json, LogLevel, NativeSource, Tool, ToolError, tool};
 
 /// The workbench, fresh.
 pub fn source() -> Arc<dyn Source> {
     let counts = Arc::new(Mutex::new(HashMap::new()));
     let count = Tool::new("count", move |params: Count| count(Arc::clone(&counts), params))
         .description("Counts how often it was called under a name.");
-    Native::new("workbench")
+    NativeSource::new("workbench")
         .tools([analyze_code(), my_custom_tool(), advanced_tool(), sensitive_tool(), versioned_tool()])
         .tools([count, say(), blocks(), refuse(), answer(), versioned_tool_of_before()])
         .tools([quick_stream(), answer_number()])
@@ -101,7 +101,7 @@ async fn advanced_tool(ctx: Context) -> Result<Json<Summary>, ToolError> {
     ctx.report_progress(1.0, "Starting analysis");
     let stream = ctx.stream();
     for at in [30, 60, 90] {
-        ctx.log(Level::Info, format!("chunk {at}"));
+        ctx.log(LogLevel::Info, format!("chunk {at}"));
         stream.write(json!({"chunk": at, "data": format!("Result {at}")})).await;
         ctx.report_progress(f64::from(at), format!("Processing {at}%"));
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -115,7 +115,7 @@ async fn advanced_tool(ctx: Context) -> Result<Json<Summary>, ToolError> {
 #[tool]
 async fn quick_stream(ctx: Context) -> Result<&'static str, ToolError> {
     ctx.report_progress(50.0, "half");
-    ctx.log(Level::Info, "a line");
+    ctx.log(LogLevel::Info, "a line");
     let stream = ctx.stream();
     stream.write("one").await;
     stream.write(json!({"two": 2})).await;

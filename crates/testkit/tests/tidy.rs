@@ -3,6 +3,7 @@
 
 mod tidy {
     mod dependencies;
+    mod names;
 }
 
 use std::path::Path;

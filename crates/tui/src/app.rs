@@ -2,15 +2,15 @@
 
 mod draw;
 
-use toolyard_hub::What;
+use toolyard_hub::CallTarget;
 
-use crate::asking::{Asked, Asking};
-use crate::key::Key;
-use crate::message::{CallId, Effect, Message, News, Now, Settings, Snapshot};
-use crate::popup::{Answer, Popup};
-use crate::screen::{Calling, HistoryScreen, LogScreen, Plan, Screen, Servers, Step};
+use crate::key::KeyPress;
+use crate::message::{CallId, ClockTime, Effect, UiCallUpdate, UiMessage, UiSettings, YardSnapshot};
+use crate::popup::{Popup, PopupAction};
+use crate::question_dialog::{QuestionAction, QuestionDialog};
+use crate::screen::{CallPlan, CallScreen, HistoryScreen, LogScreen, Screen, ScreenAction, ServersScreen};
 use crate::text::clean;
-use crate::world::World;
+use crate::ui_state::UiState;
 
 /// How long a notice stays.
 const NOTICE: std::time::Duration = std::time::Duration::from_secs(6);
@@ -20,12 +20,12 @@ const DEEPEST: usize = 32;
 /// The state of the UI.
 #[derive(Debug)]
 pub struct App {
-    world: World,
+    world: UiState,
     /// The first is always the servers.
     screens: Vec<Screen>,
     popup: Option<Popup>,
     /// Questions of servers; the first is seen.
-    asking: Vec<Asking>,
+    asking: Vec<QuestionDialog>,
     notice: Option<Notice>,
     /// Whether the end of the log is below every screen.
     tail: bool,
@@ -34,60 +34,60 @@ pub struct App {
 #[derive(Debug)]
 struct Notice {
     text: String,
-    tone: Tone,
-    since: Now,
+    tone: NoticeLevel,
+    since: ClockTime,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tone {
+enum NoticeLevel {
     Good,
     Bad,
 }
 
 impl App {
-    pub fn new(settings: Settings, yard: Snapshot, now: Now) -> Self {
-        let world = World::new(settings, yard, now);
-        let screens = vec![Screen::Servers(Servers::default())];
+    pub fn new(settings: UiSettings, yard: YardSnapshot, now: ClockTime) -> Self {
+        let world = UiState::new(settings, yard, now);
+        let screens = vec![Screen::Servers(ServersScreen::default())];
         Self { world, screens, popup: None, asking: Vec::new(), notice: None, tail: false }
     }
 
     /// Takes a message in; what is to be done about it goes out.
-    pub fn update(&mut self, message: Message) -> Option<Effect> {
+    pub fn update(&mut self, message: UiMessage) -> Option<Effect> {
         match message {
-            Message::Key(key) => return self.press(key),
-            Message::Paste(text) => self.paste(&text),
-            Message::Tick(now) => self.pass(now),
-            Message::Yard(yard) => self.world.set_yard(yard),
-            Message::Logged(entries) => self.world.log.add(entries),
-            Message::Away(away) => self.set_away(away),
-            Message::Past(calls) => self.world.past = Some(calls),
-            Message::Call(id, news) => self.hear(id, news),
-            Message::Done(text) => self.say(&text, Tone::Good),
-            Message::Failed(text) => self.say(&text, Tone::Bad),
+            UiMessage::Key(key) => return self.press(key),
+            UiMessage::Paste(text) => self.paste(&text),
+            UiMessage::Tick(now) => self.pass(now),
+            UiMessage::Yard(yard) => self.world.set_yard(yard),
+            UiMessage::LogEntries(entries) => self.world.log.add(entries),
+            UiMessage::Connectivity(away) => self.set_away(away),
+            UiMessage::History(calls) => self.world.past = Some(calls),
+            UiMessage::Call(id, news) => self.hear(id, news),
+            UiMessage::Done(text) => self.say(&text, NoticeLevel::Good),
+            UiMessage::Failed(text) => self.say(&text, NoticeLevel::Bad),
         }
         None
     }
 
     /// Whether something moves by itself, so that it must be drawn again soon.
-    pub fn is_lively(&self) -> bool {
-        self.world.calls.running() > 0
+    pub fn is_animating(&self) -> bool {
+        self.world.calls.running_count() > 0
     }
 
     /// Whether what the yard remembers of calls is looked at.
-    pub fn looks_back(&self) -> bool {
-        matches!(self.screens.last(), Some(Screen::History(history)) if history.looks_back())
+    pub fn shows_yard_history(&self) -> bool {
+        matches!(self.screens.last(), Some(Screen::History(history)) if history.shows_yard_history())
     }
 
     fn set_away(&mut self, away: Option<String>) {
         match (&self.world.away, &away) {
-            (None, Some(why)) => self.say(&format!("not connected: {why}"), Tone::Bad),
-            (Some(_), None) => self.say("connected again", Tone::Good),
+            (None, Some(why)) => self.say(&format!("not connected: {why}"), NoticeLevel::Bad),
+            (Some(_), None) => self.say("connected again", NoticeLevel::Good),
             _ => {}
         }
         self.world.away = away;
     }
 
-    fn pass(&mut self, now: Now) {
+    fn pass(&mut self, now: ClockTime) {
         self.world.now = now;
         let gone = |notice: &Notice| now.instant.saturating_duration_since(notice.since.instant) > NOTICE;
         if self.notice.as_ref().is_some_and(gone) {
@@ -95,39 +95,39 @@ impl App {
         }
     }
 
-    fn hear(&mut self, id: CallId, news: News) {
+    fn hear(&mut self, id: CallId, news: UiCallUpdate) {
         match news {
-            News::Asked(ask, questions) => {
+            UiCallUpdate::Questions(ask, questions) => {
                 let call = self.world.calls.get(id);
                 let who = call.map(|call| call.subject.source.to_string()).unwrap_or_default();
-                self.asking.extend(Asking::new(ask, id, who, questions));
+                self.asking.extend(QuestionDialog::new(ask, id, who, questions));
             }
-            News::Unasked(ask) => self.asking.retain(|asking| asking.id != ask),
+            UiCallUpdate::QuestionsWithdrawn(ask) => self.asking.retain(|asking| asking.id != ask),
             news => {
-                if let News::Ended(..) = news {
+                if let UiCallUpdate::Ended(..) = news {
                     self.asking.retain(|asking| asking.call != id);
                     self.tell_of_the_end(id, &news);
                 }
-                self.world.calls.hear(id, news);
+                self.world.calls.apply(id, news);
             }
         }
     }
 
     /// The end of a call that nobody looks at is told in a line.
-    fn tell_of_the_end(&mut self, id: CallId, news: &News) {
-        let seen = matches!(self.screens.last(), Some(Screen::Calling(calling)) if calling.id() == id);
+    fn tell_of_the_end(&mut self, id: CallId, news: &UiCallUpdate) {
+        let seen = matches!(self.screens.last(), Some(Screen::Call(calling)) if calling.id() == id);
         let name = self.world.calls.get(id).map(|call| clean(&call.subject.raw_name).into_owned());
         if let (false, Some(name)) = (seen, name) {
             match news {
-                News::Ended(Ok(outcome), _) if !outcome.failed => {
-                    self.say(&format!("{name} has answered: H shows it"), Tone::Good);
+                UiCallUpdate::Ended(Ok(outcome), _) if !outcome.failed => {
+                    self.say(&format!("{name} has answered: H shows it"), NoticeLevel::Good);
                 }
-                _ => self.say(&format!("{name} has failed: H shows it"), Tone::Bad),
+                _ => self.say(&format!("{name} has failed: H shows it"), NoticeLevel::Bad),
             }
         }
     }
 
-    fn say(&mut self, text: &str, tone: Tone) {
+    fn say(&mut self, text: &str, tone: NoticeLevel) {
         self.notice = Some(Notice { text: clean(text).into_owned(), tone, since: self.world.now });
     }
 
@@ -141,10 +141,10 @@ impl App {
         }
     }
 
-    fn press(&mut self, key: Key) -> Option<Effect> {
+    fn press(&mut self, key: KeyPress) -> Option<Effect> {
         // What was said has been read by whoever goes on.
         self.notice = None;
-        if key == Key::Ctrl('z') {
+        if key == KeyPress::Ctrl('z') {
             return Some(Effect::Suspend);
         }
         if !self.asking.is_empty() {
@@ -157,68 +157,70 @@ impl App {
         let screen = self.screens.last_mut()?;
         let typing = screen.is_typing();
         match screen.update(key, &self.world) {
-            Step::Ignored => self.press_anywhere(key, typing),
+            ScreenAction::Ignored => self.press_anywhere(key, typing),
             step => self.step(step),
         }
     }
 
-    fn press_asking(&mut self, key: Key) -> Option<Effect> {
+    fn press_asking(&mut self, key: KeyPress) -> Option<Effect> {
         let asking = self.asking.first_mut()?;
         match asking.update(key) {
-            Asked::Stay => None,
-            Asked::Warn(why) => {
-                self.say(&why, Tone::Bad);
+            QuestionAction::Stay => None,
+            QuestionAction::Warn(why) => {
+                self.say(&why, NoticeLevel::Bad);
                 None
             }
-            Asked::Also(effect) => Some(effect),
-            Asked::Over(effect) => {
+            QuestionAction::Also(effect) => Some(effect),
+            QuestionAction::Over(effect) => {
                 self.asking.remove(0);
                 Some(effect)
             }
-            Asked::Ignored if key == Key::Ctrl('c') => self.cancel(self.asking.first()?.call),
-            Asked::Ignored => None,
+            QuestionAction::Ignored if key == KeyPress::Ctrl('c') => self.cancel(self.asking.first()?.call),
+            QuestionAction::Ignored => None,
         }
     }
 
-    fn answered(&mut self, answer: Answer) -> Option<Effect> {
+    fn answered(&mut self, answer: PopupAction) -> Option<Effect> {
         match answer {
-            Answer::Stay => None,
-            Answer::Close => {
+            PopupAction::Stay => None,
+            PopupAction::Close => {
                 self.popup = None;
                 None
             }
-            Answer::Call(plan) => {
+            PopupAction::Call(plan) => {
                 self.popup = None;
                 self.call(*plan)
             }
-            Answer::Do(effect) => {
+            PopupAction::Do(effect) => {
                 self.popup = None;
                 Some(effect)
             }
-            Answer::Also(effect) => Some(effect),
+            PopupAction::Also(effect) => Some(effect),
         }
     }
 
     /// Keys that mean the same on every screen that has no use of its own for them.
-    fn press_anywhere(&mut self, key: Key, typing: bool) -> Option<Effect> {
+    fn press_anywhere(&mut self, key: KeyPress, typing: bool) -> Option<Effect> {
         match key {
-            Key::Esc => return self.step(Step::Back),
-            Key::Ctrl('c') => return self.quit(),
-            Key::F1 => self.popup = Some(Popup::Help(Default::default())),
+            KeyPress::Esc => return self.step(ScreenAction::Back),
+            KeyPress::Ctrl('c') => return self.quit(),
+            KeyPress::F1 => self.popup = Some(Popup::Help(Default::default())),
             _ if typing => {}
-            Key::Char('?') => self.popup = Some(Popup::Help(Default::default())),
-            Key::Char('q') => return self.quit(),
-            Key::Char('H') => self.visit(Screen::History(HistoryScreen::default())),
-            Key::Char('L') => self.visit(Screen::Log(LogScreen::new())),
-            Key::Char('T') => self.tail = !self.tail,
-            Key::Left | Key::Char('h') | Key::Backspace => return self.step(Step::Back),
+            KeyPress::Char('?') => self.popup = Some(Popup::Help(Default::default())),
+            KeyPress::Char('q') => return self.quit(),
+            KeyPress::Char('H') => self.visit(Screen::History(HistoryScreen::default())),
+            KeyPress::Char('L') => self.visit(Screen::Log(LogScreen::new())),
+            KeyPress::Char('T') => self.tail = !self.tail,
+            KeyPress::Left | KeyPress::Char('h') | KeyPress::Backspace => {
+                return self.step(ScreenAction::Back);
+            }
             _ => {}
         }
         None
     }
 
     fn quit(&mut self) -> Option<Effect> {
-        if self.world.calls.running() > 0 {
+        if self.world.calls.running_count() > 0 {
             self.popup = Some(Popup::Quit);
             return None;
         }
@@ -245,38 +247,38 @@ impl App {
         self.screens.push(screen);
     }
 
-    fn step(&mut self, step: Step) -> Option<Effect> {
+    fn step(&mut self, step: ScreenAction) -> Option<Effect> {
         match step {
-            Step::Stay | Step::Ignored => None,
-            Step::Back => {
+            ScreenAction::Stay | ScreenAction::Ignored => None,
+            ScreenAction::Back => {
                 if self.screens.len() > 1 {
                     self.screens.pop();
                 }
                 None
             }
-            Step::Go(screen) => {
+            ScreenAction::Go(screen) => {
                 self.go(*screen);
                 None
             }
-            Step::Do(Effect::Cancel(id)) => self.cancel(id),
-            Step::Do(effect) => Some(effect),
-            Step::Say(text) => {
-                self.say(&text, Tone::Good);
+            ScreenAction::Do(Effect::Cancel(id)) => self.cancel(id),
+            ScreenAction::Do(effect) => Some(effect),
+            ScreenAction::Say(text) => {
+                self.say(&text, NoticeLevel::Good);
                 None
             }
-            Step::Warn(text) => {
-                self.say(&text, Tone::Bad);
+            ScreenAction::Warn(text) => {
+                self.say(&text, NoticeLevel::Bad);
                 None
             }
-            Step::Popup(popup) => {
+            ScreenAction::Popup(popup) => {
                 self.popup = Some(*popup);
                 None
             }
-            Step::Call(plan) => {
+            ScreenAction::Call(plan) => {
                 // What nobody hints to be harmless is asked about first. Without the definition there is no hint.
                 let harmless = match (&plan.thing, &plan.subject.what) {
                     (Some(thing), _) => thing.is_hinted_read_only(),
-                    (None, What::Tool { .. }) => false,
+                    (None, CallTarget::Tool { .. }) => false,
                     (None, _) => true,
                 };
                 if harmless {
@@ -288,14 +290,14 @@ impl App {
         }
     }
 
-    fn call(&mut self, plan: Plan) -> Option<Effect> {
+    fn call(&mut self, plan: CallPlan) -> Option<Effect> {
         let what = plan.subject.what.clone();
         let id = self.world.calls.begin(plan.subject, self.world.now);
         // The result of the call before has had its time.
-        if let Some(Screen::Calling(_)) = self.screens.last() {
+        if let Some(Screen::Call(_)) = self.screens.last() {
             self.screens.pop();
         }
-        self.go(Screen::Calling(Calling::new(id)));
+        self.go(Screen::Call(CallScreen::new(id)));
         Some(Effect::Call(id, what))
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use toolyard_hub::{Error, Outcome, Progress, Raw, SourceName, What};
+use toolyard_hub::{CallTarget, HubError, Outcome, Progress, Raw, SourceName};
 
-use crate::message::{CallId, News, Now};
+use crate::message::{CallId, ClockTime, UiCallUpdate};
 
 /// How many calls are remembered, and how many bytes of results.
 const MOST: usize = 200;
@@ -16,25 +16,25 @@ const MOST_BYTES: usize = 256 * 1024 * 1024;
 const MOST_HEARD: usize = 1_000;
 
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct SessionCalls {
     /// Oldest first.
-    all: VecDeque<OneCall>,
+    all: VecDeque<SessionCall>,
     next: u64,
 }
 
 /// What is called, in all the names that it has.
 #[derive(Debug, Clone)]
-pub(crate) struct Subject {
+pub(crate) struct CallSpec {
     pub(crate) source: SourceName,
     pub(crate) raw_name: String,
-    pub(crate) what: What,
+    pub(crate) what: CallTarget,
 }
 
 #[derive(Debug)]
-pub(crate) struct OneCall {
+pub(crate) struct SessionCall {
     pub(crate) id: CallId,
-    pub(crate) subject: Subject,
-    pub(crate) began: Now,
+    pub(crate) subject: CallSpec,
+    pub(crate) began: ClockTime,
     pub(crate) state: CallState,
     pub(crate) progress: Option<Progress>,
     /// What it said while it ran.
@@ -46,16 +46,16 @@ pub(crate) struct OneCall {
 pub(crate) enum CallState {
     Running,
     Answered(Arc<Outcome>, Duration),
-    Broken(Arc<Error>, Duration),
+    Broken(Arc<HubError>, Duration),
     /// Its result was let go of to make room.
     Forgotten(Duration),
 }
 
-impl Calls {
-    pub(crate) fn begin(&mut self, subject: Subject, now: Now) -> CallId {
+impl SessionCalls {
+    pub(crate) fn begin(&mut self, subject: CallSpec, now: ClockTime) -> CallId {
         let id = CallId(self.next);
         self.next += 1;
-        self.all.push_back(OneCall {
+        self.all.push_back(SessionCall {
             id,
             subject,
             began: now,
@@ -73,35 +73,37 @@ impl Calls {
         id
     }
 
-    pub(crate) fn get(&self, id: CallId) -> Option<&OneCall> {
+    pub(crate) fn get(&self, id: CallId) -> Option<&SessionCall> {
         self.all.iter().find(|call| call.id == id)
     }
 
-    pub(crate) fn get_mut(&mut self, id: CallId) -> Option<&mut OneCall> {
+    pub(crate) fn get_mut(&mut self, id: CallId) -> Option<&mut SessionCall> {
         self.all.iter_mut().find(|call| call.id == id)
     }
 
     /// Newest first.
-    pub(crate) fn newest(&self) -> impl ExactSizeIterator<Item = &OneCall> {
+    pub(crate) fn newest(&self) -> impl ExactSizeIterator<Item = &SessionCall> {
         self.all.iter().rev()
     }
 
-    pub(crate) fn running(&self) -> usize {
+    pub(crate) fn running_count(&self) -> usize {
         self.all.iter().filter(|call| call.is_running()).count()
     }
 
-    pub(crate) fn hear(&mut self, id: CallId, news: News) {
+    pub(crate) fn apply(&mut self, id: CallId, news: UiCallUpdate) {
         let Some(call) = self.get_mut(id) else { return };
         match news {
-            News::Progress(progress) => call.progress = Some(progress),
-            News::Log(line) => {
+            UiCallUpdate::Progress(progress) => call.progress = Some(progress),
+            UiCallUpdate::Log(line) => {
                 let said = line.data.as_str().map_or_else(|| line.data.to_string(), str::to_owned);
                 call.note(format!("{}: {said}", level(line.level)));
             }
-            News::Chunk(chunk) => call.note(chunk_text(&chunk)),
-            News::Asked(..) | News::Unasked(_) => {}
-            News::Ended(Ok(outcome), took) => call.state = CallState::Answered(Arc::new(outcome), took),
-            News::Ended(Err(error), took) => call.state = CallState::Broken(Arc::new(error), took),
+            UiCallUpdate::Chunk(chunk) => call.note(chunk_text(&chunk)),
+            UiCallUpdate::Questions(..) | UiCallUpdate::QuestionsWithdrawn(_) => {}
+            UiCallUpdate::Ended(Ok(outcome), took) => {
+                call.state = CallState::Answered(Arc::new(outcome), took)
+            }
+            UiCallUpdate::Ended(Err(error), took) => call.state = CallState::Broken(Arc::new(error), took),
         }
         self.make_room();
     }
@@ -121,7 +123,7 @@ impl Calls {
     }
 }
 
-impl OneCall {
+impl SessionCall {
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.state, CallState::Running)
     }
@@ -134,16 +136,16 @@ impl OneCall {
     }
 }
 
-impl Subject {
+impl CallSpec {
     pub(crate) fn arguments(&self) -> Option<&Raw> {
         match &self.what {
-            What::Tool { arguments, .. } | What::Prompt { arguments, .. } => arguments.as_ref(),
-            What::Resource { .. } | What::Completion { .. } => None,
+            CallTarget::Tool { arguments, .. } | CallTarget::Prompt { arguments, .. } => arguments.as_ref(),
+            CallTarget::Resource { .. } | CallTarget::Completion { .. } => None,
         }
     }
 }
 
-fn level(level: toolyard_hub::Level) -> String {
+fn level(level: toolyard_hub::LogLevel) -> String {
     serde_json::to_value(level).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 

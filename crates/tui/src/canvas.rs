@@ -100,20 +100,20 @@ fn row_of(area: Rect, row: usize) -> Option<u16> {
 }
 
 /// Splits so many lines off the top.
-pub(crate) fn top(area: Rect, lines: u16) -> (Rect, Rect) {
+pub(crate) fn split_top(area: Rect, lines: u16) -> (Rect, Rect) {
     let lines = lines.min(area.height);
     let upper = Rect { height: lines, ..area };
     (upper, Rect { y: area.y + lines, height: area.height - lines, ..area })
 }
 
 /// Splits so many lines off the bottom.
-pub(crate) fn bottom(area: Rect, lines: u16) -> (Rect, Rect) {
+pub(crate) fn split_bottom(area: Rect, lines: u16) -> (Rect, Rect) {
     let lines = lines.min(area.height);
     (Rect { height: area.height - lines, ..area }, Rect { y: area.bottom() - lines, height: lines, ..area })
 }
 
 /// Splits so many columns off the left.
-pub(crate) fn left(area: Rect, columns: u16) -> (Rect, Rect) {
+pub(crate) fn split_left(area: Rect, columns: u16) -> (Rect, Rect) {
     let columns = columns.min(area.width);
     let rest = Rect { x: area.x + columns, width: area.width - columns, ..area };
     (Rect { width: columns, ..area }, rest)

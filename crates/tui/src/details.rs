@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 use toolyard_hub::parameters::kind;
-use toolyard_hub::{Parameter, Raw};
+use toolyard_hub::{Raw, ToolParameter};
 
-use crate::text::{clean, clean_lines, short, size};
-use crate::thing::Thing;
+use crate::catalog_item::CatalogItem;
+use crate::text::{clean, clean_lines, format_size, truncate};
 
 /// How deep the members of members are told, and how many lines of them.
 const DEEPEST: usize = 4;
@@ -17,14 +17,14 @@ const LONGEST_OF_ONE: usize = 2_000;
 
 /// A line of details: a heading is told apart, and `hang` is how far what does not fit is indented.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct DetailLine {
     /// What the line begins with that is only there to be found.
     pub(crate) label: String,
     pub(crate) text: String,
     pub(crate) hang: usize,
 }
 
-impl Told {
+impl DetailLine {
     fn labelled(label: &str, text: &str) -> Self {
         Self { label: label.to_owned(), text: clean(text).into_owned(), hang: 2 }
     }
@@ -42,38 +42,38 @@ impl Told {
     }
 }
 
-pub(crate) fn details(thing: &Thing) -> Vec<Told> {
+pub(crate) fn details(thing: &CatalogItem) -> Vec<DetailLine> {
     match thing {
-        Thing::Tool(tool) => {
+        CatalogItem::Tool(tool) => {
             let mut told = names("Tool name: ", &tool.raw_name, tool.full_name.as_str());
             describe(&mut told, tool.description.as_deref());
-            told.push(Told::heading("Parameters:"));
+            told.push(DetailLine::heading("Parameters:"));
             told.extend(parameters(&thing.input_schema().unwrap_or_else(|| tool.input_schema.clone())));
             if let Some(schema) = &tool.output_schema {
-                told.push(Told::blank());
-                told.push(Told::heading("Result:"));
+                told.push(DetailLine::blank());
+                told.push(DetailLine::heading("Result:"));
                 told.extend(parameters(schema));
             }
             hints(&mut told, &thing.definition());
             if tool.title != tool.raw_name {
-                told.push(Told::blank());
-                told.push(Told::labelled("Title: ", &tool.title));
+                told.push(DetailLine::blank());
+                told.push(DetailLine::labelled("Title: ", &tool.title));
             }
             if let Some(problem) = tool.schema_problem() {
-                told.push(Told::blank());
-                told.push(Told::labelled("The schema cannot be used: ", problem));
+                told.push(DetailLine::blank());
+                told.push(DetailLine::labelled("The schema cannot be used: ", problem));
             }
             if let Some(problem) = tool.output_schema_problem() {
-                told.push(Told::blank());
-                told.push(Told::labelled("The output schema cannot be used: ", problem));
+                told.push(DetailLine::blank());
+                told.push(DetailLine::labelled("The output schema cannot be used: ", problem));
             }
             told
         }
-        Thing::Prompt(prompt) => {
+        CatalogItem::Prompt(prompt) => {
             let definition = thing.definition();
             let mut told = names("Prompt name: ", &prompt.raw_name, prompt.full_name.as_str());
             describe(&mut told, definition.get("description").and_then(Value::as_str));
-            told.push(Told::heading("Arguments:"));
+            told.push(DetailLine::heading("Arguments:"));
             let before = told.len();
             for argument in definition.get("arguments").and_then(Value::as_array).into_iter().flatten() {
                 let said = |key: &str| argument.get(key).and_then(Value::as_str);
@@ -82,53 +82,53 @@ pub(crate) fn details(thing: &Thing) -> Vec<Told> {
                 told.push(bullet(0, name, required, "string", said("description"), &[]));
             }
             if told.len() == before {
-                told.push(Told::text("No arguments"));
+                told.push(DetailLine::text("No arguments"));
             }
             told
         }
-        Thing::Resource(resource) => {
-            let mut told = vec![Told::labelled("URI: ", &resource.uri)];
+        CatalogItem::Resource(resource) => {
+            let mut told = vec![DetailLine::labelled("URI: ", &resource.uri)];
             about_resource(&mut told, &thing.definition());
             told
         }
-        Thing::Template(template) => {
-            let mut told = vec![Told::labelled("URI template: ", &template.template)];
+        CatalogItem::Template(template) => {
+            let mut told = vec![DetailLine::labelled("URI template: ", &template.template)];
             about_resource(&mut told, &thing.definition());
             told
         }
     }
 }
 
-fn names(label: &str, raw: &str, full: &str) -> Vec<Told> {
-    vec![Told::labelled(label, raw), Told::labelled("Full name: ", full), Told::blank()]
+fn names(label: &str, raw: &str, full: &str) -> Vec<DetailLine> {
+    vec![DetailLine::labelled(label, raw), DetailLine::labelled("Full name: ", full), DetailLine::blank()]
 }
 
-fn describe(told: &mut Vec<Told>, description: Option<&str>) {
-    told.push(Told::heading("Description:"));
+fn describe(told: &mut Vec<DetailLine>, description: Option<&str>) {
+    told.push(DetailLine::heading("Description:"));
     match description.map(str::trim).filter(|text| !text.is_empty()) {
-        Some(text) => told.extend(clean_lines(&short(text, LONGEST)).lines().map(Told::text)),
-        None => told.push(Told::text("No description")),
+        Some(text) => told.extend(clean_lines(&truncate(text, LONGEST)).lines().map(DetailLine::text)),
+        None => told.push(DetailLine::text("No description")),
     }
-    told.push(Told::blank());
+    told.push(DetailLine::blank());
 }
 
-fn about_resource(told: &mut Vec<Told>, definition: &Value) {
+fn about_resource(told: &mut Vec<DetailLine>, definition: &Value) {
     let said = |key: &str| definition.get(key).and_then(Value::as_str);
     for (label, key) in [("Name: ", "name"), ("Title: ", "title"), ("Type: ", "mimeType")] {
         if let Some(text) = said(key) {
-            told.push(Told::labelled(label, text));
+            told.push(DetailLine::labelled(label, text));
         }
     }
     if let Some(bytes) = definition.get("size").and_then(Value::as_u64) {
-        told.push(Told::labelled("Size: ", &size(usize::try_from(bytes).unwrap_or(usize::MAX))));
+        told.push(DetailLine::labelled("Size: ", &format_size(usize::try_from(bytes).unwrap_or(usize::MAX))));
     }
-    told.push(Told::blank());
+    told.push(DetailLine::blank());
     describe(told, said("description"));
     told.pop();
 }
 
 /// The members of a schema, one line each, those of objects within it below them.
-fn parameters(schema: &Raw) -> Vec<Told> {
+fn parameters(schema: &Raw) -> Vec<DetailLine> {
     let fields = toolyard_hub::parameters(schema);
     if fields.is_empty() {
         let root: Value = serde_json::from_str(schema.get()).unwrap_or_default();
@@ -138,17 +138,17 @@ fn parameters(schema: &Raw) -> Vec<Told> {
         } else {
             clean(&word).into_owned()
         };
-        return vec![Told::text(&text)];
+        return vec![DetailLine::text(&text)];
     }
     let mut told = Vec::new();
     tell_fields(&mut told, &fields, 0);
     if told.len() >= MOST {
-        told.push(Told::text("… and more than can be listed; the schema has it all"));
+        told.push(DetailLine::text("… and more than can be listed; the schema has it all"));
     }
     told
 }
 
-fn tell_fields(told: &mut Vec<Told>, fields: &[Parameter], depth: usize) {
+fn tell_fields(told: &mut Vec<DetailLine>, fields: &[ToolParameter], depth: usize) {
     for field in fields {
         if told.len() >= MOST {
             return;
@@ -168,28 +168,28 @@ fn bullet(
     word: &str,
     about: Option<&str>,
     remarks: &[String],
-) -> Told {
+) -> DetailLine {
     let need = if required { "required" } else { "optional" };
     let mut text = format!("({need}): {}", clean(word));
     if let Some(about) = about.map(str::trim).filter(|about| !about.is_empty()) {
         text.push_str(" - ");
-        text.push_str(&clean(&short(about, LONGEST_OF_ONE)));
+        text.push_str(&clean(&truncate(about, LONGEST_OF_ONE)));
     }
     for remark in remarks {
         text.push(' ');
         text.push_str(&clean(remark));
     }
     let indent = "  ".repeat(depth);
-    Told { label: format!("{indent}• {} ", clean(name)), text, hang: 2 * depth + 2 }
+    DetailLine { label: format!("{indent}• {} ", clean(name)), text, hang: 2 * depth + 2 }
 }
 
 /// What the server says about the tool's manners. Nobody has checked it.
-fn hints(told: &mut Vec<Told>, definition: &Value) {
+fn hints(told: &mut Vec<DetailLine>, definition: &Value) {
     let hints = hint_words(definition);
     if !hints.is_empty() {
-        told.push(Told::blank());
-        told.push(Told::heading("Hints from the server (nobody has checked them):"));
-        told.extend(hints.into_iter().map(|hint| Told::text(&format!("• {hint}"))));
+        told.push(DetailLine::blank());
+        told.push(DetailLine::heading("Hints from the server (nobody has checked them):"));
+        told.extend(hints.into_iter().map(|hint| DetailLine::text(&format!("• {hint}"))));
     }
 }
 

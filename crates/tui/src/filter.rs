@@ -1,17 +1,17 @@
 //! Narrowing a long list down while somebody types. A longer text only looks at what the shorter one left.
 
-use crate::edit::Editor;
-use crate::key::Key;
+use crate::editor::Editor;
+use crate::key::KeyPress;
 
 #[derive(Debug, Default)]
-pub(crate) struct Filter {
+pub(crate) struct ListFilter {
     typed: Editor,
     pub(crate) typing: bool,
 }
 
 /// What a key did to the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Filtered {
+pub(crate) enum FilterAction {
     /// The text is not what it was.
     Changed,
     Same,
@@ -19,7 +19,7 @@ pub(crate) enum Filtered {
     Ignored,
 }
 
-impl Filter {
+impl ListFilter {
     pub(crate) fn text(&self) -> &str {
         self.typed.text()
     }
@@ -29,32 +29,32 @@ impl Filter {
     }
 
     /// Looks at a key before the list does.
-    pub(crate) fn press(&mut self, key: Key) -> Filtered {
+    pub(crate) fn press(&mut self, key: KeyPress) -> FilterAction {
         match key {
-            Key::Char('/') if !self.typing => {
+            KeyPress::Char('/') if !self.typing => {
                 self.typing = true;
-                Filtered::Same
+                FilterAction::Same
             }
-            Key::Esc if self.typing || !self.typed.is_empty() => {
+            KeyPress::Esc if self.typing || !self.typed.is_empty() => {
                 self.typing = false;
                 let changed = !self.typed.is_empty();
-                self.typed = Editor::line("");
-                if changed { Filtered::Changed } else { Filtered::Same }
+                self.typed = Editor::single_line("");
+                if changed { FilterAction::Changed } else { FilterAction::Same }
             }
-            Key::Enter | Key::Tab | Key::BackTab if self.typing => {
+            KeyPress::Enter | KeyPress::Tab | KeyPress::BackTab if self.typing => {
                 self.typing = false;
-                if key == Key::Enter { Filtered::Same } else { Filtered::Ignored }
+                if key == KeyPress::Enter { FilterAction::Same } else { FilterAction::Ignored }
             }
-            Key::Up | Key::Down | Key::PageUp | Key::PageDown => Filtered::Ignored,
+            KeyPress::Up | KeyPress::Down | KeyPress::PageUp | KeyPress::PageDown => FilterAction::Ignored,
             key if self.typing => {
                 let before = self.typed.text().len();
                 match self.typed.press(key) {
-                    true if self.typed.text().len() != before => Filtered::Changed,
-                    true => Filtered::Same,
-                    false => Filtered::Ignored,
+                    true if self.typed.text().len() != before => FilterAction::Changed,
+                    true => FilterAction::Same,
+                    false => FilterAction::Ignored,
                 }
             }
-            _ => Filtered::Ignored,
+            _ => FilterAction::Ignored,
         }
     }
 
@@ -63,20 +63,20 @@ impl Filter {
     }
 
     /// What is typed and the column of the cursor.
-    pub(crate) fn seen(&self, columns: usize) -> (String, usize) {
-        self.typed.seen(columns)
+    pub(crate) fn visible_line(&self, columns: usize) -> (String, usize) {
+        self.typed.visible_line(columns)
     }
 }
 
 /// The indices of a list that a filter lets through.
 #[derive(Debug, Default)]
-pub(crate) struct Hits {
+pub(crate) struct FilterHits {
     hits: Vec<usize>,
     of: String,
     built: bool,
 }
 
-impl Hits {
+impl FilterHits {
     pub(crate) fn len(&self) -> usize {
         self.hits.len()
     }
@@ -127,27 +127,27 @@ impl Hits {
 
 #[cfg(test)]
 mod tests {
-    use super::{Filter, Filtered, Hits};
-    use crate::key::Key;
+    use super::{FilterAction, FilterHits, ListFilter};
+    use crate::key::KeyPress;
 
     #[test]
     fn typing_narrows_and_escape_shows_everything_again() {
-        let mut filter = Filter::default();
-        assert_eq!(filter.press(Key::Char('j')), Filtered::Ignored);
-        assert_eq!(filter.press(Key::Char('/')), Filtered::Same);
-        assert_eq!(filter.press(Key::Char('j')), Filtered::Changed);
-        assert_eq!(filter.press(Key::Down), Filtered::Ignored);
-        assert_eq!(filter.press(Key::Enter), Filtered::Same);
+        let mut filter = ListFilter::default();
+        assert_eq!(filter.press(KeyPress::Char('j')), FilterAction::Ignored);
+        assert_eq!(filter.press(KeyPress::Char('/')), FilterAction::Same);
+        assert_eq!(filter.press(KeyPress::Char('j')), FilterAction::Changed);
+        assert_eq!(filter.press(KeyPress::Down), FilterAction::Ignored);
+        assert_eq!(filter.press(KeyPress::Enter), FilterAction::Same);
         assert_eq!((filter.text(), filter.typing), ("j", false));
-        assert_eq!(filter.press(Key::Esc), Filtered::Changed);
-        assert_eq!(filter.press(Key::Esc), Filtered::Ignored);
+        assert_eq!(filter.press(KeyPress::Esc), FilterAction::Changed);
+        assert_eq!(filter.press(KeyPress::Esc), FilterAction::Ignored);
     }
 
     #[test]
     fn every_word_must_be_there_and_names_come_first() {
         let rows = ["read file", "write", "list: reads a folder", "read"];
         let hay = |at: usize| (rows[at].find(':').unwrap_or(rows[at].len()), rows[at]);
-        let mut hits = Hits::default();
+        let mut hits = FilterHits::default();
         hits.narrow("", 4, hay);
         assert_eq!(hits.hits, [0, 1, 2, 3]);
         hits.narrow("r", 4, hay);

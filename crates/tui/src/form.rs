@@ -12,48 +12,48 @@ use serde_json::value::RawValue;
 use toolyard_hub::json::from_text;
 use toolyard_hub::{Raw, Schema};
 
-use self::node::{Node, NodeKind};
-use self::rows::{Role, Row};
-use crate::edit::Editor;
-use crate::key::Key;
-use crate::pick::Pick;
+use self::node::{FormNode, FormNodeKind};
+use self::rows::{FormRow, FormRowKind};
+use crate::editor::Editor;
+use crate::key::KeyPress;
+use crate::list_cursor::ListCursor;
 use crate::text::clean;
 
 /// A form that is being filled in.
 #[derive(Debug)]
-pub(crate) struct Form {
+pub(crate) struct SchemaForm {
     schema: Schema,
-    root: Node,
-    rows: Vec<Row>,
-    pick: Pick,
+    root: FormNode,
+    rows: Vec<FormRow>,
+    pick: ListCursor,
     /// The list of choices of the field, while it is open.
-    picking: Option<Picking>,
+    picking: Option<ChoiceList>,
     /// Everything as JSON, instead of fields.
     raw: Option<Editor>,
     /// Why there are no fields, if there cannot be.
     no_fields: Option<String>,
-    problems: Vec<Problem>,
+    problems: Vec<FieldProblem>,
     /// Whether the person has tried to hand it in: what is missing is only then told in red.
     tried: bool,
     button: &'static str,
 }
 
 #[derive(Debug, Default)]
-struct Picking {
+struct ChoiceList {
     filter: Editor,
-    pick: Pick,
+    pick: ListCursor,
 }
 
 /// What is wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Problem {
+struct FieldProblem {
     pointer: String,
     text: String,
 }
 
 /// What a key did.
 #[derive(Debug)]
-pub(crate) enum Filled {
+pub(crate) enum FormAction {
     Stay,
     Leave,
     /// It is to be handed in, and nothing is wrong with it.
@@ -64,20 +64,20 @@ pub(crate) enum Filled {
     Ignored,
 }
 
-impl Form {
+impl SchemaForm {
     /// An empty form with the defaults of the schema; `button` says what handing it in does.
     pub(crate) fn new(schema: Raw, button: &'static str) -> Self {
-        let built = build::root(&schema);
+        let built = build::build_root(&schema);
         let (root, no_fields) = match built {
             Ok(root) => (root, None),
-            Err(why) => (Node::empty(), Some(why)),
+            Err(why) => (FormNode::empty(), Some(why)),
         };
-        let raw = no_fields.as_ref().map(|_| Editor::page("{}"));
+        let raw = no_fields.as_ref().map(|_| Editor::multi_line("{}"));
         let mut form = Self {
             schema: Schema::new(schema),
             root,
             rows: Vec::new(),
-            pick: Pick::default(),
+            pick: ListCursor::default(),
             picking: None,
             raw,
             no_fields,
@@ -90,10 +90,10 @@ impl Form {
     }
 
     /// The same with these values, as far as they fit; as JSON where they do not.
-    pub(crate) fn filled(mut self, values: &Raw) -> Self {
+    pub(crate) fn with_values(mut self, values: &Raw) -> Self {
         let read: Value = serde_json::from_str(values.get()).unwrap_or_default();
         if self.no_fields.is_some() || !self.root.fill(&read) {
-            self.raw = Some(Editor::page(pretty(values.get())));
+            self.raw = Some(Editor::multi_line(pretty(values.get())));
         }
         self.changed();
         self
@@ -103,7 +103,7 @@ impl Form {
     pub(crate) fn value(&self) -> Raw {
         match &self.raw {
             Some(editor) => from_text(editor.text().to_owned()),
-            None => from_text(write::json(&self.root).0),
+            None => from_text(write::write_json(&self.root).0),
         }
     }
 
@@ -126,10 +126,10 @@ impl Form {
         self.changed();
     }
 
-    pub(crate) fn press(&mut self, key: Key) -> Filled {
+    pub(crate) fn press(&mut self, key: KeyPress) -> FormAction {
         let filled = match key {
-            Key::Ctrl('s') => return self.hand_in(),
-            Key::Ctrl('r') if self.picking.is_none() => self.switch(),
+            KeyPress::Ctrl('s') => return self.hand_in(),
+            KeyPress::Ctrl('r') if self.picking.is_none() => self.switch(),
             _ if self.picking.is_some() => self.press_choice(key),
             _ if self.raw.is_some() => self.press_raw(key),
             _ => self.press_field(key),
@@ -138,134 +138,143 @@ impl Form {
         filled
     }
 
-    fn press_raw(&mut self, key: Key) -> Filled {
+    fn press_raw(&mut self, key: KeyPress) -> FormAction {
         match (key, &mut self.raw) {
-            (Key::Esc, _) => Filled::Leave,
-            (Key::Tab, Some(editor)) => {
+            (KeyPress::Esc, _) => FormAction::Leave,
+            (KeyPress::Tab, Some(editor)) => {
                 editor.insert_text("  ");
-                Filled::Stay
+                FormAction::Stay
             }
             (key, Some(editor)) => match editor.press(key) {
-                true => Filled::Stay,
-                false => Filled::Ignored,
+                true => FormAction::Stay,
+                false => FormAction::Ignored,
             },
-            (_, None) => Filled::Ignored,
+            (_, None) => FormAction::Ignored,
         }
     }
 
-    fn press_choice(&mut self, key: Key) -> Filled {
-        let Some(mut picking) = self.picking.take() else { return Filled::Ignored };
+    fn press_choice(&mut self, key: KeyPress) -> FormAction {
+        let Some(mut picking) = self.picking.take() else { return FormAction::Ignored };
         let choices = self.shown_choices(&picking);
         match key {
-            Key::Esc => return Filled::Stay,
-            Key::Enter => {
+            KeyPress::Esc => return FormAction::Stay,
+            KeyPress::Enter => {
                 if let Some(at) = choices.get(picking.pick.at).copied()
                     && let Some(node) = self.selected_mut()
                 {
                     node.choose(at);
                 }
-                return Filled::Stay;
+                return FormAction::Stay;
             }
-            Key::Up | Key::Down | Key::PageUp | Key::PageDown | Key::Home | Key::End => {
+            KeyPress::Up
+            | KeyPress::Down
+            | KeyPress::PageUp
+            | KeyPress::PageDown
+            | KeyPress::Home
+            | KeyPress::End => {
                 picking.pick.press(key, choices.len());
             }
             key => {
                 if picking.filter.press(key) {
-                    picking.pick = Pick::default();
+                    picking.pick = ListCursor::default();
                 }
             }
         }
         self.picking = Some(picking);
-        Filled::Stay
+        FormAction::Stay
     }
 
-    fn press_field(&mut self, key: Key) -> Filled {
+    fn press_field(&mut self, key: KeyPress) -> FormAction {
         let rows = self.rows.len();
         match key {
-            Key::Esc => return Filled::Leave,
-            Key::Up | Key::BackTab => self.pick.at = self.pick.at.saturating_sub(1),
-            Key::Down | Key::Tab => self.pick.at = (self.pick.at + 1).min(rows - 1),
-            Key::PageUp | Key::PageDown => {
+            KeyPress::Esc => return FormAction::Leave,
+            KeyPress::Up | KeyPress::BackTab => self.pick.at = self.pick.at.saturating_sub(1),
+            KeyPress::Down | KeyPress::Tab => self.pick.at = (self.pick.at + 1).min(rows - 1),
+            KeyPress::PageUp | KeyPress::PageDown => {
                 self.pick.press(key, rows);
             }
-            Key::Ctrl('n') => self.add_item(),
-            Key::Ctrl('d') => self.remove_item(),
-            Key::Ctrl('t') => {
+            KeyPress::Ctrl('n') => self.add_item(),
+            KeyPress::Ctrl('d') => self.remove_item(),
+            KeyPress::Ctrl('t') => {
                 if let Some(node) = self.selected_mut() {
                     node.given = !node.given;
                 }
             }
-            Key::Enter => return self.enter(),
+            KeyPress::Enter => return self.enter(),
             key => {
                 let Some(node) = self.selected_mut() else {
-                    return if matches!(key, Key::Char(_)) { Filled::Stay } else { Filled::Ignored };
+                    return if matches!(key, KeyPress::Char(_)) {
+                        FormAction::Stay
+                    } else {
+                        FormAction::Ignored
+                    };
                 };
                 return node.press(key);
             }
         }
-        Filled::Stay
+        FormAction::Stay
     }
 
-    fn enter(&mut self) -> Filled {
-        let Some(row) = self.rows.get(self.pick.at) else { return Filled::Stay };
+    fn enter(&mut self) -> FormAction {
+        let Some(row) = self.rows.get(self.pick.at) else { return FormAction::Stay };
         match row.role {
-            Role::Button => return self.hand_in(),
-            Role::Add => self.add_item(),
-            Role::Field => {
+            FormRowKind::Button => return self.hand_in(),
+            FormRowKind::Add => self.add_item(),
+            FormRowKind::Field => {
                 let last = self.rows.len() - 1;
                 let at = self.pick.at;
-                let Some(node) = self.selected_mut() else { return Filled::Stay };
+                let Some(node) = self.selected_mut() else { return FormAction::Stay };
                 match &mut node.kind {
-                    NodeKind::Flag(_) => {
-                        node.press(Key::Char(' '));
+                    FormNodeKind::Flag(_) => {
+                        node.press(KeyPress::Char(' '));
                     }
-                    NodeKind::Choice { chosen, .. } => {
-                        let pick = Pick::at(chosen.unwrap_or(0));
-                        self.picking = Some(Picking { pick, ..Picking::default() });
+                    FormNodeKind::Choice { chosen, .. } => {
+                        let pick = ListCursor::at_index(chosen.unwrap_or(0));
+                        self.picking = Some(ChoiceList { pick, ..ChoiceList::default() });
                     }
-                    NodeKind::Members(_) => node.given = true,
-                    NodeKind::Items { .. } => self.add_item(),
-                    NodeKind::Text(_) | NodeKind::Number(_) | NodeKind::Json(_) => {
+                    FormNodeKind::Members(_) => node.given = true,
+                    FormNodeKind::Items { .. } => self.add_item(),
+                    FormNodeKind::Text(_) | FormNodeKind::Number(_) | FormNodeKind::Json(_) => {
                         self.pick.at = (at + 1).min(last);
                     }
                 }
             }
         }
-        Filled::Stay
+        FormAction::Stay
     }
 
-    fn hand_in(&mut self) -> Filled {
+    fn hand_in(&mut self) -> FormAction {
         self.tried = true;
         self.changed();
         match self.problems.first() {
-            None => Filled::HandIn(self.value()),
+            None => FormAction::HandIn(self.value()),
             Some(problem) => {
                 let at = self.rows.iter().position(|row| row.pointer == problem.pointer);
                 let text = problem.sentence();
                 if let (Some(at), None) = (at, &self.raw) {
                     self.pick.at = at;
                 }
-                Filled::Wrong(text)
+                FormAction::Wrong(text)
             }
         }
     }
 
     /// Between fields and JSON.
-    fn switch(&mut self) -> Filled {
+    fn switch(&mut self) -> FormAction {
         let Some(editor) = &self.raw else {
-            self.raw = Some(Editor::page(pretty(self.value().get())));
-            return Filled::Stay;
+            self.raw = Some(Editor::multi_line(pretty(self.value().get())));
+            return FormAction::Stay;
         };
         if let Some(why) = &self.no_fields {
-            return Filled::Wrong(why.clone());
+            return FormAction::Wrong(why.clone());
         }
         match serde_json::from_str::<Value>(editor.text()) {
             Ok(value) if self.root.fill(&value) => {
                 self.raw = None;
-                Filled::Stay
+                FormAction::Stay
             }
-            Ok(_) => Filled::Wrong("the form has no fields for some of this".to_owned()),
-            Err(error) => Filled::Wrong(format!("this is no JSON: {error}")),
+            Ok(_) => FormAction::Wrong("the form has no fields for some of this".to_owned()),
+            Err(error) => FormAction::Wrong(format!("this is no JSON: {error}")),
         }
     }
 
@@ -275,9 +284,9 @@ impl Form {
         let mut path = row.path.clone();
         loop {
             let added = match self.root.at_mut(&path) {
-                Some(Node { kind: NodeKind::Items { shape, items, root }, given, .. }) => {
+                Some(FormNode { kind: FormNodeKind::Items { shape, items, root }, given, .. }) => {
                     *given = true;
-                    items.push(build::item(root, shape, items.len()));
+                    items.push(build::build_item(root, shape, items.len()));
                     Some(items.len() - 1)
                 }
                 _ => None,
@@ -299,7 +308,7 @@ impl Form {
         let Some(row) = self.rows.get(self.pick.at) else { return };
         let mut path = row.path.clone();
         while let Some(at) = path.pop() {
-            if let Some(Node { kind: NodeKind::Items { items, .. }, .. }) = self.root.at_mut(&path)
+            if let Some(FormNode { kind: FormNodeKind::Items { items, .. }, .. }) = self.root.at_mut(&path)
                 && at < items.len()
             {
                 items.remove(at);
@@ -311,19 +320,19 @@ impl Form {
         }
     }
 
-    fn selected_mut(&mut self) -> Option<&mut Node> {
-        let row = self.rows.get(self.pick.at).filter(|row| row.role == Role::Field)?;
+    fn selected_mut(&mut self) -> Option<&mut FormNode> {
+        let row = self.rows.get(self.pick.at).filter(|row| row.role == FormRowKind::Field)?;
         self.root.at_mut(&row.path)
     }
 
-    fn selected(&self) -> Option<&Node> {
-        let row = self.rows.get(self.pick.at).filter(|row| row.role == Role::Field)?;
+    fn selected(&self) -> Option<&FormNode> {
+        let row = self.rows.get(self.pick.at).filter(|row| row.role == FormRowKind::Field)?;
         self.root.at(&row.path)
     }
 
     /// Which choices of the field the filter lets through.
-    fn shown_choices(&self, picking: &Picking) -> Vec<usize> {
-        let Some(Node { kind: NodeKind::Choice { labels, .. }, .. }) = self.selected() else {
+    fn shown_choices(&self, picking: &ChoiceList) -> Vec<usize> {
+        let Some(FormNode { kind: FormNodeKind::Choice { labels, .. }, .. }) = self.selected() else {
             return Vec::new();
         };
         let wanted = picking.filter.text().to_lowercase();
@@ -334,28 +343,28 @@ impl Form {
     /// Works out anew what follows from the values.
     fn changed(&mut self) {
         self.rows = rows::rows(&self.root);
-        self.pick.keep_within(self.rows.len());
+        self.pick.clamp(self.rows.len());
         let (text, mut problems) = match &self.raw {
             Some(editor) => {
                 let wrong = serde_json::from_str::<&RawValue>(editor.text()).err();
                 let problem =
-                    |error: serde_json::Error| Problem::new("", format!("this is no JSON: {error}"));
+                    |error: serde_json::Error| FieldProblem::new("", format!("this is no JSON: {error}"));
                 (editor.text().to_owned(), wrong.map(problem).into_iter().collect())
             }
-            None => write::json(&self.root),
+            None => write::write_json(&self.root),
         };
         if let (true, Ok(value)) = (problems.is_empty() || self.raw.is_none(), RawValue::from_string(text)) {
             let known: Vec<String> =
-                problems.iter().map(|problem: &Problem| problem.pointer.clone()).collect();
+                problems.iter().map(|problem: &FieldProblem| problem.pointer.clone()).collect();
             let found = self.schema.violations(&value).into_iter();
             let new = found.filter(|violation| !known.contains(&violation.pointer));
-            problems.extend(new.map(|violation| Problem::new(&violation.pointer, violation.reason)));
+            problems.extend(new.map(|violation| FieldProblem::new(&violation.pointer, violation.reason)));
         }
         self.problems = problems;
     }
 }
 
-impl Problem {
+impl FieldProblem {
     fn new(pointer: &str, text: impl Into<String>) -> Self {
         Self { pointer: pointer.to_owned(), text: clean(&text.into()).into_owned() }
     }

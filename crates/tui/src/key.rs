@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// One press.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum KeyPress {
     Char(char),
     Ctrl(char),
     Enter,
@@ -24,9 +24,9 @@ pub enum Key {
     F1,
 }
 
-impl Key {
+impl KeyPress {
     /// What was pressed, if it is a key that means something here.
-    pub(crate) fn read(event: KeyEvent) -> Option<Self> {
+    pub(crate) fn from_event(event: KeyEvent) -> Option<Self> {
         if event.kind == KeyEventKind::Release {
             return None;
         }

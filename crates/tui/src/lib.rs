@@ -2,34 +2,37 @@
 //! are carried out elsewhere; drawing only looks. Only this crate knows the terminal; of the yard it knows the hub.
 
 mod app;
-mod asking;
 mod calls;
 mod canvas;
+mod catalog_item;
+mod copy_formats;
 mod details;
-mod edit;
+mod editor;
 mod filter;
 mod form;
 mod help;
 mod key;
+mod list_cursor;
 mod log;
 mod message;
-mod pick;
 mod popup;
-mod repeat;
+mod question_dialog;
 mod result;
 mod run;
 mod screen;
 mod terminal;
 mod text;
 mod theme;
-mod thing;
+mod ui_state;
 mod uri;
 mod watch;
-mod world;
 
 pub use app::App;
-pub use key::Key;
-pub use log::{Entry, EntryKind};
-pub use message::{AskId, CallId, Colour, Contents, Effect, Message, News, Now, Settings, Snapshot};
+pub use key::KeyPress;
+pub use log::{UiLogEntry, UiLogKind};
+pub use message::{
+    CallId, ClockTime, ColorMode, Effect, QuestionId, SaveContents, UiCallUpdate, UiMessage, UiSettings,
+    YardSnapshot,
+};
 pub use run::{UiError, abilities, run};
 pub use terminal::{restore, restore_before_panics};

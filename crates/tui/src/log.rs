@@ -11,16 +11,16 @@ const LONGEST: usize = 16 * 1024;
 
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct UiLogEntry {
     pub at: SystemTime,
-    pub kind: EntryKind,
+    pub kind: UiLogKind,
     /// The source that it is about, if it is about one.
     pub source: Option<String>,
     pub text: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum UiLogKind {
     Event,
     Stderr,
     /// A message to a server.
@@ -31,8 +31,8 @@ pub enum EntryKind {
     Own,
 }
 
-impl EntryKind {
-    pub(crate) fn word(self) -> &'static str {
+impl UiLogKind {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Event => "event",
             Self::Stderr => "stderr",
@@ -44,14 +44,14 @@ impl EntryKind {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Log {
-    entries: VecDeque<Entry>,
+pub(crate) struct UiLog {
+    entries: VecDeque<UiLogEntry>,
     /// How many were forgotten, so that a place in the log stays the same place.
     forgotten: usize,
 }
 
-impl Log {
-    pub(crate) fn add(&mut self, entries: Vec<Entry>) {
+impl UiLog {
+    pub(crate) fn add(&mut self, entries: Vec<UiLogEntry>) {
         for mut entry in entries {
             if entry.text.len() > LONGEST {
                 entry.text.truncate(floor(&entry.text, LONGEST));
@@ -64,7 +64,7 @@ impl Log {
         }
     }
 
-    pub(crate) fn entries(&self) -> &VecDeque<Entry> {
+    pub(crate) fn entries(&self) -> &VecDeque<UiLogEntry> {
         &self.entries
     }
 
@@ -73,19 +73,19 @@ impl Log {
         self.forgotten
     }
 
-    pub(crate) fn get(&self, number: usize) -> Option<&Entry> {
+    pub(crate) fn get(&self, number: usize) -> Option<&UiLogEntry> {
         self.entries.get(number.checked_sub(self.forgotten)?)
     }
 }
 
 /// Hours, minutes and seconds of a moment, in UTC.
-pub(crate) fn clock(at: SystemTime) -> String {
+pub(crate) fn format_time(at: SystemTime) -> String {
     let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
 /// The lines of `now` that are new since `before`, where each is the end of the same stream.
-pub(crate) fn news<'a>(before: &[String], now: &'a [String]) -> &'a [String] {
+pub(crate) fn new_lines<'a>(before: &[String], now: &'a [String]) -> &'a [String] {
     let most = before.len().min(now.len());
     let overlap = (0..=most).rev().find(|overlap| before[before.len() - overlap..] == now[..*overlap]);
     &now[overlap.unwrap_or(0)..]
@@ -95,13 +95,17 @@ pub(crate) fn news<'a>(before: &[String], now: &'a [String]) -> &'a [String] {
 mod tests {
     use std::time::SystemTime;
 
-    use super::{Entry, EntryKind, Log, MOST, news};
+    use super::{MOST, UiLog, UiLogEntry, UiLogKind, new_lines};
 
     #[test]
     fn the_log_forgets_the_oldest_and_keeps_its_numbers() {
-        let mut log = Log::default();
-        let entry =
-            |text: String| Entry { at: SystemTime::UNIX_EPOCH, kind: EntryKind::Own, source: None, text };
+        let mut log = UiLog::default();
+        let entry = |text: String| UiLogEntry {
+            at: SystemTime::UNIX_EPOCH,
+            kind: UiLogKind::Own,
+            source: None,
+            text,
+        };
         log.add((0..MOST + 10).map(|number| entry(number.to_string())).collect());
         assert_eq!((log.entries().len(), log.first()), (MOST, 10));
         assert_eq!(log.get(9), None);
@@ -113,9 +117,9 @@ mod tests {
     #[test]
     fn only_new_lines_of_a_stream_are_told() {
         let lines = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(news(&lines("a b c"), &lines("b c d e")), lines("d e"));
-        assert_eq!(news(&lines(""), &lines("a")), lines("a"));
-        assert_eq!(news(&lines("a b"), &lines("a b")), lines(""));
-        assert_eq!(news(&lines("a b"), &lines("x y")), lines("x y"));
+        assert_eq!(new_lines(&lines("a b c"), &lines("b c d e")), lines("d e"));
+        assert_eq!(new_lines(&lines(""), &lines("a")), lines("a"));
+        assert_eq!(new_lines(&lines("a b"), &lines("a b")), lines(""));
+        assert_eq!(new_lines(&lines("a b"), &lines("x y")), lines("x y"));
     }
 }

@@ -8,29 +8,30 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tokio::time::Instant;
 use toolyard_hub::{
-    Answers, Error, LogLine, Order, Outcome, PastCall, Progress, Question, SourceName, Status, View, What,
+    CallTarget, CatalogView, HubError, LogLine, Outcome, PastCall, Progress, Question, RawAnswers,
+    SourceCommand, SourceName, SourceStatus,
 };
 
-use crate::key::Key;
-use crate::log::Entry;
+use crate::key::KeyPress;
+use crate::log::UiLogEntry;
 
 /// Something happened.
 #[derive(Debug)]
-pub enum Message {
-    Key(Key),
+pub enum UiMessage {
+    Key(KeyPress),
     Paste(String),
     /// Time has passed.
-    Tick(Now),
+    Tick(ClockTime),
     /// The yard is not what it was.
-    Yard(Snapshot),
+    Yard(YardSnapshot),
     /// Lines for the log.
-    Logged(Vec<Entry>),
+    LogEntries(Vec<UiLogEntry>),
     /// The yard that is shown runs elsewhere, and this is why it cannot be reached; nothing once it can.
-    Away(Option<String>),
+    Connectivity(Option<String>),
     /// The latest calls that the yard remembers, whoever made them, the latest first.
-    Past(Vec<PastCall>),
+    History(Vec<PastCall>),
     /// Something about a call of ours.
-    Call(CallId, News),
+    Call(CallId, UiCallUpdate),
     /// Something was done that the person should know about.
     Done(String),
     /// Something that was wanted could not be done.
@@ -40,14 +41,14 @@ pub enum Message {
 /// What the state wants done.
 #[derive(Debug)]
 pub enum Effect {
-    Call(CallId, What),
+    Call(CallId, CallTarget),
     Cancel(CallId),
-    Answer(AskId, Result<Answers, Error>),
-    Manage(SourceName, Order),
+    Answer(QuestionId, Result<RawAnswers, HubError>),
+    Manage(SourceName, SourceCommand),
     /// Put on the clipboard of the terminal.
     Copy(String),
     /// Write to a file of about this name.
-    Save(String, Contents),
+    Save(String, SaveContents),
     /// Stop and let the shell have the terminal.
     Suspend,
     Quit,
@@ -55,7 +56,7 @@ pub enum Effect {
 
 /// What is written to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Contents {
+pub enum SaveContents {
     Text(Arc<str>),
     Base64(Arc<str>),
 }
@@ -65,54 +66,54 @@ pub struct CallId(pub u64);
 
 /// A question that a call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct AskId(pub u64);
+pub struct QuestionId(pub u64);
 
 /// What there is to tell about a call while it runs.
 #[derive(Debug)]
-pub enum News {
+pub enum UiCallUpdate {
     Progress(Progress),
     Log(LogLine),
     Chunk(Value),
-    Asked(AskId, Vec<Question>),
+    Questions(QuestionId, Vec<Question>),
     /// The call stopped waiting for the answer.
-    Unasked(AskId),
-    Ended(Result<Outcome, Error>, Duration),
+    QuestionsWithdrawn(QuestionId),
+    Ended(Result<Outcome, HubError>, Duration),
 }
 
 /// The same moment on both clocks.
 #[derive(Debug, Clone, Copy)]
-pub struct Now {
+pub struct ClockTime {
     pub instant: Instant,
     pub wall: SystemTime,
 }
 
-impl Now {
-    pub fn here() -> Self {
+impl ClockTime {
+    pub fn now() -> Self {
         Self { instant: Instant::now(), wall: SystemTime::now() }
     }
 }
 
 /// The yard at one moment.
 #[derive(Debug, Clone)]
-pub struct Snapshot {
-    pub view: View,
-    pub sources: Vec<(SourceName, Status)>,
+pub struct YardSnapshot {
+    pub view: CatalogView,
+    pub sources: Vec<(SourceName, SourceStatus)>,
 }
 
 /// What the UI is told at its start.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct UiSettings {
     /// What stands behind `toolyard call TOOL …` so that it reaches the same servers, such as `--config x.toml`.
     pub call_words: Vec<String>,
     /// The address of the yard, where it is one that runs elsewhere.
     pub yard: Option<String>,
-    pub colour: Colour,
+    pub colour: ColorMode,
     /// Where files are saved.
     pub folder: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Colour {
+pub enum ColorMode {
     #[default]
     On,
     Off,

@@ -4,17 +4,17 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use crate::calls::{CallState, OneCall, Subject};
+use crate::calls::{CallSpec, CallState, SessionCall};
 use crate::canvas::Canvas;
+use crate::copy_formats::{as_command, as_curl, as_message};
 use crate::details::hint_words;
 use crate::help::HELP;
-use crate::key::Key;
+use crate::key::KeyPress;
+use crate::list_cursor::{ListCursor, ScrollWindow};
 use crate::message::Effect;
-use crate::pick::{Pick, Scroll};
-use crate::repeat::{as_command, as_curl, as_message};
-use crate::screen::{Keys, Plan};
-use crate::text::{clean, clip, count, short, width, wrap};
-use crate::world::World;
+use crate::screen::{CallPlan, KeyHints};
+use crate::text::{clean, clip, format_count, truncate, width, wrap};
+use crate::ui_state::UiState;
 
 /// How much of a result is copied.
 const MOST_COPIED: usize = 1_000_000;
@@ -22,22 +22,22 @@ const MOST_COPIED: usize = 1_000_000;
 #[derive(Debug)]
 pub(crate) enum Popup {
     /// Before a call that may change something.
-    Confirm(Box<Plan>),
+    Confirm(Box<CallPlan>),
     Copy {
-        subject: Subject,
+        subject: CallSpec,
         result: Option<String>,
-        pick: Pick,
+        pick: ListCursor,
     },
-    Help(Scroll),
+    Help(ScrollWindow),
     Quit,
 }
 
 /// What a key on it leads to.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum PopupAction {
     Stay,
     Close,
-    Call(Box<Plan>),
+    Call(Box<CallPlan>),
     Do(Effect),
     /// Do it, and stay.
     Also(Effect),
@@ -45,50 +45,50 @@ pub(crate) enum Answer {
 
 impl Popup {
     /// The ways to copy a call.
-    pub(crate) fn copy(call: &OneCall) -> Self {
+    pub(crate) fn copy(call: &SessionCall) -> Self {
         let result = match &call.state {
             CallState::Answered(outcome, _) if outcome.body.get().len() <= MOST_COPIED => {
                 Some(outcome.body.get().to_owned())
             }
             _ => None,
         };
-        Self::Copy { subject: call.subject.clone(), result, pick: Pick::default() }
+        Self::Copy { subject: call.subject.clone(), result, pick: ListCursor::default() }
     }
 
-    pub(crate) fn update(&mut self, key: Key, world: &World) -> Answer {
+    pub(crate) fn update(&mut self, key: KeyPress, world: &UiState) -> PopupAction {
         match self {
             Self::Confirm(plan) => match key {
-                Key::Char('y') | Key::Enter => Answer::Call(plan.clone()),
-                Key::Char('n' | 'q') | Key::Esc | Key::Left => Answer::Close,
-                _ => Answer::Stay,
+                KeyPress::Char('y') | KeyPress::Enter => PopupAction::Call(plan.clone()),
+                KeyPress::Char('n' | 'q') | KeyPress::Esc | KeyPress::Left => PopupAction::Close,
+                _ => PopupAction::Stay,
             },
             Self::Copy { subject, result, pick } => {
                 let ways = ways(subject, result.as_deref(), world);
                 if pick.press(key, ways.len()) {
-                    return Answer::Stay;
+                    return PopupAction::Stay;
                 }
                 match key {
-                    Key::Enter | Key::Char('y') => match ways.into_iter().nth(pick.at) {
-                        Some((_, text)) => Answer::Also(Effect::Copy(text)),
-                        None => Answer::Close,
+                    KeyPress::Enter | KeyPress::Char('y') => match ways.into_iter().nth(pick.at) {
+                        Some((_, text)) => PopupAction::Also(Effect::Copy(text)),
+                        None => PopupAction::Close,
                     },
-                    Key::Esc | Key::Char('q') => Answer::Close,
-                    _ => Answer::Stay,
+                    KeyPress::Esc | KeyPress::Char('q') => PopupAction::Close,
+                    _ => PopupAction::Stay,
                 }
             }
             Self::Help(scroll) => match scroll.press(key) {
-                true => Answer::Stay,
-                false => Answer::Close,
+                true => PopupAction::Stay,
+                false => PopupAction::Close,
             },
             Self::Quit => match key {
-                Key::Char('y') | Key::Enter | Key::Ctrl('c') => Answer::Do(Effect::Quit),
-                Key::Char('n' | 'q') | Key::Esc => Answer::Close,
-                _ => Answer::Stay,
+                KeyPress::Char('y') | KeyPress::Enter | KeyPress::Ctrl('c') => PopupAction::Do(Effect::Quit),
+                KeyPress::Char('n' | 'q') | KeyPress::Esc => PopupAction::Close,
+                _ => PopupAction::Stay,
             },
         }
     }
 
-    pub(crate) fn keys(&self) -> Keys {
+    pub(crate) fn keys(&self) -> KeyHints {
         match self {
             Self::Confirm(_) => vec![("y", "call it"), ("n", "do not")],
             Self::Copy { .. } => vec![("↑↓", "move"), ("Enter", "copy"), ("Esc", "close")],
@@ -97,7 +97,7 @@ impl Popup {
         }
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &UiState) {
         match self {
             Self::Confirm(plan) => draw_confirm(canvas, area, plan),
             Self::Copy { subject, result, pick } => {
@@ -105,7 +105,7 @@ impl Popup {
             }
             Self::Help(scroll) => draw_help(canvas, area, scroll),
             Self::Quit => {
-                let said = format!("{} still running: quitting cancels.", are(world.calls.running()));
+                let said = format!("{} still running: quitting cancels.", are(world.calls.running_count()));
                 let inside = canvas.dialog(area, "Quit?", 48, 3);
                 canvas.text(inside, 0, &said, canvas.theme.plain());
                 canvas.text(inside, 2, "y quits, n stays", canvas.theme.dim());
@@ -115,11 +115,11 @@ impl Popup {
 }
 
 fn are(calls: usize) -> String {
-    format!("{} {}", count(calls, "call"), if calls == 1 { "is" } else { "are" })
+    format!("{} {}", format_count(calls, "call"), if calls == 1 { "is" } else { "are" })
 }
 
 /// Every way to copy a call, by name.
-fn ways(subject: &Subject, result: Option<&str>, world: &World) -> Vec<(&'static str, String)> {
+fn ways(subject: &CallSpec, result: Option<&str>, world: &UiState) -> Vec<(&'static str, String)> {
     let mut ways = vec![("toolyard command", as_command(subject, &world.settings))];
     ways.extend(as_curl(subject, &world.settings).map(|text| ("curl, of a yard that is served", text)));
     ways.push(("JSON-RPC message", as_message(subject)));
@@ -128,10 +128,10 @@ fn ways(subject: &Subject, result: Option<&str>, world: &World) -> Vec<(&'static
     ways
 }
 
-fn draw_copy(canvas: &mut Canvas<'_>, area: Rect, ways: &[(&'static str, String)], pick: &mut Pick) {
+fn draw_copy(canvas: &mut Canvas<'_>, area: Rect, ways: &[(&'static str, String)], pick: &mut ListCursor) {
     let rows = u16::try_from(ways.len()).unwrap_or(5) + 8;
     let inside = canvas.dialog(area, "Copy", area.width.saturating_sub(8).min(100), rows);
-    pick.keep_within(ways.len());
+    pick.clamp(ways.len());
     for (line, (name, _)) in ways.iter().enumerate() {
         if line == pick.at {
             canvas.select(inside, line);
@@ -141,14 +141,14 @@ fn draw_copy(canvas: &mut Canvas<'_>, area: Rect, ways: &[(&'static str, String)
     let from = ways.len() + 1;
     let room = usize::from(inside.height).saturating_sub(from);
     if let Some((_, text)) = ways.get(pick.at) {
-        let text = short(text, 4_000);
+        let text = truncate(text, 4_000);
         for (line, part) in wrap(&clean(&text), usize::from(inside.width)).iter().take(room).enumerate() {
             canvas.text(inside, from + line, part, canvas.theme.dim());
         }
     }
 }
 
-fn draw_confirm(canvas: &mut Canvas<'_>, area: Rect, plan: &Plan) {
+fn draw_confirm(canvas: &mut Canvas<'_>, area: Rect, plan: &CallPlan) {
     let theme = canvas.theme;
     let columns = usize::from(area.width.saturating_sub(8).min(76));
     let mut lines: Vec<(String, Style)> = Vec::new();
@@ -167,7 +167,7 @@ fn draw_confirm(canvas: &mut Canvas<'_>, area: Rect, plan: &Plan) {
     say("", theme.plain());
     if let Some(arguments) = plan.subject.arguments() {
         let text = arguments.get();
-        let shown = clean(&short(text, 600)).into_owned();
+        let shown = clean(&truncate(text, 600)).into_owned();
         say(&format!("Arguments: {}", clip(&shown, columns * 4)), theme.plain());
         say("", theme.plain());
     }
@@ -188,7 +188,7 @@ fn draw_confirm(canvas: &mut Canvas<'_>, area: Rect, plan: &Plan) {
     }
 }
 
-fn draw_help(canvas: &mut Canvas<'_>, area: Rect, scroll: &mut Scroll) {
+fn draw_help(canvas: &mut Canvas<'_>, area: Rect, scroll: &mut ScrollWindow) {
     let theme = canvas.theme;
     let mut lines: Vec<Line<'static>> = Vec::new();
     for (heading, keys) in HELP {

@@ -1,87 +1,87 @@
 //! What came back, to be looked at: text, JSON that folds, and pieces that are better saved to a file.
 
-mod page;
-mod read;
-mod scan;
+mod json_scan;
 mod search;
+mod sections;
+mod text_page;
 mod tree;
 
-pub(crate) use self::page::Page;
-pub(crate) use self::read::{Section, error_text, is_large, sections};
-pub(crate) use self::tree::Tree;
+pub(crate) use self::sections::{ResultSection, error_text, is_large, sections};
+pub(crate) use self::text_page::TextPage;
+pub(crate) use self::tree::ResultTree;
 
 use std::sync::Arc;
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use self::tree::RowKind;
+use self::tree::TreeRowKind;
 use crate::canvas::Canvas;
-use crate::edit::Editor;
-use crate::key::Key;
-use crate::message::Contents;
-use crate::pick::Pick;
+use crate::editor::Editor;
+use crate::key::KeyPress;
+use crate::list_cursor::ListCursor;
+use crate::message::SaveContents;
 use crate::text::{clean, clip};
 
 /// Sections below each other, with one cursor over all of their lines.
 #[derive(Debug)]
-pub(crate) struct Document {
-    sections: Vec<Section>,
-    pick: Pick,
+pub(crate) struct ResultDocument {
+    sections: Vec<ResultSection>,
+    pick: ListCursor,
     columns: usize,
-    search: Option<Search>,
+    search: Option<SearchInput>,
     /// What was last searched for.
     sought: String,
 }
 
 #[derive(Debug)]
-pub(crate) enum Body {
-    Text(Page),
-    Tree(Tree),
+pub(crate) enum SectionBody {
+    Text(TextPage),
+    Tree(ResultTree),
     /// Something that is described instead of shown.
     Note(String),
 }
 
 #[derive(Debug)]
-struct Search {
+struct SearchInput {
     typed: Editor,
     from: usize,
 }
 
 /// What a key did.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Read {
+pub(crate) enum ResultAction {
     Stay,
     Ignored,
-    Save(String, Contents),
+    Save(String, SaveContents),
     /// A text is worth a page of its own.
     Open(String, Arc<str>),
     Say(String),
 }
 
 /// A line of the document.
-enum Place {
+enum DocumentLine {
     Title(usize),
     Body(usize, usize),
     Blank,
 }
 
-impl Document {
-    pub(crate) fn new(sections: Vec<Section>) -> Self {
-        Self { sections, pick: Pick::default(), columns: 80, search: None, sought: String::new() }
+impl ResultDocument {
+    pub(crate) fn new(sections: Vec<ResultSection>) -> Self {
+        Self { sections, pick: ListCursor::default(), columns: 80, search: None, sought: String::new() }
     }
 
     /// One text.
-    pub(crate) fn of_text(text: impl Into<Arc<str>>) -> Self {
-        let body = Body::Text(Page::new(text.into()));
-        Self::new(vec![Section { title: None, body, save: None }])
+    pub(crate) fn from_text(text: impl Into<Arc<str>>) -> Self {
+        let body = SectionBody::Text(TextPage::new(text.into()));
+        Self::new(vec![ResultSection { title: None, body, save: None }])
     }
 
     /// One value.
-    pub(crate) fn of_json(text: impl Into<Arc<str>>) -> Self {
+    pub(crate) fn from_json(text: impl Into<Arc<str>>) -> Self {
         let text: Arc<str> = text.into();
-        let save = Some(("result.json".to_owned(), Contents::Text(Arc::clone(&text))));
-        Self::new(vec![Section { title: None, body: Body::Tree(Tree::new(text)), save }])
+        let save = Some(("result.json".to_owned(), SaveContents::Text(Arc::clone(&text))));
+        Self::new(vec![ResultSection { title: None, body: SectionBody::Tree(ResultTree::new(text)), save }])
     }
 
     pub(crate) fn is_typing(&self) -> bool {
@@ -94,39 +94,44 @@ impl Document {
         }
     }
 
-    pub(crate) fn press(&mut self, key: Key) -> Read {
+    pub(crate) fn press(&mut self, key: KeyPress) -> ResultAction {
         if self.search.is_some() {
             return self.press_search(key);
         }
         self.lay_out(self.pick.at + 200);
         match key {
-            Key::End | Key::Char('G') => self.lay_out(self.pick.at + 100_000),
-            Key::Char('/') => {
-                self.search = Some(Search { typed: Editor::line(""), from: self.pick.at });
-                return Read::Stay;
+            KeyPress::End | KeyPress::Char('G') => self.lay_out(self.pick.at + 100_000),
+            KeyPress::Char('/') => {
+                self.search = Some(SearchInput { typed: Editor::single_line(""), from: self.pick.at });
+                return ResultAction::Stay;
             }
-            Key::Char('n') => return self.find_again(Way::Down),
-            Key::Char('N') => return self.find_again(Way::Up),
-            Key::Char('s') => return self.save(),
-            Key::Enter => return self.enter(),
-            Key::Char(' ') | Key::Right | Key::Char('l') | Key::Left | Key::Char('h') | Key::Char('z') => {
+            KeyPress::Char('n') => return self.find_again(SearchDirection::Down),
+            KeyPress::Char('N') => return self.find_again(SearchDirection::Up),
+            KeyPress::Char('s') => return self.save(),
+            KeyPress::Enter => return self.enter(),
+            KeyPress::Char(' ')
+            | KeyPress::Right
+            | KeyPress::Char('l')
+            | KeyPress::Left
+            | KeyPress::Char('h')
+            | KeyPress::Char('z') => {
                 return self.fold(key);
             }
             _ => {}
         }
-        if self.pick.press(key, self.len()) { Read::Stay } else { Read::Ignored }
+        if self.pick.press(key, self.len()) { ResultAction::Stay } else { ResultAction::Ignored }
     }
 
-    fn press_search(&mut self, key: Key) -> Read {
-        let Some(mut search) = self.search.take() else { return Read::Ignored };
+    fn press_search(&mut self, key: KeyPress) -> ResultAction {
+        let Some(mut search) = self.search.take() else { return ResultAction::Ignored };
         match key {
-            Key::Esc => {
+            KeyPress::Esc => {
                 self.pick.at = search.from;
-                return Read::Stay;
+                return ResultAction::Stay;
             }
-            Key::Enter => {
+            KeyPress::Enter => {
                 search.typed.text().clone_into(&mut self.sought);
-                return self.find(search.from, Way::Down, Start::Here);
+                return self.find(search.from, SearchDirection::Down, SearchStart::Here);
             }
             key => {
                 search.typed.press(key);
@@ -136,36 +141,36 @@ impl Document {
         if self.size() < 1_000_000 {
             search.typed.text().clone_into(&mut self.sought);
             let from = search.from;
-            if let Read::Say(_) = self.find(from, Way::Down, Start::Here) {
+            if let ResultAction::Say(_) = self.find(from, SearchDirection::Down, SearchStart::Here) {
                 self.pick.at = from;
             }
         }
         self.search = Some(search);
-        Read::Stay
+        ResultAction::Stay
     }
 
-    fn find_again(&mut self, way: Way) -> Read {
+    fn find_again(&mut self, way: SearchDirection) -> ResultAction {
         match self.sought.is_empty() {
-            true => Read::Say("nothing was searched for yet: / does".to_owned()),
-            false => self.find(self.pick.at, way, Start::Beyond),
+            true => ResultAction::Say("nothing was searched for yet: / does".to_owned()),
+            false => self.find(self.pick.at, way, SearchStart::Beyond),
         }
     }
 
     /// Goes to the next place of what is sought, around the end if need be.
-    fn find(&mut self, from: usize, way: Way, start: Start) -> Read {
+    fn find(&mut self, from: usize, way: SearchDirection, start: SearchStart) -> ResultAction {
         if self.sought.is_empty() {
-            return Read::Stay;
+            return ResultAction::Stay;
         }
         let needle = self.sought.clone();
         let here = match self.place(from) {
-            Some(Place::Title(section) | Place::Body(section, _)) => section,
-            Some(Place::Blank) | None => 0,
+            Some(DocumentLine::Title(section) | DocumentLine::Body(section, _)) => section,
+            Some(DocumentLine::Blank) | None => 0,
         };
         let many = self.sections.len();
         for step in 0..=many {
             let section = match way {
-                Way::Down => (here + step) % many.max(1),
-                Way::Up => (here + many * 2 - step) % many.max(1),
+                SearchDirection::Down => (here + step) % many.max(1),
+                SearchDirection::Up => (here + many * 2 - step) % many.max(1),
             };
             let offset = self.start_of(section) + self.title_lines(section);
             // In the section where one is, only what comes after counts; once around, everything does.
@@ -173,52 +178,57 @@ impl Document {
             let Some(one) = self.sections.get_mut(section) else { continue };
             if let Some(line) = one.body.find(&needle, line, way, start) {
                 self.pick.at = self.start_of(section) + self.title_lines(section) + line;
-                return Read::Stay;
+                return ResultAction::Stay;
             }
         }
-        Read::Say(format!("{} is not in here", clean(&needle)))
+        ResultAction::Say(format!("{} is not in here", clean(&needle)))
     }
 
-    fn save(&self) -> Read {
+    fn save(&self) -> ResultAction {
         let here = match self.place(self.pick.at) {
-            Some(Place::Title(section) | Place::Body(section, _)) => section,
-            Some(Place::Blank) | None => 0,
+            Some(DocumentLine::Title(section) | DocumentLine::Body(section, _)) => section,
+            Some(DocumentLine::Blank) | None => 0,
         };
         let save = self.sections.get(here).and_then(|section| section.save.clone());
         match save {
-            Some((name, contents)) => Read::Save(name, contents),
-            None => Read::Say("there is nothing to save here".to_owned()),
+            Some((name, contents)) => ResultAction::Save(name, contents),
+            None => ResultAction::Say("there is nothing to save here".to_owned()),
         }
     }
 
-    fn enter(&mut self) -> Read {
-        let Some(Place::Body(section, line)) = self.place(self.pick.at) else { return Read::Stay };
+    fn enter(&mut self) -> ResultAction {
+        let Some(DocumentLine::Body(section, line)) = self.place(self.pick.at) else {
+            return ResultAction::Stay;
+        };
         match self.sections.get_mut(section).map(|section| &mut section.body) {
-            Some(Body::Tree(tree)) => match tree.long_text(line) {
-                Some((name, text)) => return Read::Open(name, text),
+            Some(SectionBody::Tree(tree)) => match tree.long_text(line) {
+                Some((name, text)) => return ResultAction::Open(name, text),
                 None => tree.toggle(line),
             },
-            Some(Body::Text(_) | Body::Note(_)) | None => {}
+            Some(SectionBody::Text(_) | SectionBody::Note(_)) | None => {}
         }
-        Read::Stay
+        ResultAction::Stay
     }
 
-    fn fold(&mut self, key: Key) -> Read {
-        let Some(Place::Body(section, line)) = self.place(self.pick.at) else { return Read::Ignored };
+    fn fold(&mut self, key: KeyPress) -> ResultAction {
+        let Some(DocumentLine::Body(section, line)) = self.place(self.pick.at) else {
+            return ResultAction::Ignored;
+        };
         let start = self.start_of(section) + self.title_lines(section);
-        let Some(Body::Tree(tree)) = self.sections.get_mut(section).map(|section| &mut section.body) else {
-            return Read::Ignored;
+        let Some(SectionBody::Tree(tree)) = self.sections.get_mut(section).map(|section| &mut section.body)
+        else {
+            return ResultAction::Ignored;
         };
         match key {
-            Key::Left | Key::Char('h') => self.pick.at = start + tree.close(line),
-            Key::Right | Key::Char('l') => tree.open(line),
-            Key::Char('z') => {
+            KeyPress::Left | KeyPress::Char('h') => self.pick.at = start + tree.close(line),
+            KeyPress::Right | KeyPress::Char('l') => tree.open(line),
+            KeyPress::Char('z') => {
                 tree.fold_all();
                 self.pick.at = start;
             }
             _ => tree.toggle(line),
         }
-        Read::Stay
+        ResultAction::Stay
     }
 
     fn size(&self) -> usize {
@@ -244,21 +254,21 @@ impl Document {
         (0..section).map(|section| self.lines_of(section)).sum()
     }
 
-    fn place(&self, line: usize) -> Option<Place> {
+    fn place(&self, line: usize) -> Option<DocumentLine> {
         let mut rest = line;
         for (at, section) in self.sections.iter().enumerate() {
             let title = self.title_lines(at);
             if rest < title {
-                return Some(Place::Title(at));
+                return Some(DocumentLine::Title(at));
             }
             rest -= title;
             if rest < section.body.len() {
-                return Some(Place::Body(at, rest));
+                return Some(DocumentLine::Body(at, rest));
             }
             rest -= section.body.len();
             if at + 1 < self.sections.len() {
                 if rest == 0 {
-                    return Some(Place::Blank);
+                    return Some(DocumentLine::Blank);
                 }
                 rest -= 1;
             }
@@ -271,7 +281,7 @@ impl Document {
         let columns = self.columns;
         let mut missing = lines;
         for section in &mut self.sections {
-            if let Body::Text(page) = &mut section.body {
+            if let SectionBody::Text(page) = &mut section.body {
                 page.lay_out(columns, missing);
             }
             missing = missing.saturating_sub(section.body.len());
@@ -290,21 +300,21 @@ impl Document {
                 canvas.select(area, row);
             }
             let shown = match self.place(line) {
-                Some(Place::Title(section)) => {
+                Some(DocumentLine::Title(section)) => {
                     let title = self.sections[section].title.as_deref().unwrap_or_default();
                     Line::from(Span::styled(format!("── {title} "), canvas.theme.dim()))
                 }
-                Some(Place::Body(section, line)) => {
+                Some(DocumentLine::Body(section, line)) => {
                     self.sections[section].body.line(line, self.columns, canvas)
                 }
-                Some(Place::Blank) | None => Line::default(),
+                Some(DocumentLine::Blank) | None => Line::default(),
             };
             canvas.line(area, row, &shown);
         }
         canvas.scrollbar(area, window.start, len);
         if let Some(search) = &self.search {
             let last = height.saturating_sub(1);
-            let (typed, column) = search.typed.seen(self.columns.saturating_sub(10));
+            let (typed, column) = search.typed.visible_line(self.columns.saturating_sub(10));
             let line = format!("search: {typed}");
             let row = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
             canvas.buffer.set_style(row, ratatui::style::Style::reset());
@@ -319,27 +329,29 @@ impl Document {
     }
 
     /// Where one is, for the title line.
-    pub(crate) fn whereabouts(&self) -> String {
-        let more =
-            self.sections.iter().any(|section| matches!(&section.body, Body::Text(page) if !page.is_whole()));
+    pub(crate) fn position_label(&self) -> String {
+        let more = self
+            .sections
+            .iter()
+            .any(|section| matches!(&section.body, SectionBody::Text(page) if !page.is_whole()));
         format!("{}/{}{}", self.pick.at + 1, self.len(), if more { "+" } else { "" })
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum SearchDirection {
     Down,
     Up,
 }
 
 /// Whether the line where one is counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum SearchStart {
     Here,
     Beyond,
 }
 
-impl Body {
+impl SectionBody {
     fn len(&self) -> usize {
         match self {
             Self::Text(page) => page.len(),
@@ -369,7 +381,13 @@ impl Body {
         }
     }
 
-    fn find(&mut self, needle: &str, line: Option<usize>, way: Way, start: Start) -> Option<usize> {
+    fn find(
+        &mut self,
+        needle: &str,
+        line: Option<usize>,
+        way: SearchDirection,
+        start: SearchStart,
+    ) -> Option<usize> {
         match self {
             Self::Text(page) => page.find(needle, line, way, start),
             Self::Tree(tree) => tree.find(needle, line, way, start),
@@ -378,15 +396,15 @@ impl Body {
     }
 }
 
-fn tree_line(tree: &Tree, at: usize, columns: usize, canvas: &Canvas<'_>) -> Line<'static> {
+fn tree_line(tree: &ResultTree, at: usize, columns: usize, canvas: &Canvas<'_>) -> Line<'static> {
     let theme = canvas.theme;
     let Some(row) = tree.row(at) else { return Line::default() };
     let indent = 2 * row.depth.min(columns / 4);
     let mut spans = vec![Span::raw(" ".repeat(indent))];
     let mark = match row.kind {
-        RowKind::Open => "▾ ",
-        RowKind::Folded => "▸ ",
-        RowKind::Scalar | RowKind::Close | RowKind::More => "  ",
+        TreeRowKind::Open => "▾ ",
+        TreeRowKind::Folded => "▸ ",
+        TreeRowKind::Scalar | TreeRowKind::Close | TreeRowKind::More => "  ",
     };
     spans.push(Span::styled(mark, theme.dim()));
     let mut room = columns.saturating_sub(indent + 2);
@@ -396,9 +414,9 @@ fn tree_line(tree: &Tree, at: usize, columns: usize, canvas: &Canvas<'_>) -> Lin
         spans.extend([Span::styled(name, theme.name()), Span::raw(": ")]);
     }
     let style = match (row.kind, row.value.as_bytes().first()) {
-        (RowKind::Scalar, Some(b'"')) => theme.text(),
-        (RowKind::Scalar, Some(b'0'..=b'9' | b'-' | b't' | b'f' | b'n')) => theme.number(),
-        (RowKind::Folded | RowKind::More, _) => theme.dim(),
+        (TreeRowKind::Scalar, Some(b'"')) => theme.text(),
+        (TreeRowKind::Scalar, Some(b'0'..=b'9' | b'-' | b't' | b'f' | b'n')) => theme.number(),
+        (TreeRowKind::Folded | TreeRowKind::More, _) => theme.dim(),
         _ => theme.plain(),
     };
     spans.push(Span::styled(clip(&row.value, room).into_owned(), style));

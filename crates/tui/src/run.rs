@@ -17,14 +17,14 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolyard_hub::{History, HistoryQuery, Order, Principal, SourceName, Yard};
+use toolyard_hub::{History, HistoryQuery, Principal, SourceCommand, SourceName, Yard};
 
-use self::calls::Running;
+use self::calls::CallRunner;
 pub use self::calls::abilities;
 use crate::app::App;
-use crate::key::Key;
-use crate::message::{Contents, Effect, Message, Now, Settings};
-use crate::terminal::Screen;
+use crate::key::KeyPress;
+use crate::message::{ClockTime, Effect, SaveContents, UiMessage, UiSettings};
+use crate::terminal::TerminalSession;
 use crate::watch::{snapshot, watch};
 
 /// How many messages wait for the UI before their senders do.
@@ -50,19 +50,19 @@ pub enum UiError {
 pub async fn run(
     yard: Arc<Yard>,
     principal: Principal,
-    settings: Settings,
-    mut told: mpsc::Receiver<Message>,
+    settings: UiSettings,
+    mut told: mpsc::Receiver<UiMessage>,
     stop: CancellationToken,
 ) -> Result<(), UiError> {
     let (sender, mut messages) = mpsc::channel(QUEUE);
     let folder = settings.folder.clone();
-    let mut app = App::new(settings, snapshot(&yard, &principal), Now::here());
-    let mut memory = Memory::of(&yard, &principal, &mut app);
-    let mut screen = Screen::take()?;
+    let mut app = App::new(settings, snapshot(&yard, &principal), ClockTime::now());
+    let mut memory = HistoryPoller::of(&yard, &principal, &mut app);
+    let mut screen = TerminalSession::enter()?;
     let tasks = TaskTracker::new();
     let over = stop.child_token();
     let watching = tokio::spawn(watch(Arc::clone(&yard), principal.clone(), sender.clone()));
-    let mut running = Running::new(Arc::clone(&yard), principal.clone(), sender.clone(), tasks.clone());
+    let mut running = CallRunner::new(Arc::clone(&yard), principal.clone(), sender.clone(), tasks.clone());
     let mut input = EventStream::new();
     let mut drawn = None;
     let ended = loop {
@@ -70,7 +70,7 @@ pub async fn run(
             break Err(error.into());
         }
         drawn.replace(Instant::now());
-        let pause = if app.is_lively() { LIVELY } else { TICK };
+        let pause = if app.is_animating() { LIVELY } else { TICK };
         let mut wanted = Vec::new();
         let mut closed = false;
         tokio::select! {
@@ -101,9 +101,9 @@ pub async fn run(
                 break;
             }
         }
-        let typed = wanted.iter().any(|message| matches!(message, Message::Key(_) | Message::Paste(_)));
+        let typed = wanted.iter().any(|message| matches!(message, UiMessage::Key(_) | UiMessage::Paste(_)));
         let mut quit = false;
-        app.update(Message::Tick(Now::here()));
+        app.update(UiMessage::Tick(ClockTime::now()));
         for message in wanted {
             let Some(effect) = app.update(message) else { continue };
             match effect {
@@ -116,8 +116,10 @@ pub async fn run(
                 }
                 Effect::Copy(text) => {
                     app.update(match screen.copy(&text) {
-                        Ok(()) => Message::Done("copied, if this terminal lets programs do that".to_owned()),
-                        Err(error) => Message::Failed(format!("cannot copy: {error}")),
+                        Ok(()) => {
+                            UiMessage::Done("copied, if this terminal lets programs do that".to_owned())
+                        }
+                        Err(error) => UiMessage::Failed(format!("cannot copy: {error}")),
                     });
                 }
                 Effect::Save(name, contents) => {
@@ -126,9 +128,9 @@ pub async fn run(
                         let told = match tokio::task::spawn_blocking(move || save(&folder, &name, &contents))
                             .await
                         {
-                            Ok(Ok(path)) => Message::Done(format!("saved as {}", path.display())),
-                            Ok(Err(error)) => Message::Failed(format!("cannot save: {error}")),
-                            Err(_) => Message::Failed("cannot save".to_owned()),
+                            Ok(Ok(path)) => UiMessage::Done(format!("saved as {}", path.display())),
+                            Ok(Err(error)) => UiMessage::Failed(format!("cannot save: {error}")),
+                            Err(_) => UiMessage::Failed("cannot save".to_owned()),
                         };
                         let _ = sender.send(told).await;
                     });
@@ -137,7 +139,7 @@ pub async fn run(
                     // The stream of events reads the terminal, which the shell wants for itself now.
                     drop(std::mem::replace(&mut input, EventStream::new()));
                     if let Err(error) = screen.suspend().await {
-                        app.update(Message::Failed(format!("cannot suspend: {error}")));
+                        app.update(UiMessage::Failed(format!("cannot suspend: {error}")));
                     }
                 }
             }
@@ -145,7 +147,7 @@ pub async fn run(
         if quit {
             break Ok(());
         }
-        if app.looks_back() {
+        if app.shows_yard_history() {
             memory.look(&tasks, &sender);
         }
         // Keys are answered at once; everything else may wait for its frame.
@@ -157,24 +159,24 @@ pub async fn run(
     };
     drop(screen);
     watching.abort();
-    running.end();
+    running.cancel_all();
     tasks.close();
     // Calls are cancelled upstream; one that does not want to hear of it is not waited for.
     let _ = tokio::time::timeout(Duration::from_secs(2), tasks.wait()).await;
     ended
 }
 
-fn read(event: Input) -> Option<Message> {
+fn read(event: Input) -> Option<UiMessage> {
     match event {
-        Input::Key(key) => Key::read(key).map(Message::Key),
-        Input::Paste(text) => Some(Message::Paste(text)),
+        Input::Key(key) => KeyPress::from_event(key).map(UiMessage::Key),
+        Input::Paste(text) => Some(UiMessage::Paste(text)),
         // Drawn anew, like after anything else.
         _ => None,
     }
 }
 
 /// Reads what the yard remembers of calls, one reading at a time.
-struct Memory {
+struct HistoryPoller {
     history: Option<Arc<dyn History>>,
     yard: Arc<Yard>,
     principal: Principal,
@@ -182,17 +184,17 @@ struct Memory {
     next: Option<Instant>,
 }
 
-impl Memory {
+impl HistoryPoller {
     fn of(yard: &Arc<Yard>, principal: &Principal, app: &mut App) -> Self {
         let history = yard.history().cloned();
         if history.is_some() {
-            app.update(Message::Past(Vec::new()));
+            app.update(UiMessage::History(Vec::new()));
         }
         let (yard, principal) = (Arc::clone(yard), principal.clone());
         Self { history, yard, principal, reading: Arc::default(), next: None }
     }
 
-    fn look(&mut self, tasks: &TaskTracker, ui: &mpsc::Sender<Message>) {
+    fn look(&mut self, tasks: &TaskTracker, ui: &mpsc::Sender<UiMessage>) {
         let Some(history) = &self.history else { return };
         let now = Instant::now();
         if self.next.is_some_and(|next| now < next) || self.reading.swap(true, Ordering::SeqCst) {
@@ -204,8 +206,8 @@ impl Memory {
         let visibility = self.yard.visibility(&self.principal);
         tasks.spawn(async move {
             let told = match visibility.recent_calls(&*history, query).await {
-                Ok(calls) => Message::Past(calls),
-                Err(error) => Message::Failed(error.to_string()),
+                Ok(calls) => UiMessage::History(calls),
+                Err(error) => UiMessage::Failed(error.to_string()),
             };
             let _ = ui.send(told).await;
             reading.store(false, Ordering::SeqCst);
@@ -213,25 +215,25 @@ impl Memory {
     }
 }
 
-fn manage(yard: &Yard, principal: &Principal, name: &SourceName, order: Order) -> Message {
+fn manage(yard: &Yard, principal: &Principal, name: &SourceName, order: SourceCommand) -> UiMessage {
     let told = match order {
-        Order::Reconnect => "reconnects",
-        Order::Enable => "is enabled",
-        Order::Disable => "is disabled",
+        SourceCommand::Reconnect => "reconnects",
+        SourceCommand::Enable => "is enabled",
+        SourceCommand::Disable => "is disabled",
     };
     match yard.manage(principal, name.as_str(), order) {
-        Ok(()) => Message::Done(format!("{name} {told}")),
-        Err(error) => Message::Failed(format!("{name}: {error}")),
+        Ok(()) => UiMessage::Done(format!("{name} {told}")),
+        Err(error) => UiMessage::Failed(format!("{name}: {error}")),
     }
 }
 
 /// Writes to a file of its own: nothing is ever overwritten.
-fn save(folder: &Path, name: &str, contents: &Contents) -> io::Result<PathBuf> {
+fn save(folder: &Path, name: &str, contents: &SaveContents) -> io::Result<PathBuf> {
     use std::io::Write;
     let decoded;
     let bytes: &[u8] = match contents {
-        Contents::Text(text) => text.as_bytes(),
-        Contents::Base64(text) => {
+        SaveContents::Text(text) => text.as_bytes(),
+        SaveContents::Base64(text) => {
             let bare: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
             decoded = BASE64_STANDARD
                 .decode(bare)

@@ -1,49 +1,49 @@
 //! The screens, and what a key on one of them leads to.
 
-mod calling;
-mod filling;
+mod arguments;
+mod call;
+mod catalog;
 mod history;
+mod item;
 mod log;
-mod offers;
 mod servers;
-mod showing;
 
 use ratatui::layout::Rect;
 
-pub(crate) use self::calling::Calling;
-pub(crate) use self::filling::Filling;
+pub(crate) use self::arguments::ArgumentsScreen;
+pub(crate) use self::call::CallScreen;
+pub(crate) use self::catalog::CatalogScreen;
 pub(crate) use self::history::HistoryScreen;
+pub(crate) use self::item::ItemScreen;
 pub(crate) use self::log::LogScreen;
 pub(crate) use self::log::line as log_line;
-pub(crate) use self::offers::Offers;
-pub(crate) use self::servers::Servers;
-pub(crate) use self::showing::Showing;
+pub(crate) use self::servers::ServersScreen;
 
-use crate::calls::Subject;
+use crate::calls::CallSpec;
 use crate::canvas::Canvas;
-use crate::key::Key;
+use crate::catalog_item::CatalogItem;
+use crate::key::KeyPress;
 use crate::message::Effect;
 use crate::popup::Popup;
 use crate::text::clean;
-use crate::thing::Thing;
-use crate::world::World;
+use crate::ui_state::UiState;
 
 #[derive(Debug)]
 pub(crate) enum Screen {
-    Servers(Servers),
-    Offers(Offers),
-    Showing(Showing),
-    Filling(Filling),
-    Calling(Calling),
+    Servers(ServersScreen),
+    Catalog(CatalogScreen),
+    Item(ItemScreen),
+    Arguments(ArgumentsScreen),
+    Call(CallScreen),
     History(HistoryScreen),
     Log(LogScreen),
     /// A long text by itself.
-    Text(String, crate::result::Document),
+    Text(String, crate::result::ResultDocument),
 }
 
 /// What a key on a screen leads to.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum ScreenAction {
     Stay,
     /// The screen has no use for this key.
     Ignored,
@@ -54,52 +54,52 @@ pub(crate) enum Step {
     Warn(String),
     Popup(Box<Popup>),
     /// Make this call, after asking where that is called for.
-    Call(Box<Plan>),
+    Call(Box<CallPlan>),
 }
 
 /// A call that is to be made.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct CallPlan {
     /// What is called, where it is still known.
-    pub(crate) thing: Option<Thing>,
-    pub(crate) subject: Subject,
+    pub(crate) thing: Option<CatalogItem>,
+    pub(crate) subject: CallSpec,
 }
 
-pub(crate) type Keys = Vec<(&'static str, &'static str)>;
+pub(crate) type KeyHints = Vec<(&'static str, &'static str)>;
 
 impl Screen {
-    pub(crate) fn update(&mut self, key: Key, world: &World) -> Step {
+    pub(crate) fn update(&mut self, key: KeyPress, world: &UiState) -> ScreenAction {
         match self {
             Self::Servers(screen) => screen.update(key, world),
-            Self::Offers(screen) => screen.update(key, world),
-            Self::Showing(screen) => screen.update(key, world),
-            Self::Filling(screen) => screen.update(key, world),
-            Self::Calling(screen) => screen.update(key, world),
+            Self::Catalog(screen) => screen.update(key, world),
+            Self::Item(screen) => screen.update(key, world),
+            Self::Arguments(screen) => screen.update(key, world),
+            Self::Call(screen) => screen.update(key, world),
             Self::History(screen) => screen.update(key, world),
             Self::Log(screen) => screen.update(key, world),
-            Self::Text(_, document) => calling::read(document.press(key)),
+            Self::Text(_, document) => call::result_action_to_screen(document.press(key)),
         }
     }
 
-    pub(crate) fn paste(&mut self, text: &str, world: &World) {
+    pub(crate) fn paste(&mut self, text: &str, world: &UiState) {
         match self {
             Self::Servers(screen) => screen.paste(text),
-            Self::Offers(screen) => screen.paste(text, world),
-            Self::Filling(screen) => screen.form.paste(text),
-            Self::Calling(screen) => screen.paste(text),
+            Self::Catalog(screen) => screen.paste(text, world),
+            Self::Arguments(screen) => screen.form.paste(text),
+            Self::Call(screen) => screen.paste(text),
             Self::Log(screen) => screen.paste(text),
             Self::Text(_, document) => document.paste(text),
-            Self::Showing(_) | Self::History(_) => {}
+            Self::Item(_) | Self::History(_) => {}
         }
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &UiState) {
         match self {
             Self::Servers(screen) => screen.draw(canvas, area, world),
-            Self::Offers(screen) => screen.draw(canvas, area, world),
-            Self::Showing(screen) => screen.draw(canvas, area, world),
-            Self::Filling(screen) => screen.draw(canvas, area, world),
-            Self::Calling(screen) => screen.draw(canvas, area, world),
+            Self::Catalog(screen) => screen.draw(canvas, area, world),
+            Self::Item(screen) => screen.draw(canvas, area, world),
+            Self::Arguments(screen) => screen.draw(canvas, area, world),
+            Self::Call(screen) => screen.draw(canvas, area, world),
             Self::History(screen) => screen.draw(canvas, area, world),
             Self::Log(screen) => screen.draw(canvas, area, world),
             Self::Text(_, document) => document.draw(canvas, area),
@@ -107,29 +107,29 @@ impl Screen {
     }
 
     /// Its name in the line of where one is.
-    pub(crate) fn title(&self, world: &World) -> String {
+    pub(crate) fn title(&self, world: &UiState) -> String {
         match self {
             Self::Servers(_) => match &world.settings.yard {
                 Some(address) => format!("Toolyard at {}", clean(address)),
                 None => "Toolyard".to_owned(),
             },
-            Self::Offers(screen) => screen.title(),
-            Self::Showing(screen) => screen.title(),
-            Self::Filling(screen) => screen.title(),
-            Self::Calling(screen) => screen.title(world),
+            Self::Catalog(screen) => screen.title(),
+            Self::Item(screen) => screen.title(),
+            Self::Arguments(screen) => screen.title(),
+            Self::Call(screen) => screen.title(world),
             Self::History(_) => "History".to_owned(),
             Self::Log(_) => "Log".to_owned(),
             Self::Text(name, _) => name.clone(),
         }
     }
 
-    pub(crate) fn keys(&self, world: &World) -> Keys {
+    pub(crate) fn keys(&self, world: &UiState) -> KeyHints {
         match self {
             Self::Servers(screen) => screen.keys(world),
-            Self::Offers(screen) => screen.keys(),
-            Self::Showing(screen) => screen.keys(),
-            Self::Filling(screen) => screen.form.keys(),
-            Self::Calling(screen) => screen.keys(world),
+            Self::Catalog(screen) => screen.keys(),
+            Self::Item(screen) => screen.keys(),
+            Self::Arguments(screen) => screen.form.keys(),
+            Self::Call(screen) => screen.keys(world),
             Self::History(screen) => screen.keys(world),
             Self::Log(screen) => screen.keys(),
             Self::Text(..) => vec![("↑↓", "move"), ("/", "search"), ("Esc", "back")],
@@ -140,12 +140,12 @@ impl Screen {
     pub(crate) fn is_typing(&self) -> bool {
         match self {
             Self::Servers(screen) => screen.is_typing(),
-            Self::Offers(screen) => screen.is_typing(),
-            Self::Filling(_) => true,
-            Self::Calling(screen) => screen.is_typing(),
+            Self::Catalog(screen) => screen.is_typing(),
+            Self::Arguments(_) => true,
+            Self::Call(screen) => screen.is_typing(),
             Self::Log(screen) => screen.is_typing(),
             Self::Text(_, document) => document.is_typing(),
-            Self::Showing(_) | Self::History(_) => false,
+            Self::Item(_) | Self::History(_) => false,
         }
     }
 }

@@ -26,12 +26,12 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 const NO_SHELL: Duration = Duration::from_millis(500);
 
 /// A terminal that is taken over until this is dropped.
-pub(crate) struct Screen {
+pub(crate) struct TerminalSession {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
-impl Screen {
-    pub(crate) fn take() -> io::Result<Self> {
+impl TerminalSession {
+    pub(crate) fn enter() -> io::Result<Self> {
         enter()?;
         let terminal = Terminal::new(CrosstermBackend::new(stdout())).inspect_err(|_| restore())?;
         Ok(Self { terminal })
@@ -67,7 +67,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for TerminalSession {
     fn drop(&mut self) {
         restore();
     }

@@ -60,7 +60,7 @@ pub(crate) fn floor(text: &str, at: usize) -> usize {
 }
 
 /// The beginning of a text that nobody should have made so long.
-pub(crate) fn short(text: &str, bytes: usize) -> Cow<'_, str> {
+pub(crate) fn truncate(text: &str, bytes: usize) -> Cow<'_, str> {
     if text.len() <= bytes {
         return Cow::Borrowed(text);
     }
@@ -94,7 +94,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
 }
 
 /// A number of bytes for people.
-pub(crate) fn size(bytes: usize) -> String {
+pub(crate) fn format_size(bytes: usize) -> String {
     #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
     let of = |unit: usize| bytes as f64 / unit as f64;
     match bytes {
@@ -105,7 +105,7 @@ pub(crate) fn size(bytes: usize) -> String {
 }
 
 /// A time for people.
-pub(crate) fn span(time: std::time::Duration) -> String {
+pub(crate) fn format_duration(time: std::time::Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
         0 => format!("{} ms", time.as_millis()),
@@ -116,7 +116,7 @@ pub(crate) fn span(time: std::time::Duration) -> String {
 }
 
 /// So many of something.
-pub(crate) fn count(number: usize, word: &str) -> String {
+pub(crate) fn format_count(number: usize, word: &str) -> String {
     format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }
 

@@ -2,18 +2,18 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::message::Colour;
+use crate::message::ColorMode;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Theme {
-    pub(crate) colour: Colour,
+    pub(crate) colour: ColorMode,
 }
 
 impl Theme {
     fn with(self, colour: Color) -> Style {
         match self.colour {
-            Colour::On => Style::new().fg(colour),
-            Colour::Off => Style::new(),
+            ColorMode::On => Style::new().fg(colour),
+            ColorMode::Off => Style::new(),
         }
     }
 
@@ -37,8 +37,8 @@ impl Theme {
 
     pub(crate) fn selected(self) -> Style {
         match self.colour {
-            Colour::On => Style::new().bg(Color::Indexed(237)).add_modifier(Modifier::BOLD),
-            Colour::Off => Style::new().add_modifier(Modifier::REVERSED),
+            ColorMode::On => Style::new().bg(Color::Indexed(237)).add_modifier(Modifier::BOLD),
+            ColorMode::Off => Style::new().add_modifier(Modifier::REVERSED),
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) fn expand(template: &str, values: &[(String, String)]) -> String {
 }
 
 /// The variables without which there would be a hole: those that are no part of a query.
-pub(crate) fn required(template: &str) -> Vec<String> {
+pub(crate) fn required_variables(template: &str) -> Vec<String> {
     let expressions =
         template.split('{').skip(1).filter_map(|part| part.split_once('}')).map(|(inside, _)| inside);
     let needed = expressions.filter(|inside| !inside.starts_with(['?', '&', '#', ';']));
@@ -80,7 +80,7 @@ fn encode(text: &str, kept: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{expand, required};
+    use super::{expand, required_variables};
 
     #[test]
     fn templates_are_filled_in_as_the_standard_says() {
@@ -102,6 +102,6 @@ mod tests {
         ] {
             assert_eq!(expand(template, &values), expected, "{template}");
         }
-        assert_eq!(required("a://{x}/{+y}{?q}{/z*}"), ["x", "y", "z"]);
+        assert_eq!(required_variables("a://{x}/{+y}{?q}{/z*}"), ["x", "y", "z"]);
     }
 }

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
-use toolyard_hub::{Direction, Event, Principal, Yard};
+use toolyard_hub::{Principal, TranscriptDirection, Yard, YardEvent};
 
-use crate::log::{Entry, EntryKind, news};
-use crate::message::{Message, Snapshot};
+use crate::log::{UiLogEntry, UiLogKind, new_lines};
+use crate::message::{UiMessage, YardSnapshot};
 
 /// How often the UI is told at most, and how often what tells nobody is looked at.
 const OFTEN: Duration = Duration::from_millis(100);
@@ -18,14 +18,14 @@ const SELDOM: Duration = Duration::from_millis(500);
 const MOST: usize = 500;
 
 /// The yard as this principal sees it now.
-pub(crate) fn snapshot(yard: &Yard, principal: &Principal) -> Snapshot {
-    Snapshot { view: yard.view(principal), sources: yard.statuses_for(principal) }
+pub(crate) fn snapshot(yard: &Yard, principal: &Principal) -> YardSnapshot {
+    YardSnapshot { view: yard.view(principal), sources: yard.statuses_for(principal) }
 }
 
 /// Tells the UI what happens until it is gone.
-pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sender<Message>) {
+pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sender<UiMessage>) {
     let mut events = yard.events().subscribe();
-    let mut seen = Seen::default();
+    let mut seen = SourceCursors::default();
     let mut next = tokio::time::interval(SELDOM);
     loop {
         let mut entries = Vec::new();
@@ -50,10 +50,10 @@ pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sende
             entries.drain(..left_out);
             entries.insert(0, own(format!("{left_out} lines were left out: too much happens at once")));
         }
-        if !entries.is_empty() && ui.send(Message::Logged(entries)).await.is_err() {
+        if !entries.is_empty() && ui.send(UiMessage::LogEntries(entries)).await.is_err() {
             return;
         }
-        if changed && ui.send(Message::Yard(snapshot(&yard, &principal))).await.is_err() {
+        if changed && ui.send(UiMessage::Yard(snapshot(&yard, &principal))).await.is_err() {
             return;
         }
     }
@@ -61,22 +61,22 @@ pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sende
 
 /// What was seen of each source.
 #[derive(Default)]
-struct Seen {
+struct SourceCursors {
     stderr: HashMap<String, Vec<String>>,
     said: HashMap<String, u64>,
     /// What the calls that run are, by their id.
     calls: HashMap<String, String>,
 }
 
-impl Seen {
-    fn look(&mut self, yard: &Yard, principal: &Principal, entries: &mut Vec<Entry>) {
+impl SourceCursors {
+    fn look(&mut self, yard: &Yard, principal: &Principal, entries: &mut Vec<UiLogEntry>) {
         for (name, status) in yard.statuses_for(principal) {
             let source = Some(name.to_string());
             let before = self.stderr.entry(name.to_string()).or_default();
-            for line in news(before, &status.stderr) {
-                entries.push(Entry {
+            for line in new_lines(before, &status.stderr) {
+                entries.push(UiLogEntry {
                     at: SystemTime::now(),
-                    kind: EntryKind::Stderr,
+                    kind: UiLogKind::Stderr,
                     source: source.clone(),
                     text: line.clone(),
                 });
@@ -88,11 +88,11 @@ impl Seen {
             if let Some(last) = said.last() {
                 self.said.insert(name.to_string(), last.number);
             }
-            entries.extend(said.into_iter().map(|said| Entry {
+            entries.extend(said.into_iter().map(|said| UiLogEntry {
                 at: said.at,
                 kind: match said.direction {
-                    Direction::ToSource => EntryKind::Sent,
-                    Direction::FromSource => EntryKind::Received,
+                    TranscriptDirection::ToSource => UiLogKind::Sent,
+                    TranscriptDirection::FromSource => UiLogKind::Received,
                 },
                 source: source.clone(),
                 text: said.text,
@@ -104,9 +104,9 @@ impl Seen {
 /// Writes an event down. Whether the yard may look different after it.
 fn take(
     yard: &Yard,
-    event: Result<Arc<Event>, RecvError>,
-    entries: &mut Vec<Entry>,
-    seen: &mut Seen,
+    event: Result<Arc<YardEvent>, RecvError>,
+    entries: &mut Vec<UiLogEntry>,
+    seen: &mut SourceCursors,
 ) -> bool {
     let event = match event {
         Ok(event) => event,
@@ -117,34 +117,38 @@ fn take(
         Err(RecvError::Closed) => return false,
     };
     let (source, text, changed) = match &*event {
-        Event::CallStarted { id, thing, subject, source, .. } => {
+        YardEvent::CallStarted { id, thing, subject, source, .. } => {
             let what = format!("{} {subject}", thing.as_str());
             seen.calls.insert(id.to_string(), what.clone());
             (source.as_ref().map(ToString::to_string), format!("{what} is called"), false)
         }
         // The call that is on the screen shows its own progress.
-        Event::CallProgress { .. } => return false,
-        Event::CallEnded { id, ended, error, duration } => {
+        YardEvent::CallProgress { .. } => return false,
+        YardEvent::CallEnded { id, ended, error, duration } => {
             let what = seen.calls.remove(&id.to_string()).unwrap_or_else(|| "a call".to_owned());
             let why = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-            (None, format!("{what} {} after {}{why}", ended.as_str(), crate::text::span(*duration)), false)
+            (
+                None,
+                format!("{what} {} after {}{why}", ended.as_str(), crate::text::format_duration(*duration)),
+                false,
+            )
         }
-        Event::ResultOdd { subject, violations, .. } => (
+        YardEvent::ResultViolatesSchema { subject, violations, .. } => (
             None,
             format!("the result of {subject} does not fit its schema: {}", violations.join("; ")),
             false,
         ),
-        Event::Changed(change, _) => {
+        YardEvent::CatalogChanged(change, _) => {
             let lists =
                 [(change.tools, "tools"), (change.resources, "resources"), (change.prompts, "prompts")];
             let changed: Vec<&str> =
                 lists.into_iter().filter(|(yes, _)| *yes).map(|(_, word)| word).collect();
             (None, format!("there are other {}", changed.join(", ")), true)
         }
-        Event::ResourceUpdated { source, uri } => {
+        YardEvent::ResourceUpdated { source, uri } => {
             (Some(source.to_string()), format!("{uri} was updated"), false)
         }
-        Event::StatusChanged { source } => {
+        YardEvent::StatusChanged { source } => {
             let status =
                 yard.statuses().into_iter().find(|(name, _)| name == source).map(|(_, status)| status);
             let state = status.as_ref().map_or("gone", |status| status.state.as_str());
@@ -152,10 +156,10 @@ fn take(
             (Some(source.to_string()), format!("is {state}{}", reason.unwrap_or_default()), true)
         }
     };
-    entries.push(Entry { at: SystemTime::now(), kind: EntryKind::Event, source, text });
+    entries.push(UiLogEntry { at: SystemTime::now(), kind: UiLogKind::Event, source, text });
     changed
 }
 
-fn own(text: String) -> Entry {
-    Entry { at: SystemTime::now(), kind: EntryKind::Own, source: None, text }
+fn own(text: String) -> UiLogEntry {
+    UiLogEntry { at: SystemTime::now(), kind: UiLogKind::Own, source: None, text }
 }

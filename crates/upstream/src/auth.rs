@@ -2,49 +2,49 @@
 //! unless the server asks first.
 
 mod assertion;
-mod authoriser;
+mod authorizer;
 mod callback;
-mod find;
+mod client_credentials;
+mod discovery;
 mod login;
-mod machine;
+mod method;
 mod record;
 mod refresh;
 mod store;
-mod way;
 
 use std::fmt;
 
 use reqwest::Url;
 use rmcp::transport::auth::WWWAuthenticateParams;
-use toolyard_hub::{Abilities, AuthStatus};
-use toolyard_wire::Failure;
+use toolyard_hub::{AuthStatus, ClientCapabilities};
+use toolyard_wire::WireError;
 
-use crate::connect::{Common, Refused, connect};
+use crate::connect::{ConnectError, UpstreamContext, connect};
 use crate::list;
 use crate::settings::{ServerSettings, TransportSettings};
-pub(crate) use authoriser::Authoriser;
-pub use login::{Person, Visit};
+pub(crate) use authorizer::Authorizer;
+pub use login::{LoginPrompt, LoginPrompter};
 pub use store::CredentialStore;
 
 /// What authorisation needs beside the settings of one server.
 #[derive(Clone)]
-pub struct AuthShared {
+pub struct AuthContext {
     pub store: CredentialStore,
     /// Where a description of this client is published (a client-id metadata document), if it is.
     pub document: Option<String>,
     /// Who is asked when a server wants a person to log in. Without one, the server waits until somebody does.
-    pub person: Option<Person>,
+    pub person: Option<LoginPrompter>,
 }
 
-impl Default for AuthShared {
+impl Default for AuthContext {
     fn default() -> Self {
         Self { store: CredentialStore::memory(), document: None, person: None }
     }
 }
 
-impl fmt::Debug for AuthShared {
+impl fmt::Debug for AuthContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuthShared").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("AuthContext").field("store", &self.store).finish_non_exhaustive()
     }
 }
 
@@ -58,9 +58,9 @@ pub enum AuthError {
     #[error("it does not accept the token that is configured")]
     TokenRefused,
     #[error("it does not accept any token that we get")]
-    InVain,
+    TokensRejected,
     #[error("it demands {0}, although that was granted")]
-    ScopeInVain(String),
+    ScopeRejected(String),
     #[error("it forbids this")]
     Forbidden,
     #[error("there is nothing to log in to: {0}")]
@@ -76,9 +76,9 @@ pub enum AuthError {
     #[error("it was refused: {0}")]
     Refused(String),
     #[error("that is not the address that the browser was sent to")]
-    WrongPaste,
+    InvalidRedirect,
     #[error("nobody logged in within 5 minutes")]
-    NobodyCame,
+    LoginTimedOut,
     #[error("no token was given: {0}")]
     Token(String),
     #[error("credentials cannot be kept: {0}")]
@@ -94,15 +94,15 @@ impl AuthError {
             Self::LoginNeeded
             | Self::ScopeNeeded(_)
             | Self::TokenRefused
-            | Self::InVain
-            | Self::ScopeInVain(_)
+            | Self::TokensRejected
+            | Self::ScopeRejected(_)
             | Self::Forbidden
             | Self::NothingToDo(_)
             | Self::Client(_)
             | Self::Key(_)
             | Self::Refused(_)
-            | Self::WrongPaste
-            | Self::NobodyCame => true,
+            | Self::InvalidRedirect
+            | Self::LoginTimedOut => true,
             Self::Discovery(_)
             | Self::Callback(_)
             | Self::Token(_)
@@ -116,8 +116,8 @@ impl AuthError {
         match self {
             Self::LoginNeeded
             | Self::ScopeNeeded(_)
-            | Self::NobodyCame
-            | Self::WrongPaste
+            | Self::LoginTimedOut
+            | Self::InvalidRedirect
             | Self::Refused(_) => Some(format!("run: toolyard login {server}")),
             Self::TokenRefused => Some("look at the token and the headers in the configuration".to_owned()),
             Self::Discovery(_) => Some(
@@ -140,9 +140,9 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    pub(crate) fn of(failure: &Failure) -> Option<Self> {
+    pub(crate) fn from_error(failure: &WireError) -> Option<Self> {
         match failure {
-            Failure::Unauthorized { challenge, status } => {
+            WireError::Unauthorized { challenge, status } => {
                 Some(Self { status: *status, text: challenge.clone() })
             }
             _ => None,
@@ -166,25 +166,29 @@ impl Challenge {
 
 /// Logs in to a server: finds out what it wants, shows the person where to go, waits for the answer, and keeps what
 /// comes of it. Nobody is asked if the server does not ask.
-pub async fn login(settings: &ServerSettings, common: &Common, person: &Person) -> Result<(), AuthError> {
+pub async fn login(
+    settings: &ServerSettings,
+    common: &UpstreamContext,
+    person: &LoginPrompter,
+) -> Result<(), AuthError> {
     let TransportSettings::Url(url) = &settings.transport else {
         return Err(AuthError::NothingToDo("it is a process of our own"));
     };
-    let kept = Authoriser::new(settings, &common.auth);
+    let kept = Authorizer::new(settings, &common.auth);
     // What the server says to somebody whom it does not know.
-    let stranger = Common { auth: AuthShared::default(), ..common.clone() };
-    let unknown = Authoriser::new(settings, &stranger.auth);
+    let stranger = UpstreamContext { auth: AuthContext::default(), ..common.clone() };
+    let unknown = Authorizer::new(settings, &stranger.auth);
     let asked = async {
         let (live, _heard) = connect(
             &stranger,
             settings,
             &unknown,
-            &Abilities::default(),
+            &ClientCapabilities::default(),
             settings.era,
             &std::sync::Arc::default(),
         )
         .await?;
-        list::offer(&live, settings, &list::Lists::ALL).await.map_err(Refused::from)
+        list::fetch_offer(&live, settings, &list::ServerListKind::ALL).await.map_err(ConnectError::from)
     };
     let asked = tokio::time::timeout(settings.start_time, asked).await;
     let challenge = match asked {
@@ -200,11 +204,14 @@ pub async fn login(settings: &ServerSettings, common: &Common, person: &Person) 
 }
 
 /// Forgets what was kept for a server; false if there was nothing.
-pub async fn logout(settings: &ServerSettings, common: &Common) -> Result<bool, AuthError> {
-    Authoriser::new(settings, &common.auth).log_out().await
+pub async fn logout(settings: &ServerSettings, common: &UpstreamContext) -> Result<bool, AuthError> {
+    Authorizer::new(settings, &common.auth).log_out().await
 }
 
 /// How we stand with a server, as far as can be said without asking it.
-pub async fn auth_status(settings: &ServerSettings, common: &Common) -> Result<AuthStatus, AuthError> {
-    Authoriser::new(settings, &common.auth).status().await
+pub async fn auth_status(
+    settings: &ServerSettings,
+    common: &UpstreamContext,
+) -> Result<AuthStatus, AuthError> {
+    Authorizer::new(settings, &common.auth).status().await
 }

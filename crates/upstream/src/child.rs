@@ -1,7 +1,7 @@
 //! The process of a server that we start ourselves, and whatever that process starts. What is said over its streams
 //! is the wire's business, and when to start it anew the supervisor's.
 
-mod fate;
+mod exit;
 mod find;
 mod input;
 mod tail;
@@ -19,15 +19,15 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::environment::ProcessEnvironment;
-use crate::keeper::{GONE, GRACE};
+use crate::process_supervisor::{GONE, GRACE};
+use crate::processes::members;
 use crate::settings::CommandSettings;
-use crate::tree::members;
-pub use fate::Fate;
-use fate::fate;
+pub use exit::ProcessExit;
+use exit::describe_exit;
 pub use find::check_command;
-pub use input::Input;
+pub use input::ChildInput;
 pub(crate) use tail::LineListener;
-use tail::Tail;
+use tail::StderrTail;
 
 /// How long what a process said last may take to be read once the process is gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ const QUICK: Duration = Duration::from_millis(600);
 
 /// How to start the process that keeps a server: this very program, with the arguments that make it a keeper.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keeper {
+pub struct SupervisorCommand {
     /// Absolute, because a server may have a folder of its own.
     pub program: PathBuf,
     pub args: Vec<OsString>,
@@ -76,15 +76,15 @@ impl SpawnError {
 #[derive(Debug)]
 pub struct Child {
     id: u32,
-    stdin: Input,
+    stdin: ChildInput,
     stdout: Option<ChildStdout>,
-    tail: Arc<Tail>,
-    order: watch::Sender<Order>,
-    fate: watch::Receiver<Option<Fate>>,
+    tail: Arc<StderrTail>,
+    order: watch::Sender<ProcessCommand>,
+    fate: watch::Receiver<Option<ProcessExit>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+enum ProcessCommand {
     Run,
     End,
     /// To end, and not to wait for what does not.
@@ -94,7 +94,7 @@ enum Order {
 
 impl Child {
     /// Starts a process. Must be called inside a runtime.
-    pub fn spawn(settings: &CommandSettings, keeper: &Keeper) -> Result<Self, SpawnError> {
+    pub fn spawn(settings: &CommandSettings, keeper: &SupervisorCommand) -> Result<Self, SpawnError> {
         check_command(settings, keeper.environment.path())?;
         let failed = |error| SpawnError::Keeper { program: keeper.program.clone(), error };
         let mut command = Command::new(&keeper.program);
@@ -112,16 +112,16 @@ impl Child {
         else {
             return Err(failed(io::Error::other("its streams are missing")));
         };
-        let stdin = Input::new(stdin);
-        let tail = Arc::new(Tail::default());
-        let (order, orders) = watch::channel(Order::Run);
+        let stdin = ChildInput::new(stdin);
+        let tail = Arc::new(StderrTail::default());
+        let (order, orders) = watch::channel(ProcessCommand::Run);
         let (tell, fate) = watch::channel(None);
         tokio::spawn(run(process, stderr, Arc::clone(&tail), orders, tell));
         Ok(Self { id, stdin, stdout: Some(stdout), tail, order, fate })
     }
 
     /// What it is spoken to over, once.
-    pub fn take_streams(&mut self) -> Option<(Input, ChildStdout)> {
+    pub fn take_streams(&mut self) -> Option<(ChildInput, ChildStdout)> {
         Some((self.stdin.clone(), self.stdout.take()?))
     }
 
@@ -136,49 +136,49 @@ impl Child {
     }
 
     /// Tells every line of standard error from now on, and those that were said before.
-    pub(crate) fn hear_stderr(&self, listener: LineListener) {
-        self.tail.tell(listener);
+    pub(crate) fn forward_stderr(&self, listener: LineListener) {
+        self.tail.set_listener(listener);
     }
 
     /// Waits until it has ended, with everything that it started, and says what happened.
-    pub async fn exited(&self) -> Fate {
+    pub async fn wait(&self) -> ProcessExit {
         let mut fate = self.fate.clone();
         match fate.wait_for(Option::is_some).await.as_deref() {
             Ok(Some(fate)) => fate.clone(),
             // Only a runtime that shuts down stops looking before the end.
-            Ok(None) | Err(_) => Fate::unknown("was given up"),
+            Ok(None) | Err(_) => ProcessExit::unknown("was given up"),
         }
     }
 
     /// Ends it within two seconds, for a client that is gone: asks soon, and does not wait as long for an answer.
-    pub(crate) async fn end_quickly(&self) -> Fate {
+    pub(crate) async fn end_quickly(&self) -> ProcessExit {
         self.stdin.close();
-        for order in [Order::End, Order::Hurry] {
-            if let Ok(fate) = timeout(QUICK, self.exited()).await {
+        for order in [ProcessCommand::End, ProcessCommand::Hurry] {
+            if let Ok(fate) = timeout(QUICK, self.wait()).await {
                 return fate;
             }
             self.order.send_replace(order);
         }
-        if let Ok(fate) = timeout(GONE + LAST_WORDS, self.exited()).await {
+        if let Ok(fate) = timeout(GONE + LAST_WORDS, self.wait()).await {
             return fate;
         }
-        self.order.send_replace(Order::Kill);
-        self.exited().await
+        self.order.send_replace(ProcessCommand::Kill);
+        self.wait().await
     }
 
     /// Ends it: closes its input, which is how a server is told that it is over, and gives it this long to go by
     /// itself; then asks, then kills everything that is left.
-    pub async fn end(&self, grace: Duration) -> Fate {
+    pub async fn end(&self, grace: Duration) -> ProcessExit {
         self.stdin.close();
-        if let Ok(fate) = timeout(grace, self.exited()).await {
+        if let Ok(fate) = timeout(grace, self.wait()).await {
             return fate;
         }
-        self.order.send_replace(Order::End);
-        if let Ok(fate) = timeout(GRACE + GONE + LAST_WORDS, self.exited()).await {
+        self.order.send_replace(ProcessCommand::End);
+        if let Ok(fate) = timeout(GRACE + GONE + LAST_WORDS, self.wait()).await {
             return fate;
         }
-        self.order.send_replace(Order::Kill);
-        self.exited().await
+        self.order.send_replace(ProcessCommand::Kill);
+        self.wait().await
     }
 }
 
@@ -209,9 +209,9 @@ impl Drop for Process {
 async fn run(
     mut process: Process,
     stderr: ChildStderr,
-    tail: Arc<Tail>,
-    mut orders: watch::Receiver<Order>,
-    tell: watch::Sender<Option<Fate>>,
+    tail: Arc<StderrTail>,
+    mut orders: watch::Receiver<ProcessCommand>,
+    tell: watch::Sender<Option<ProcessExit>>,
 ) {
     let session = process.pid();
     let listening = tail.fill(stderr);
@@ -226,11 +226,11 @@ async fn run(
                 // Nobody is left who could say more.
                 alone = changed.is_err();
                 match order {
-                    Order::Kill => process.signal(Signal::KILL),
+                    ProcessCommand::Kill => process.signal(Signal::KILL),
                     // Told a second time, a keeper does not wait any longer.
-                    Order::End | Order::Hurry => process.signal(Signal::TERM),
-                    Order::Run if alone => process.signal(Signal::TERM),
-                    Order::Run => {}
+                    ProcessCommand::End | ProcessCommand::Hurry => process.signal(Signal::TERM),
+                    ProcessCommand::Run if alone => process.signal(Signal::TERM),
+                    ProcessCommand::Run => {}
                 }
             }
         }
@@ -243,7 +243,7 @@ async fn run(
     if !heard {
         let _ = timeout(LAST_WORDS, listening).await;
     }
-    tell.send_replace(Some(fate(status, tail.lines().last())));
+    tell.send_replace(Some(describe_exit(status, tail.lines().last())));
 }
 
 fn kill_session(session: Pid) {

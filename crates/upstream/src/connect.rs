@@ -9,22 +9,22 @@ use reqwest::Url;
 use rustls::ClientConfig;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use toolyard_hub::{Abilities, DefinitionBudget, Raw};
+use toolyard_hub::{ClientCapabilities, DefinitionBudget, Raw};
 use toolyard_wire::{
-    AddressFilter, Client, Era, Failure, Introduction, PostSettings, SameOriginHttp, ServerSide, Tape, lines,
-    meet_http, meet_lines,
+    AddressFilter, Era, HandshakeSettings, HttpClientSettings, McpClient, MessageLog, SameOriginHttp,
+    ServerProfile, WireError, handshake_http, handshake_stdio, open_stdio,
 };
 
-use crate::auth::{AuthError, AuthShared, Authoriser, Challenge};
-use crate::calls::Calls;
-use crate::child::{Child, Fate, Keeper, SpawnError};
-use crate::hear::{Heard, listener};
-use crate::live::Live;
-use crate::question::{Whom, answer_all, capabilities};
+use crate::auth::{AuthContext, AuthError, Authorizer, Challenge};
+use crate::child::{Child, ProcessExit, SpawnError, SupervisorCommand};
+use crate::connection::LiveConnection;
+use crate::in_flight::InFlightCalls;
+use crate::notifications::{ServerNotifications, build_listener};
+use crate::question::{QuestionRouting, answer_all, to_capabilities};
 use crate::settings::{
-    AuthSettings, CommandSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
+    CommandSettings, ServerAuthSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
 };
-use crate::trust;
+use crate::tls;
 
 mod suggestion;
 
@@ -45,35 +45,35 @@ const REASON: usize = 2_000;
 
 /// What all connections of this process share.
 #[derive(Debug, Clone)]
-pub struct Common {
+pub struct UpstreamContext {
     pub http: SameOriginHttp,
     /// How connections are encrypted, for whoever opens some of their own.
     pub tls: ClientConfig,
     /// How a server's process is started so that nothing of it outlives us.
-    pub keeper: Keeper,
+    pub keeper: SupervisorCommand,
     /// Who we say we are, as JSON.
     pub me: Raw,
     /// How we prove it.
-    pub auth: AuthShared,
+    pub auth: AuthContext,
     /// Where all of them reserve the bytes of what their servers list.
     pub definitions: DefinitionBudget,
     /// The largest message that is read from a server, in bytes. Counts for connections that are opened from now on.
     pub message_bytes: Arc<AtomicUsize>,
 }
 
-impl Common {
+impl UpstreamContext {
     /// With a fresh pool of connections. The TLS provider is chosen here, once for the process.
-    pub fn new(keeper: Keeper, me: Raw) -> Result<Self, reqwest::Error> {
-        let tls = trust::tls();
+    pub fn new(keeper: SupervisorCommand, me: Raw) -> Result<Self, reqwest::Error> {
+        let tls = tls::tls_config();
         let http = SameOriginHttp::build(http_builder(&tls))?;
         let (definitions, message_bytes) =
             (DefinitionBudget::default(), Arc::new(AtomicUsize::new(MESSAGE_BYTES)));
-        Ok(Self { http, tls, keeper, me, auth: AuthShared::default(), definitions, message_bytes })
+        Ok(Self { http, tls, keeper, me, auth: AuthContext::default(), definitions, message_bytes })
     }
 
     /// The same, for connections to addresses that `filter` accepts.
-    pub fn filtered(&self, filter: AddressFilter) -> Result<Self, reqwest::Error> {
-        let http = SameOriginHttp::filtered(http_builder(&self.tls), filter)?;
+    pub fn with_address_filter(&self, filter: AddressFilter) -> Result<Self, reqwest::Error> {
+        let http = SameOriginHttp::build_filtered(http_builder(&self.tls), filter)?;
         Ok(Self { http, ..self.clone() })
     }
 }
@@ -88,38 +88,38 @@ fn http_builder(tls: &ClientConfig) -> reqwest::ClientBuilder {
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct ConnectError {
     pub(crate) reason: String,
     pub(crate) stderr: Vec<String>,
     /// The server wants to know who we are first.
     pub(crate) challenge: Option<Challenge>,
     /// Trying again changes nothing until a person does something about it.
     pub(crate) needs_person: bool,
-    pub(crate) cause: Box<Cause>,
+    pub(crate) cause: Box<ConnectErrorCause>,
 }
 
 /// What is behind a refusal, for whoever wants to know more than the reason in words.
 #[derive(Debug, Default)]
-pub(crate) enum Cause {
+pub(crate) enum ConnectErrorCause {
     #[default]
     Other,
-    Failure(Failure),
+    Failure(WireError),
     Spawn(SpawnError),
-    Exit(Fate),
+    Exit(ProcessExit),
     /// It took longer than it may.
-    Slow,
+    TimedOut,
     /// We could not become who it wants us to be; and what a person can do about that.
-    Unauthorised(Option<String>),
+    Unauthorized(Option<String>),
 }
 
-impl Refused {
+impl ConnectError {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        let cause = Box::new(Cause::Other);
+        let cause = Box::new(ConnectErrorCause::Other);
         Self { reason: reason.into(), stderr: Vec::new(), challenge: None, needs_person: false, cause }
     }
 
     /// The server had as much time to start as it may have.
-    pub(crate) fn slow(settings: &ServerSettings) -> Self {
+    pub(crate) fn timed_out(settings: &ServerSettings) -> Self {
         let seconds = settings.start_time.as_secs_f64();
         let slow = format!("it did not answer within {seconds} s");
         let reason = match settings.transport.downloader() {
@@ -128,75 +128,75 @@ impl Refused {
             ),
             None => slow,
         };
-        Self { cause: Box::new(Cause::Slow), ..Self::new(reason) }
+        Self { cause: Box::new(ConnectErrorCause::TimedOut), ..Self::new(reason) }
     }
 }
 
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Self {
-        let challenge = Challenge::of(&failure);
+impl From<WireError> for ConnectError {
+    fn from(failure: WireError) -> Self {
+        let challenge = Challenge::from_error(&failure);
         let reason: String = failure.to_string().chars().take(REASON).collect();
-        Self { challenge, cause: Box::new(Cause::Failure(failure)), ..Self::new(reason) }
+        Self { challenge, cause: Box::new(ConnectErrorCause::Failure(failure)), ..Self::new(reason) }
     }
 }
 
-impl From<SpawnError> for Refused {
+impl From<SpawnError> for ConnectError {
     fn from(error: SpawnError) -> Self {
         let reason = match error.suggestion() {
             Some(suggestion) => format!("{error}; {suggestion}"),
             None => error.to_string(),
         };
-        Self { cause: Box::new(Cause::Spawn(error)), ..Self::new(reason) }
+        Self { cause: Box::new(ConnectErrorCause::Spawn(error)), ..Self::new(reason) }
     }
 }
 
-impl Refused {
+impl ConnectError {
     /// We could not become who the server wants us to be.
-    pub(crate) fn unauthorised(error: &AuthError, server: &str) -> Self {
+    pub(crate) fn unauthorized(error: &AuthError, server: &str) -> Self {
         let suggestion = error.suggestion(server);
         let reason = match &suggestion {
             Some(suggestion) => format!("{error}; {suggestion}"),
             None => error.to_string(),
         };
-        let cause = Box::new(Cause::Unauthorised(suggestion));
+        let cause = Box::new(ConnectErrorCause::Unauthorized(suggestion));
         Self { needs_person: error.is_for_a_person(), cause, ..Self::new(reason) }
     }
 }
 
 /// Does what it takes so that a beginning that was refused may be tried again, if the server only wants to know who
 /// we are. `seen` is the token that it was tried with.
-pub(crate) async fn introduce(
-    authoriser: &Authoriser,
+pub(crate) async fn authorize_retry(
+    authoriser: &Authorizer,
     settings: &ServerSettings,
-    refused: Refused,
+    refused: ConnectError,
     seen: u64,
     tries: &mut usize,
-) -> Result<(), Refused> {
+) -> Result<(), ConnectError> {
     let Some(challenge) = &refused.challenge else { return Err(refused) };
     *tries += 1;
     let met = match *tries < MOST_TRIES {
-        true => authoriser.meet(challenge, seen).await,
-        false => Err(AuthError::InVain),
+        true => authoriser.answer_challenge(challenge, seen).await,
+        false => Err(AuthError::TokensRejected),
     };
-    met.map_err(|error| Refused::unauthorised(&error, settings.name.as_str()))
+    met.map_err(|error| ConnectError::unauthorized(&error, settings.name.as_str()))
 }
 
 /// Connects, as a client with these abilities. `known` is the era that worked the last time.
 pub(crate) async fn connect(
-    common: &Common,
+    common: &UpstreamContext,
     settings: &ServerSettings,
-    authoriser: &Arc<Authoriser>,
-    abilities: &Abilities,
+    authoriser: &Arc<Authorizer>,
+    abilities: &ClientCapabilities,
     known: Option<Era>,
-    tape: &Arc<Tape>,
-) -> Result<(Live, Heard), Refused> {
-    let calls = Arc::new(Calls::default());
+    tape: &Arc<MessageLog>,
+) -> Result<(LiveConnection, ServerNotifications), ConnectError> {
+    let calls = Arc::new(InFlightCalls::default());
     let longest = common.message_bytes.load(Ordering::Relaxed);
-    let (listener, heard) = listener(Arc::clone(&calls), settings.name.to_string(), Arc::clone(tape));
+    let (listener, heard) = build_listener(Arc::clone(&calls), settings.name.to_string(), Arc::clone(tape));
     let mut tasks = JoinSet::new();
-    let mut me = Introduction {
+    let mut me = HandshakeSettings {
         info: common.me.clone(),
-        capabilities: capabilities(abilities),
+        capabilities: to_capabilities(abilities),
         known,
         old_transport: false,
     };
@@ -204,11 +204,11 @@ pub(crate) async fn connect(
         TransportSettings::Command(command) => {
             let mut child = Child::spawn(command, &common.keeper)?;
             let Some((input, output)) = child.take_streams() else {
-                return Err(Refused::new("its streams are taken already"));
+                return Err(ConnectError::new("its streams are taken already"));
             };
-            let (lines, driver) = lines(output, input, longest, listener, Arc::clone(tape));
+            let (lines, driver) = open_stdio(output, input, longest, listener, Arc::clone(tape));
             tasks.spawn(driver);
-            let met = meet_lines(Client::Lines(lines), &me).await;
+            let met = handshake_stdio(McpClient::Stdio(lines), &me).await;
             match met {
                 Ok((client, server)) => (client, server, Some(child)),
                 Err(failure) => return Err(died(failure, (command, &common.keeper), &mut child).await),
@@ -217,22 +217,22 @@ pub(crate) async fn connect(
         TransportSettings::Url(url) => {
             me.old_transport = url.kind == UrlKind::OldSse;
             authoriser.load().await;
-            let post = PostSettings {
+            let post = HttpClientSettings {
                 http: common.http.clone(),
                 url: Url::parse(&url.url)
-                    .map_err(|error| Refused::new(format!("its address is wrong: {error}")))?,
+                    .map_err(|error| ConnectError::new(format!("its address is wrong: {error}")))?,
                 headers: static_headers(url)?,
                 authorization: authoriser.header(),
                 longest,
                 listener,
                 tape: Arc::clone(tape),
             };
-            let (client, server) = meet_http(post, &me).await?;
+            let (client, server) = handshake_http(post, &me).await?;
             (client, server, None)
         }
     };
     check_introduction(&server)?;
-    let live = Live {
+    let live = LiveConnection {
         client: Arc::new(client),
         server,
         calls,
@@ -245,13 +245,13 @@ pub(crate) async fn connect(
     Ok((live, heard))
 }
 
-fn check_introduction(server: &ServerSide) -> Result<(), Refused> {
+fn check_introduction(server: &ServerProfile) -> Result<(), ConnectError> {
     let length = |raw: &Raw| raw.get().len();
     let instructions = server.instructions.as_deref().map_or(0, str::len);
     let bytes = server.info.as_ref().map_or(0, length) + length(&server.capabilities) + instructions;
     match bytes <= INTRODUCTION {
         true => Ok(()),
-        false => Err(Refused::from(Failure::TooLarge(format!(
+        false => Err(ConnectError::from(WireError::TooLarge(format!(
             "describes itself in {bytes} bytes, more than the limit of {INTRODUCTION}"
         )))),
     }
@@ -259,45 +259,52 @@ fn check_introduction(server: &ServerSide) -> Result<(), Refused> {
 
 /// Whether a server that wants to know who we are is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Credentials {
+pub enum CredentialPolicy {
     /// Only what the settings say; a server that asks for more is not connected to.
-    AsGiven,
+    ConfiguredOnly,
     /// What was granted to this yard when somebody logged in.
     Granted,
 }
 
 /// What a connection is opened with that one client has for itself.
-pub(crate) struct Alone<'a> {
-    pub(crate) common: &'a Common,
+pub(crate) struct DedicatedConnectionParams<'a> {
+    pub(crate) common: &'a UpstreamContext,
     pub(crate) settings: &'a ServerSettings,
-    pub(crate) authoriser: &'a Arc<Authoriser>,
-    pub(crate) abilities: &'a Abilities,
+    pub(crate) authoriser: &'a Arc<Authorizer>,
+    pub(crate) abilities: &'a ClientCapabilities,
     pub(crate) era: Option<Era>,
-    pub(crate) tape: &'a Arc<Tape>,
-    pub(crate) credentials: Credentials,
+    pub(crate) tape: &'a Arc<MessageLog>,
+    pub(crate) credentials: CredentialPolicy,
 }
 
 /// Connects for one client alone, who can be asked whatever the server wants to know. What is given back beside the
 /// connection says when its lists change.
-pub(crate) async fn connect_alone(alone: Alone<'_>) -> Result<(Live, Arc<Notify>), Refused> {
-    let Alone { common, settings, authoriser, abilities, era, tape, credentials } = alone;
-    let slow = || Refused::slow(settings);
+pub(crate) async fn connect_dedicated(
+    alone: DedicatedConnectionParams<'_>,
+) -> Result<(LiveConnection, Arc<Notify>), ConnectError> {
+    let DedicatedConnectionParams { common, settings, authoriser, abilities, era, tape, credentials } = alone;
+    let slow = || ConnectError::timed_out(settings);
     let mut tries = 0;
     let (mut live, heard) = loop {
-        let seen = authoriser.seen();
+        let seen = authoriser.token_generation();
         let opening = connect(common, settings, authoriser, abilities, era, tape);
         let opened = tokio::time::timeout(settings.start_time, opening).await;
         let refused = match opened.unwrap_or_else(|_| Err(slow())) {
             Ok(opened) => break opened,
             Err(refused) => refused,
         };
-        if credentials == Credentials::AsGiven && settings.auth == AuthSettings::WhenAsked {
+        if credentials == CredentialPolicy::ConfiguredOnly && settings.auth == ServerAuthSettings::OnChallenge
+        {
             return Err(refused);
         }
-        introduce(authoriser, settings, refused, seen, &mut tries).await?;
+        authorize_retry(authoriser, settings, refused, seen, &mut tries).await?;
     };
-    let answering =
-        answer_all(Arc::clone(&live.client), Arc::clone(&live.calls), Whom::Caller, heard.questions);
+    let answering = answer_all(
+        Arc::clone(&live.client),
+        Arc::clone(&live.calls),
+        QuestionRouting::Caller,
+        heard.questions,
+    );
     live.tasks.spawn(answering);
     // Some servers ask on the standing stream, and what they ask before it is there is lost.
     let _ = tokio::time::timeout(STREAM, live.listen(settings.name.as_str())).await;
@@ -306,12 +313,12 @@ pub(crate) async fn connect_alone(alone: Alone<'_>) -> Result<(Live, Arc<Notify>
 
 /// What happened to a process that did not become a server, with its own last words.
 async fn died(
-    failure: Failure,
-    (command, keeper): (&CommandSettings, &Keeper),
+    failure: WireError,
+    (command, keeper): (&CommandSettings, &SupervisorCommand),
     child: &mut Child,
-) -> Refused {
+) -> ConnectError {
     // The exit often comes a moment after the streams break.
-    let exited = tokio::time::timeout(Duration::from_millis(500), child.exited()).await;
+    let exited = tokio::time::timeout(Duration::from_millis(500), child.wait()).await;
     let stderr = child.stderr_tail();
     let (reason, cause) = match exited {
         Ok(fate) => {
@@ -319,18 +326,18 @@ async fn died(
             if let Some(note) = keeper.environment.withheld_note(command, &stderr) {
                 reason = format!("{reason}; {note}");
             }
-            (reason, Cause::Exit(fate))
+            (reason, ConnectErrorCause::Exit(fate))
         }
-        Err(_) => (failure.to_string(), Cause::Failure(failure)),
+        Err(_) => (failure.to_string(), ConnectErrorCause::Failure(failure)),
     };
-    Refused { stderr, cause: Box::new(cause), ..Refused::new(reason) }
+    ConnectError { stderr, cause: Box::new(cause), ..ConnectError::new(reason) }
 }
 
-fn static_headers(url: &UrlSettings) -> Result<HeaderMap, Refused> {
+fn static_headers(url: &UrlSettings) -> Result<HeaderMap, ConnectError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &url.headers {
         // The value may be a secret, so only the name is told.
-        let wrong = || Refused::new(format!("the header {name} cannot be sent"));
+        let wrong = || ConnectError::new(format!("the header {name} cannot be sent"));
         let key = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
         let mut value = HeaderValue::try_from(value.reveal()).map_err(|_| wrong())?;
         value.set_sensitive(true);

@@ -1,7 +1,7 @@
 //! Which environment variables a server that we start is given. By default that is a list of names that do not hold
 //! secrets: a yard is often started with the tokens of many servers in its environment, and each is for one of them.
 
-mod allowed;
+mod allow_list;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::settings::{CommandSettings, EnvInheritance};
-use allowed::{has_credentials, is_allowed, is_basic, is_index};
+use allow_list::{has_credentials, is_allowed, is_basic, is_index};
 
 /// How many withheld variables an error names.
 const MOST_NAMES: usize = 10;

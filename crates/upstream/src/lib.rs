@@ -2,41 +2,43 @@
 //! is the hub's business, how messages look is the wire's.
 
 mod auth;
-mod broken;
 mod call;
-mod calls;
 mod child;
 mod connect;
+mod connection;
+mod direct_connection;
 mod environment;
-mod hear;
-mod keeper;
-mod link;
+mod in_flight;
+mod legacy_side;
 mod list;
-mod live;
 mod login;
-mod other_era;
-mod own;
+mod misconfigured;
+mod notifications;
+mod private_sessions;
+mod process_supervisor;
+mod processes;
 mod question;
 mod settings;
 mod sharing;
 mod subscribe;
 mod supervise;
-mod tree;
-mod trust;
+mod tls;
 mod upstream;
 
-pub use auth::{AuthError, AuthShared, CredentialStore, Person, Visit, auth_status, login, logout};
-pub use broken::Broken;
-pub use child::{Child, Fate, Input, Keeper, SpawnError, check_command};
-pub use connect::{Common, Credentials, MESSAGE_BYTES};
+pub use auth::{
+    AuthContext, AuthError, CredentialStore, LoginPrompt, LoginPrompter, auth_status, login, logout,
+};
+pub use child::{Child, ChildInput, ProcessExit, SpawnError, SupervisorCommand, check_command};
+pub use connect::{CredentialPolicy, MESSAGE_BYTES, UpstreamContext};
+pub use direct_connection::{DirectCallOutcome, DirectConnection};
 pub use environment::ProcessEnvironment;
-pub use keeper::{KeepError, Kept, keep};
-pub use link::{Exchange, Link};
-pub use list::{Lists, Pages};
+pub use list::{PagedList, ServerListKind};
+pub use misconfigured::MisconfiguredServer;
+pub use process_supervisor::{SupervisedCommand, SupervisorError, supervise_process};
 pub use settings::{
-    AuthSettings, CommandSettings, EnvInheritance, OAuthSettings, ServerSettings, SessionSharing,
+    CommandSettings, EnvInheritance, OAuthSettings, ServerAuthSettings, ServerSettings, SessionSharing,
     TransportSettings, UrlKind, UrlSettings,
 };
+pub use tls::tls_config;
 pub use toolyard_wire::{AddressFilter, Era, Version};
-pub use trust::tls;
-pub use upstream::{Upstream, Visitor};
+pub use upstream::{DedicatedClient, Upstream};

@@ -12,14 +12,14 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
-    DefinitionReservation, Listing, Offer, PromptOffer, Raw, ResourceOffer, TemplateOffer, ToolOffer, glob,
-    meta,
+    DefinitionReservation, PromptOffer, Raw, ResourceOffer, SourceOffer, TemplateOffer, ToolListing,
+    ToolOffer, glob, meta,
 };
-use toolyard_wire::{Failure, check_annotations, code};
+use toolyard_wire::{WireError, check_annotations, code};
 
-use crate::live::{Live, Mirrored};
+use crate::connection::{HeaderSchemas, LiveConnection};
 use crate::settings::ServerSettings;
-use page::Page;
+use page::ListPage;
 
 /// More than this of one kind is not read: a list without an end must not fill our memory.
 const MOST: usize = 100_000;
@@ -29,24 +29,24 @@ const MOST_PAGES: usize = 10_000;
 const TURN: Duration = Duration::from_secs(30);
 
 /// Reads every wanted list that the server says it has.
-pub(crate) async fn offer(
-    live: &Live,
+pub(crate) async fn fetch_offer(
+    live: &LiveConnection,
     settings: &ServerSettings,
-    wanted: &[Lists],
-) -> Result<Offer, Failure> {
+    wanted: &[ServerListKind],
+) -> Result<SourceOffer, WireError> {
     #[derive(Deserialize)]
-    struct Has {
+    struct ServerCapabilities {
         tools: Option<Raw>,
         prompts: Option<Raw>,
         resources: Option<Raw>,
         completions: Option<Raw>,
     }
-    let has: Has = serde_json::from_str(live.server.capabilities.get())
-        .map_err(|error| Failure::Protocol(format!("its capabilities make no sense: {error}")))?;
-    let mut offer = Offer { completes: has.completions.is_some(), ..Offer::default() };
+    let has: ServerCapabilities = serde_json::from_str(live.server.capabilities.get())
+        .map_err(|error| WireError::Protocol(format!("its capabilities make no sense: {error}")))?;
+    let mut offer = SourceOffer { completes: has.completions.is_some(), ..SourceOffer::default() };
     let mut reserved = live.definitions.reserve();
-    if has.tools.is_some() && wanted.contains(&Lists::Tools) {
-        let tools = pages(live, Lists::Tools, &mut reserved).await?.items;
+    if has.tools.is_some() && wanted.contains(&ServerListKind::Tools) {
+        let tools = fetch_pages(live, ServerListKind::Tools, &mut reserved).await?.items;
         offer.tools = tools.into_iter().flat_map(|tool| offered(settings, tool)).collect();
     }
     // What cannot be read of its requirements is left out: it must not be offered without them.
@@ -57,24 +57,24 @@ pub(crate) async fn offer(
             None
         }
     };
-    if has.prompts.is_some() && wanted.contains(&Lists::Prompts) {
-        let prompts = pages(live, Lists::Prompts, &mut reserved).await?.items;
+    if has.prompts.is_some() && wanted.contains(&ServerListKind::Prompts) {
+        let prompts = fetch_pages(live, ServerListKind::Prompts, &mut reserved).await?.items;
         let offered = |definition: Raw| {
             Some(PromptOffer { permissions: permissions("prompt", &definition)?, definition })
         };
         offer.prompts = prompts.into_iter().filter_map(offered).collect();
     }
-    if has.resources.is_some() && wanted.contains(&Lists::Resources) {
-        let resources = pages(live, Lists::Resources, &mut reserved).await?.items;
+    if has.resources.is_some() && wanted.contains(&ServerListKind::Resources) {
+        let resources = fetch_pages(live, ServerListKind::Resources, &mut reserved).await?.items;
         let offered = |definition: Raw| {
             Some(ResourceOffer { permissions: permissions("resource", &definition)?, definition })
         };
         offer.resources = resources.into_iter().filter_map(offered).collect();
     }
-    if has.resources.is_some() && wanted.contains(&Lists::Templates) {
+    if has.resources.is_some() && wanted.contains(&ServerListKind::Templates) {
         // Templates came later than resources, and not every server that has the ones knows the others.
-        let templates = match pages(live, Lists::Templates, &mut reserved).await {
-            Err(Failure::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => Vec::new(),
+        let templates = match fetch_pages(live, ServerListKind::Templates, &mut reserved).await {
+            Err(WireError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => Vec::new(),
             templates => templates?.items,
         };
         let offered = |definition: Raw| {
@@ -101,10 +101,10 @@ fn offered(settings: &ServerSettings, definition: Raw) -> Vec<ToolOffer> {
 /// A tool without a name is the catalog's to complain about.
 fn name_of(definition: &RawValue) -> String {
     #[derive(Deserialize)]
-    struct Named {
+    struct NamedDefinition {
         name: Option<String>,
     }
-    let named = serde_json::from_str::<Named>(definition.get()).ok();
+    let named = serde_json::from_str::<NamedDefinition>(definition.get()).ok();
     named.and_then(|named| named.name).unwrap_or_default()
 }
 
@@ -128,7 +128,7 @@ fn offered_as(settings: &ServerSettings, name: &str, definition: Raw) -> Option<
             return None;
         }
     };
-    let (metadata, hooks, listing) = (meta::metadata(&definition), Vec::new(), Listing::Listed);
+    let (metadata, hooks, listing) = (meta::metadata(&definition), Vec::new(), ToolListing::Listed);
     Some(ToolOffer { definition, permissions, metadata, hooks, listing })
 }
 
@@ -143,14 +143,14 @@ fn joined(mut permissions: Vec<String>, more: Vec<String>) -> Vec<String> {
 
 /// The lists that a server has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lists {
+pub enum ServerListKind {
     Tools,
     Resources,
     Templates,
     Prompts,
 }
 
-impl Lists {
+impl ServerListKind {
     pub const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts];
 
     fn method(self) -> &'static str {
@@ -174,7 +174,7 @@ impl Lists {
 
 /// A list that was read to its end, or to where it was given up.
 #[derive(Debug, Default)]
-pub struct Pages {
+pub struct PagedList {
     /// As the server sent them.
     pub items: Vec<Raw>,
     /// How many requests it took.
@@ -189,36 +189,36 @@ pub struct Pages {
 }
 
 /// Reads a list to its end. Every page is reserved before it is kept, so that a list without an end fails at the limit.
-pub(crate) async fn pages(
-    live: &Live,
-    list: Lists,
+pub(crate) async fn fetch_pages(
+    live: &LiveConnection,
+    list: ServerListKind,
     reserved: &mut DefinitionReservation,
-) -> Result<Pages, Failure> {
+) -> Result<PagedList, WireError> {
     let (method, key) = (list.method(), list.key());
     let wrong = |error: serde_json::Error| {
-        Failure::Protocol(format!("its answer to {method} makes no sense: {error}"))
+        WireError::Protocol(format!("its answer to {method} makes no sense: {error}"))
     };
-    let mut all = Pages::default();
+    let mut all = PagedList::default();
     // Cursors may be long, so only their hashes are kept.
     let (mut seen, hashing) = (HashSet::new(), RandomState::new());
     let mut cursor: Option<String> = None;
     let (turns, mut turn, other_lists) = (reserved.turns(), None, reserved.bytes());
     loop {
         if turn.is_none() && reserved.is_large() {
-            let now = match turns.now() {
+            let now = match turns.try_acquire() {
                 Some(now) => now,
                 // What waits holds nothing: the list is read again from its beginning when its turn comes.
                 None => {
-                    (all, seen, cursor) = (Pages::default(), HashSet::new(), None);
+                    (all, seen, cursor) = (PagedList::default(), HashSet::new(), None);
                     reserved.shrink_to(other_lists);
-                    turns.wait().await
+                    turns.acquire().await
                 }
             };
             turn = Some((now, Instant::now()));
         }
         if turn.as_ref().is_some_and(|(_, since)| since.elapsed() > TURN) {
             let limit = TURN.as_secs();
-            return Err(Failure::TooLarge(format!(
+            return Err(WireError::TooLarge(format!(
                 "takes more than {limit} s to send the rest of a large list"
             )));
         }
@@ -227,8 +227,8 @@ pub(crate) async fn pages(
             params.set("cursor", to_raw(cursor));
         }
         let page = live.ask(method, params).await?;
-        reserved.grow(page.get().len()).map_err(|over| Failure::TooLarge(over.to_string()))?;
-        let Page { next, full, has } = page::read(&page, key, MOST, &mut all.items).map_err(wrong)?;
+        reserved.grow(page.get().len()).map_err(|over| WireError::TooLarge(over.to_string()))?;
+        let ListPage { next, full, has } = page::read(&page, key, MOST, &mut all.items).map_err(wrong)?;
         all.pages += 1;
         all.without += usize::from(!has);
         all.cut = match next {
@@ -251,7 +251,7 @@ pub(crate) async fn pages(
 }
 
 /// The schemas of the tools that demand that parameters are mirrored in headers, and do so in a way that can be met.
-pub(crate) fn mirrored_by(definitions: &[Raw]) -> Mirrored {
+pub(crate) fn collect_header_schemas(definitions: &[Raw]) -> HeaderSchemas {
     let demanding = definitions.iter().filter_map(|definition| demands(definition));
     demanding.filter_map(|(name, schema)| Some((name, schema.ok()?))).collect()
 }
@@ -275,8 +275,8 @@ fn demands(definition: &RawValue) -> Option<(String, Result<Raw, String>)> {
 
 /// Takes the tools out whose parameters cannot be mirrored in headers as they demand, as the protocol wants of a
 /// client over HTTP, and gives back the schemas of those that demand it.
-pub(crate) fn mirrored(offer: &mut Offer, server: &str) -> Mirrored {
-    let mut schemas = Mirrored::new();
+pub(crate) fn retain_mirrorable_tools(offer: &mut SourceOffer, server: &str) -> HeaderSchemas {
+    let mut schemas = HeaderSchemas::new();
     offer.tools.retain(|tool| match demands(&tool.definition) {
         None => true,
         Some((name, Ok(schema))) => {

@@ -7,20 +7,20 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::LoginError;
 
-use crate::auth::{self, AuthError, Person, Visit};
+use crate::auth::{self, AuthError, LoginPrompt, LoginPrompter};
 use crate::supervise::Command;
-use crate::upstream::Inner;
+use crate::upstream::UpstreamState;
 
 /// A login that waits for a person.
 #[derive(Debug)]
-pub(crate) struct UnderWay {
+pub(crate) struct PendingLogin {
     address: String,
     task: AbortOnDropHandle<()>,
 }
 
 /// Begins a login, or finds the one that is under way; gives back the address to open.
 pub(crate) async fn begin(
-    inner: &Arc<Inner>,
+    inner: &Arc<UpstreamState>,
     commands: &mpsc::Sender<Command>,
 ) -> Result<String, LoginError> {
     // Held while the server is asked: two who begin at once are to open the same address.
@@ -31,7 +31,7 @@ pub(crate) async fn begin(
     *login = None;
     let (asked, address) = oneshot::channel();
     let asked = Mutex::new(Some(asked));
-    let person: Person = Arc::new(move |visit: Visit| {
+    let person: LoginPrompter = Arc::new(move |visit: LoginPrompt| {
         if let Some(asked) = asked.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // Whoever asked may have left; then nobody comes, and the login ends by itself.
             let _ = asked.send(visit.address);
@@ -53,14 +53,14 @@ pub(crate) async fn begin(
     tokio::select! {
         biased;
         Ok(address) = address => {
-            *login = Some(UnderWay { address: address.clone(), task });
+            *login = Some(PendingLogin { address: address.clone(), task });
             Ok(address)
         }
         error = failure => Err(told(inner, error.ok())),
     }
 }
 
-fn told(inner: &Inner, error: Option<AuthError>) -> LoginError {
+fn told(inner: &UpstreamState, error: Option<AuthError>) -> LoginError {
     match error {
         Some(AuthError::NothingToDo(why)) => LoginError::NothingToDo(why.to_owned()),
         Some(error) => LoginError::Failed {

@@ -9,12 +9,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use toolyard_hub::json::{Object, mentions, to_raw};
-use toolyard_hub::{Abilities, Error, Question, QuestionKind, Raw};
-use toolyard_wire::{Client, RpcError, code};
+use toolyard_hub::{ClientCapabilities, HubError, Question, QuestionKind, Raw};
+use toolyard_wire::{McpClient, RpcError, code};
 
-use crate::calls::{Calls, Respondent};
-use crate::hear::ServerQuestion;
-use crate::sharing::Sharing;
+use crate::in_flight::{InFlightCalls, Respondent};
+use crate::notifications::ServerQuestion;
+use crate::sharing::SharingState;
 
 /// How long a question about roots waits for a call on which the client of the connection can be asked.
 const NEXT_CALL: Duration = Duration::from_secs(60);
@@ -24,18 +24,18 @@ const MOST_OPEN: usize = 64;
 
 /// Who may be asked on a connection.
 #[derive(Debug, Clone)]
-pub(crate) enum Whom {
+pub(crate) enum QuestionRouting {
     /// Several clients share it: whoever made the only call that the question can be about.
-    Shared(Arc<Sharing>),
+    Shared(Arc<SharingState>),
     /// It is one client's own: whoever made the call that is under way.
     Caller,
 }
 
 /// Answers the questions of a legacy server for as long as it is polled.
 pub(crate) async fn answer_all(
-    client: Arc<Client>,
-    calls: Arc<Calls>,
-    whom: Whom,
+    client: Arc<McpClient>,
+    calls: Arc<InFlightCalls>,
+    whom: QuestionRouting,
     mut questions: mpsc::Receiver<ServerQuestion>,
 ) {
     let mut open = tokio::task::JoinSet::new();
@@ -56,7 +56,11 @@ pub(crate) async fn answer_all(
     }
 }
 
-async fn answer(calls: &Calls, whom: &Whom, question: &ServerQuestion) -> Result<Raw, RpcError> {
+async fn answer(
+    calls: &InFlightCalls,
+    whom: &QuestionRouting,
+    question: &ServerQuestion,
+) -> Result<Raw, RpcError> {
     let request = &question.request;
     if request.method == "ping" {
         return Ok(to_raw(&json!({})));
@@ -64,12 +68,12 @@ async fn answer(calls: &Calls, whom: &Whom, question: &ServerQuestion) -> Result
     let params = request.params.clone().unwrap_or_else(|| to_raw(&json!({})));
     let kind = kind(&request.method, &params).ok_or_else(|| RpcError::method_not_found(&request.method))?;
     let (respondent, sharing) = match whom {
-        Whom::Shared(sharing) => (question.calls.respondent(kind), Some(sharing)),
-        Whom::Caller => (question.calls.respondent_of_one(kind), None),
+        QuestionRouting::Shared(sharing) => (question.calls.respondent(kind), Some(sharing)),
+        QuestionRouting::Caller => (question.calls.respondent_on_private(kind), None),
     };
     if let (QuestionKind::Roots, Some(sharing)) = (kind, sharing) {
         // What a server is told about roots it may keep, and those of one client are not those of the others.
-        sharing.needs_private_sessions(kind);
+        sharing.require_private_sessions(kind);
     }
     let mut adopted = None;
     let flight = match (respondent, kind, sharing) {
@@ -79,7 +83,7 @@ async fn answer(calls: &Calls, whom: &Whom, question: &ServerQuestion) -> Result
         (Respondent::NoCall, QuestionKind::Roots, None) => {
             adopted = tokio::time::timeout(NEXT_CALL, calls.adopt()).await.ok();
             let flight = adopted.as_ref().and_then(|adopted| adopted.flight().cloned());
-            match flight.filter(|flight| flight.client.abilities().can(kind)) {
+            match flight.filter(|flight| flight.client.capabilities().supports(kind)) {
                 Some(flight) => flight,
                 None => return Ok(no_roots()),
             }
@@ -91,9 +95,9 @@ async fn answer(calls: &Calls, whom: &Whom, question: &ServerQuestion) -> Result
         (Respondent::NoCall, ..) => {
             return Err(unanswered(&request.method, "no call is in flight that it could be about"));
         }
-        (Respondent::Unclear(able), ..) => {
+        (Respondent::Ambiguous(able), ..) => {
             if let Some(sharing) = sharing {
-                sharing.unclear(kind, &request.method, &able);
+                sharing.abort_ambiguous_calls(kind, &request.method, &able);
             }
             return Err(unanswered(
                 &request.method,
@@ -101,7 +105,7 @@ async fn answer(calls: &Calls, whom: &Whom, question: &ServerQuestion) -> Result
             ));
         }
     };
-    let _asking = flight.asking();
+    let _asking = flight.begin_question();
     // The legacy era has no names for questions; a modern client needs them to tell several apart.
     let question = Question { key: flight.next_key(), kind, params };
     let answers = flight.client.ask(vec![question]).await.map_err(|error| refused(&error))?;
@@ -119,7 +123,7 @@ fn unanswered(method: &str, why: &str) -> RpcError {
     RpcError::new(code::INVALID_REQUEST, format!("{method} has no answer: {why}"))
 }
 
-fn refused(error: &Error) -> RpcError {
+fn refused(error: &HubError) -> RpcError {
     RpcError::new(code::INVALID_REQUEST, error.sentence())
 }
 
@@ -145,13 +149,13 @@ fn kind(method: &str, params: &RawValue) -> Option<QuestionKind> {
 
 /// What a modern server asks for in its answer, and the state that it wants back.
 #[derive(Debug)]
-pub(crate) struct Required {
+pub(crate) struct InputRequiredResult {
     pub(crate) questions: Vec<Question>,
     pub(crate) state: Option<Raw>,
 }
 
 /// Reads an `input_required` answer; `None` if it is a finished one.
-pub(crate) fn required(result: &RawValue) -> Result<Option<Required>, String> {
+pub(crate) fn parse_input_required(result: &RawValue) -> Result<Option<InputRequiredResult>, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Answer {
@@ -160,7 +164,7 @@ pub(crate) fn required(result: &RawValue) -> Result<Option<Required>, String> {
         request_state: Option<Raw>,
     }
     #[derive(Deserialize)]
-    struct Asked {
+    struct InputRequest {
         method: String,
         params: Option<Raw>,
     }
@@ -174,16 +178,16 @@ pub(crate) fn required(result: &RawValue) -> Result<Option<Required>, String> {
     }
     let mut questions = Vec::new();
     for (key, asked) in answer.input_requests.unwrap_or_default().members() {
-        let asked: Asked = serde_json::from_str(asked.get()).map_err(|error| error.to_string())?;
+        let asked: InputRequest = serde_json::from_str(asked.get()).map_err(|error| error.to_string())?;
         let params = asked.params.unwrap_or_else(|| to_raw(&json!({})));
         let kind = kind(&asked.method, &params).ok_or_else(|| format!("it asks for {}", asked.method))?;
         questions.push(Question { key: key.to_owned(), kind, params });
     }
-    Ok(Some(Required { questions, state: answer.request_state }))
+    Ok(Some(InputRequiredResult { questions, state: answer.request_state }))
 }
 
 /// What our client's abilities are called on the wire.
-pub(crate) fn capabilities(abilities: &Abilities) -> Raw {
+pub(crate) fn to_capabilities(abilities: &ClientCapabilities) -> Raw {
     let mut all = serde_json::Map::new();
     match (abilities.elicit_form, abilities.elicit_url) {
         (false, false) => {}

@@ -33,7 +33,7 @@ pub struct ServerSettings {
     pub call_time: Duration,
     /// Headers of our own callers that are handed on to it. None unless named.
     pub forward_headers: Vec<String>,
-    pub auth: AuthSettings,
+    pub auth: ServerAuthSettings,
 }
 
 impl ServerSettings {
@@ -52,7 +52,7 @@ impl ServerSettings {
             start_time: Duration::from_secs(30),
             call_time: Duration::from_secs(120),
             forward_headers: Vec::new(),
-            auth: AuthSettings::default(),
+            auth: ServerAuthSettings::default(),
         }
     }
 }
@@ -92,7 +92,7 @@ impl TransportSettings {
         matches!(self, Self::Command(_))
     }
 
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn transport_name(&self) -> &'static str {
         match self {
             Self::Command(_) => "stdio",
             Self::Url(UrlSettings { kind: UrlKind::Any, .. }) => "streamable-http",
@@ -153,10 +153,10 @@ pub enum UrlKind {
 
 /// How we prove who we are to a server, beside static headers.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum AuthSettings {
+pub enum ServerAuthSettings {
     /// Only if the server asks: OAuth, with what it says about itself.
     #[default]
-    WhenAsked,
+    OnChallenge,
     Bearer(Secret),
     OAuth(OAuthSettings),
 }

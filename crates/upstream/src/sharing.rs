@@ -4,54 +4,54 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use toolyard_hub::{Abilities, Call, Error, Kind, QuestionKind, SourceName};
-use toolyard_wire::Client;
+use toolyard_hub::{ClientCapabilities, ErrorKind, HubError, QuestionKind, SourceCall, SourceName};
+use toolyard_wire::McpClient;
 
-use crate::calls::Flight;
-use crate::live::Live;
+use crate::connection::LiveConnection;
+use crate::in_flight::InFlightCall;
 use crate::settings::{ServerSettings, SessionSharing};
 
 /// How the clients of one server share it, as long as the process runs.
 #[derive(Debug)]
-pub(crate) struct Sharing {
+pub(crate) struct SharingState {
     server: SourceName,
     mode: SessionSharing,
     /// The kinds of questions, as bits, that clients who can answer them are asked in private sessions.
     private: AtomicU8,
 }
 
-impl Sharing {
+impl SharingState {
     pub(crate) fn new(settings: &ServerSettings) -> Self {
         let private = AtomicU8::new(0);
         Self { server: settings.name.clone(), mode: settings.sessions, private }
     }
 
     /// What the shared connection says that its client can be asked: everything, because some client can be.
-    pub(crate) fn abilities(&self) -> Abilities {
-        Abilities { elicit_form: true, elicit_url: true, sample: true, roots: true, log_level: None }
+    pub(crate) fn abilities(&self) -> ClientCapabilities {
+        ClientCapabilities { elicit_form: true, elicit_url: true, sample: true, roots: true, log_level: None }
     }
 
     /// Whether the client of this call has a private session with the server.
-    pub(crate) fn wants_private(&self, shared: &Live, call: &Call) -> bool {
+    pub(crate) fn wants_private(&self, shared: &LiveConnection, call: &SourceCall) -> bool {
         match self.mode {
             SessionSharing::Shared => false,
             // Over modern HTTP there are no sessions.
-            SessionSharing::PerClient => !shared.is_modern() || matches!(*shared.client, Client::Lines(_)),
+            SessionSharing::PerClient => !shared.is_modern() || matches!(*shared.client, McpClient::Stdio(_)),
             // A modern server asks in its answers, so whose question it is is always clear.
             SessionSharing::Auto => !shared.is_modern() && self.asks_privately(call),
         }
     }
 
-    fn asks_privately(&self, call: &Call) -> bool {
+    fn asks_privately(&self, call: &SourceCall) -> bool {
         let private = self.private.load(Ordering::Relaxed);
         // A session that can be asked in some calls is used by all calls of its client, so that all see the same state.
         let session = call.context.client_session.as_ref();
-        let abilities = session.map_or(call.client.abilities(), |session| session.abilities());
-        private != 0 && KINDS.into_iter().any(|kind| private & bit(kind) != 0 && abilities.can(kind))
+        let abilities = session.map_or(call.client.capabilities(), |session| session.capabilities());
+        private != 0 && KINDS.into_iter().any(|kind| private & bit(kind) != 0 && abilities.supports(kind))
     }
 
     /// From now on clients that can answer this kind of question have private sessions.
-    pub(crate) fn needs_private_sessions(&self, kind: QuestionKind) {
+    pub(crate) fn require_private_sessions(&self, kind: QuestionKind) {
         let before = self.private.fetch_or(bit(kind), Ordering::Relaxed);
         if self.mode == SessionSharing::Auto && before & bit(kind) == 0 {
             let (server, kind) = (&self.server, word(kind));
@@ -60,8 +60,13 @@ impl Sharing {
     }
 
     /// The server has asked something that may be about any of these calls: they end, and say why.
-    pub(crate) fn unclear(&self, kind: QuestionKind, method: &str, calls: &[Arc<Flight>]) {
-        self.needs_private_sessions(kind);
+    pub(crate) fn abort_ambiguous_calls(
+        &self,
+        kind: QuestionKind,
+        method: &str,
+        calls: &[Arc<InFlightCall>],
+    ) {
+        self.require_private_sessions(kind);
         let server = &self.server;
         for flight in calls {
             let message = format!(
@@ -74,7 +79,7 @@ impl Sharing {
                     format!("call again: from now on this client has a session of its own with {server}")
                 }
             };
-            flight.stop(Error::new(Kind::ToolFailed, message).suggest(next));
+            flight.stop(HubError::new(ErrorKind::ToolFailed, message).suggest(next));
         }
     }
 }

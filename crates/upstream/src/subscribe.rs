@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_wire::Failure;
+use toolyard_wire::WireError;
 
-use crate::live::Live;
-use crate::upstream::Inner;
+use crate::connection::LiveConnection;
+use crate::upstream::UpstreamState;
 
 /// A modern server is asked to listen to something else at most this often: every change is a new request.
 const BETWEEN: Duration = Duration::from_millis(100);
@@ -18,16 +18,16 @@ const BETWEEN: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Asks to hear of changes: of lists always, of resources as long as there are subscriptions. Never ends by itself.
-pub(crate) async fn keep_subscribed(inner: &Arc<Inner>, live: &Arc<Live>) {
+pub(crate) async fn keep_subscribed(inner: &Arc<UpstreamState>, live: &Arc<LiveConnection>) {
     if live.is_modern() { listen(inner, live).await } else { subscribe_one_by_one(inner, live).await }
 }
 
-fn watched(inner: &Inner) -> BTreeSet<String> {
+fn watched(inner: &UpstreamState) -> BTreeSet<String> {
     inner.watched.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// The modern era: one request that names everything, made again when that changes.
-async fn listen(inner: &Inner, live: &Live) {
+async fn listen(inner: &UpstreamState, live: &LiveConnection) {
     loop {
         let (asked, since) = (watched(inner), Instant::now());
         let mut params = Object::default();
@@ -46,7 +46,7 @@ async fn listen(inner: &Inner, live: &Live) {
         };
         tokio::select! {
             ended = listening => {
-                let rejected = matches!(ended, Err(Failure::Rpc(_)));
+                let rejected = matches!(ended, Err(WireError::Rpc(_)));
                 // A server without subscriptions is asked again only when there is something new to ask.
                 if rejected { inner.watch_changed.notified().await } else { tokio::time::sleep(AGAIN).await }
             }
@@ -56,7 +56,7 @@ async fn listen(inner: &Inner, live: &Live) {
 }
 
 /// The legacy era: one request for each resource, and one when nobody wants to hear of it any more.
-async fn subscribe_one_by_one(inner: &Inner, live: &Live) {
+async fn subscribe_one_by_one(inner: &UpstreamState, live: &LiveConnection) {
     let mut asked = BTreeSet::new();
     loop {
         let wanted = watched(inner);
@@ -74,7 +74,7 @@ async fn subscribe_one_by_one(inner: &Inner, live: &Live) {
     }
 }
 
-async fn tell(inner: &Inner, live: &Live, method: &'static str, uri: &str) {
+async fn tell(inner: &UpstreamState, live: &LiveConnection, method: &'static str, uri: &str) {
     let mut params = Object::default();
     params.set("uri", to_raw(uri));
     if let Err(failure) = live.ask(method, params).await {

@@ -6,16 +6,16 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use toolyard_hub::json::Object;
-use toolyard_hub::{Offer, State, Status};
-use toolyard_wire::{Client, Era, Failure};
+use toolyard_hub::{SourceOffer, SourceState, SourceStatus};
+use toolyard_wire::{Era, McpClient, WireError};
 
-use crate::connect::{Refused, connect, introduce};
-use crate::hear::Heard;
-use crate::list::{self, Lists};
-use crate::live::{Live, Mirrored};
-use crate::question::{Whom, answer_all};
+use crate::connect::{ConnectError, authorize_retry, connect};
+use crate::connection::{HeaderSchemas, LiveConnection};
+use crate::list::{self, ServerListKind};
+use crate::notifications::ServerNotifications;
+use crate::question::{QuestionRouting, answer_all};
 use crate::subscribe::keep_subscribed;
-use crate::upstream::{Inner, Role};
+use crate::upstream::{ConnectionRole, UpstreamState};
 
 /// Several changes in a row are one: lists are read again once it has been quiet for this long.
 const QUIET: Duration = Duration::from_millis(50);
@@ -36,14 +36,14 @@ pub(crate) enum Command {
 }
 
 /// Why a connection is given up.
-enum Over {
+enum DisconnectReason {
     Broken(String),
     /// The server is there but does not know our session any more.
     Forgotten,
     Told(Command),
 }
 
-pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Command>) {
+pub(crate) async fn supervise(inner: Arc<UpstreamState>, mut commands: mpsc::Receiver<Command>) {
     let mut wait = FIRST_WAIT;
     let mut known = inner.settings.era;
     let mut disabled = !inner.settings.enabled;
@@ -54,7 +54,7 @@ pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Co
                 Command::Reconnect | Command::Disable => {}
             }
         }
-        inner.set_status(Status::new(State::Starting, false));
+        inner.set_status(SourceStatus::new(SourceState::Starting, false));
         let began = tokio::select! {
             began = start(&inner, known) => began,
             told = commands.recv() => match told {
@@ -74,44 +74,45 @@ pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Co
                 let stderr = live.stderr();
                 inner.live.store(None);
                 match over {
-                    Over::Told(_) => drop(tokio::join!(inner.own.end_all(), end(live))),
+                    DisconnectReason::Told(_) => drop(tokio::join!(inner.own.end_all(), end(live))),
                     // Private sessions are connections of their own: they notice themselves whether they are affected.
-                    Over::Broken(_) | Over::Forgotten => end(live).await,
+                    DisconnectReason::Broken(_) | DisconnectReason::Forgotten => end(live).await,
                 }
                 match over {
-                    Over::Told(Command::Stop) => return stopped(&inner),
-                    Over::Told(Command::Disable) => {
+                    DisconnectReason::Told(Command::Stop) => return stopped(&inner),
+                    DisconnectReason::Told(Command::Disable) => {
                         disabled = true;
                         continue;
                     }
-                    Over::Told(Command::Reconnect) | Over::Forgotten => continue,
-                    Over::Broken(why) => Refused { stderr, ..Refused::new(why) },
+                    DisconnectReason::Told(Command::Reconnect) | DisconnectReason::Forgotten => continue,
+                    DisconnectReason::Broken(why) => ConnectError { stderr, ..ConnectError::new(why) },
                 }
             }
-            Err(refused) if inner.role == Role::LegacySide && !inner.was_ready() => {
+            Err(refused) if inner.role == ConnectionRole::LegacySide && !inner.was_ready() => {
                 tracing::debug!(server = %inner.settings.name, reason = refused.reason, "no legacy side");
-                return inner.set_status(Status::new(State::Failed, true));
+                return inner.set_status(SourceStatus::new(SourceState::Failed, true));
             }
             Err(refused) => refused,
         };
         let retry_at = Instant::now() + jittered(wait);
-        let state = if refused.needs_person { State::NeedsAuthorization } else { State::BackingOff };
+        let state =
+            if refused.needs_person { SourceState::NeedsAuthorization } else { SourceState::BackingOff };
         tracing::warn!(server = %inner.settings.name, reason = refused.reason, "not connected");
-        inner.set_status(Status {
+        inner.set_status(SourceStatus {
             suggestion: refused.suggestion(&inner.settings),
             reason: Some(refused.reason),
             stderr: refused.stderr,
             retry_at: (!refused.needs_person).then_some(retry_at),
-            transport: Some(inner.settings.transport.word()),
+            transport: Some(inner.settings.transport.transport_name()),
             authorization: inner.authorization(state).await,
-            ..Status::new(state, true)
+            ..SourceStatus::new(state, true)
         });
         wait = (wait * 2).min(LONGEST_WAIT);
         let told = match refused.needs_person {
             // Trying again changes nothing until somebody logs in.
             true => tokio::select! {
                 told = commands.recv() => told,
-                () = inner.authoriser.changed() => Some(Command::Reconnect),
+                () = inner.authoriser.wait_for_login() => Some(Command::Reconnect),
             },
             false => {
                 tokio::time::timeout_at(retry_at, commands.recv()).await.unwrap_or(Some(Command::Reconnect))
@@ -126,9 +127,9 @@ pub(crate) async fn supervise(inner: Arc<Inner>, mut commands: mpsc::Receiver<Co
 }
 
 /// Offers nothing until somebody wants it again.
-async fn idle(inner: &Inner, commands: &mut mpsc::Receiver<Command>) -> Command {
-    inner.set_offer(Offer::default(), Mirrored::new());
-    inner.set_status(Status::new(State::Disabled, true));
+async fn idle(inner: &UpstreamState, commands: &mut mpsc::Receiver<Command>) -> Command {
+    inner.set_offer(SourceOffer::default(), HeaderSchemas::new());
+    inner.set_status(SourceStatus::new(SourceState::Disabled, true));
     loop {
         match commands.recv().await.unwrap_or(Command::Stop) {
             Command::Disable => {}
@@ -137,8 +138,8 @@ async fn idle(inner: &Inner, commands: &mut mpsc::Receiver<Command>) -> Command 
     }
 }
 
-fn stopped(inner: &Inner) {
-    inner.set_status(Status::new(State::Disabled, true));
+fn stopped(inner: &UpstreamState) {
+    inner.set_status(SourceStatus::new(SourceState::Disabled, true));
 }
 
 /// Between three quarters and five quarters of it, so that many do not come back at the same moment.
@@ -148,26 +149,32 @@ fn jittered(wait: Duration) -> Duration {
     wait.mul_f64(0.75 + f64::from(nanos % 1_000) / 2_000.0)
 }
 
-async fn start(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), Refused> {
+async fn start(
+    inner: &UpstreamState,
+    known: Option<Era>,
+) -> Result<(Arc<LiveConnection>, ServerNotifications), ConnectError> {
     let time = inner.settings.start_time;
-    let slow = || Refused::slow(&inner.settings);
+    let slow = || ConnectError::timed_out(&inner.settings);
     let mut tries = 0;
     loop {
-        let seen = inner.authoriser.seen();
+        let seen = inner.authoriser.token_generation();
         let began = tokio::time::timeout(time, begin(inner, known)).await;
         let refused = match began.unwrap_or_else(|_| Err(slow())) {
             Ok(begun) => return Ok(begun),
             Err(refused) => refused,
         };
         // What a person takes to log in is not the server's time.
-        introduce(&inner.authoriser, &inner.settings, refused, seen, &mut tries).await?;
+        authorize_retry(&inner.authoriser, &inner.settings, refused, seen, &mut tries).await?;
     }
 }
 
-async fn begin(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), Refused> {
+async fn begin(
+    inner: &UpstreamState,
+    known: Option<Era>,
+) -> Result<(Arc<LiveConnection>, ServerNotifications), ConnectError> {
     let (abilities, whom) = match &inner.visitor {
-        Some(visitor) => (visitor.abilities.clone(), Whom::Caller),
-        None => (inner.sharing.abilities(), Whom::Shared(Arc::clone(&inner.sharing))),
+        Some(visitor) => (visitor.abilities.clone(), QuestionRouting::Caller),
+        None => (inner.sharing.abilities(), QuestionRouting::Shared(Arc::clone(&inner.sharing))),
     };
     let met =
         connect(&inner.common, &inner.settings, &inner.authoriser, &abilities, known, &inner.tape).await;
@@ -188,49 +195,52 @@ async fn begin(inner: &Inner, known: Option<Era>) -> Result<(Arc<Live>, Heard), 
     drop(live.listen(inner.settings.name.as_str()));
     let (offer, mirrored) = read_offer(inner, &live)
         .await
-        .map_err(|failure| Refused { stderr: live.stderr(), ..Refused::from(failure) })?;
+        .map_err(|failure| ConnectError { stderr: live.stderr(), ..ConnectError::from(failure) })?;
     if let (Some(child), Some(feed)) = (&live.child, inner.feed()) {
-        child.hear_stderr(Arc::new(move |line: &str| feed.stderr(line)));
+        child.forward_stderr(Arc::new(move |line: &str| feed.stderr(line)));
     }
     let live = Arc::new(live);
     inner.live.store(Some(Arc::clone(&live)));
     inner.set_offer(offer, mirrored);
-    inner.set_status(Status {
+    inner.set_status(SourceStatus {
         transport: Some(live.client.transport()),
         version: Some(live.server.version.as_str()),
         era: Some(live.server.version.era().as_str()),
-        authorization: inner.authorization(State::Ready).await,
+        authorization: inner.authorization(SourceState::Ready).await,
         server_info: live.server.info.clone(),
-        ..Status::new(State::Ready, true)
+        ..SourceStatus::new(SourceState::Ready, true)
     });
     Ok((live, heard))
 }
 
-async fn read_offer(inner: &Inner, live: &Live) -> Result<(Offer, Mirrored), Failure> {
+async fn read_offer(
+    inner: &UpstreamState,
+    live: &LiveConnection,
+) -> Result<(SourceOffer, HeaderSchemas), WireError> {
     let wanted = inner.visitor.as_ref().map(|visitor| visitor.lists.as_slice());
-    let mut offer = list::offer(live, &inner.settings, wanted.unwrap_or(&Lists::ALL)).await?;
-    let mut mirrored = Mirrored::new();
-    if live.is_modern() && matches!(*live.client, Client::Post(_)) {
-        mirrored = list::mirrored(&mut offer, inner.settings.name.as_str());
+    let mut offer = list::fetch_offer(live, &inner.settings, wanted.unwrap_or(&ServerListKind::ALL)).await?;
+    let mut mirrored = HeaderSchemas::new();
+    if live.is_modern() && matches!(*live.client, McpClient::StreamableHttp(_)) {
+        mirrored = list::retain_mirrorable_tools(&mut offer, inner.settings.name.as_str());
     }
     Ok((offer, mirrored))
 }
 
 /// Stays with a connection until it is over.
 async fn attend(
-    inner: &Arc<Inner>,
-    live: &Arc<Live>,
-    mut heard: Heard,
+    inner: &Arc<UpstreamState>,
+    live: &Arc<LiveConnection>,
+    mut heard: ServerNotifications,
     commands: &mut mpsc::Receiver<Command>,
-) -> Over {
+) -> DisconnectReason {
     let mut ping = tokio::time::interval_at(Instant::now() + PING, PING);
     let subscription = keep_subscribed(inner, live);
     tokio::pin!(subscription);
     loop {
         tokio::select! {
-            why = live.client.broken() => return Over::Broken(why),
-            () = inner.lost.notified() => return Over::Forgotten,
-            command = commands.recv() => return Over::Told(command.unwrap_or(Command::Stop)),
+            why = live.client.closed() => return DisconnectReason::Broken(why),
+            () = inner.lost.notified() => return DisconnectReason::Forgotten,
+            command = commands.recv() => return DisconnectReason::Told(command.unwrap_or(Command::Stop)),
             () = &mut subscription => {}
             Some(uri) = heard.updated.recv() => inner.resource_updated(&uri),
             () = heard.lists.notified() => {
@@ -251,16 +261,20 @@ async fn attend(
 /// Does something that the server may take long for. A command that comes meanwhile, such as to stop, ends it.
 async fn unless_told(
     commands: &mut mpsc::Receiver<Command>,
-    work: impl Future<Output = Option<Over>>,
-) -> Option<Over> {
+    work: impl Future<Output = Option<DisconnectReason>>,
+) -> Option<DisconnectReason> {
     tokio::select! {
         over = work => over,
-        command = commands.recv() => Some(Over::Told(command.unwrap_or(Command::Stop))),
+        command = commands.recv() => Some(DisconnectReason::Told(command.unwrap_or(Command::Stop))),
     }
 }
 
 /// Reads the lists again. If that fails, what was offered before stays, and the status says why.
-async fn list_again(inner: &Arc<Inner>, live: &Live, heard: &Heard) -> Option<Over> {
+async fn list_again(
+    inner: &Arc<UpstreamState>,
+    live: &LiveConnection,
+    heard: &ServerNotifications,
+) -> Option<DisconnectReason> {
     quiet(heard).await;
     let why = match tokio::time::timeout(inner.settings.start_time, read_offer(inner, live)).await {
         Ok(Ok((offer, mirrored))) => {
@@ -268,9 +282,9 @@ async fn list_again(inner: &Arc<Inner>, live: &Live, heard: &Heard) -> Option<Ov
             inner.set_offer(offer, mirrored);
             return None;
         }
-        Ok(Err(Failure::SessionGone)) => return Some(Over::Forgotten),
-        Ok(Err(failure)) => Refused::from(failure).reason,
-        Err(_) => Refused::slow(&inner.settings).reason,
+        Ok(Err(WireError::SessionGone)) => return Some(DisconnectReason::Forgotten),
+        Ok(Err(failure)) => ConnectError::from(failure).reason,
+        Err(_) => ConnectError::timed_out(&inner.settings).reason,
     };
     tracing::warn!(server = %inner.settings.name, reason = why, "cannot list again");
     inner
@@ -278,34 +292,34 @@ async fn list_again(inner: &Arc<Inner>, live: &Live, heard: &Heard) -> Option<Ov
     None
 }
 
-async fn ping_once(live: &Live) -> Option<Over> {
+async fn ping_once(live: &LiveConnection) -> Option<DisconnectReason> {
     match tokio::time::timeout(PONG, is_there(live)).await {
         Ok(Ok(())) => None,
-        Ok(Err(Failure::SessionGone)) => Some(Over::Forgotten),
-        Ok(Err(failure)) => Some(Over::Broken(Refused::from(failure).reason)),
-        Err(_) => Some(Over::Broken("it does not answer any more".to_owned())),
+        Ok(Err(WireError::SessionGone)) => Some(DisconnectReason::Forgotten),
+        Ok(Err(failure)) => Some(DisconnectReason::Broken(ConnectError::from(failure).reason)),
+        Err(_) => Some(DisconnectReason::Broken("it does not answer any more".to_owned())),
     }
 }
 
 /// Waits until no further change has been announced for a moment.
-async fn quiet(heard: &Heard) {
+async fn quiet(heard: &ServerNotifications) {
     let latest = Instant::now() + NEVER_QUIET;
     while Instant::now() < latest && tokio::time::timeout(QUIET, heard.lists.notified()).await.is_ok() {}
 }
 
 /// Asks a server whether it is there. An error from it is an answer too.
-async fn is_there(live: &Live) -> Result<(), Failure> {
+async fn is_there(live: &LiveConnection) -> Result<(), WireError> {
     let method = if live.is_modern() { "server/discover" } else { "ping" };
     match live.ask(method, Object::default()).await {
-        Ok(_) | Err(Failure::Rpc(_)) => Ok(()),
+        Ok(_) | Err(WireError::Rpc(_)) => Ok(()),
         Err(failure) => Err(failure),
     }
 }
 
 /// Ends a session politely, then what was started for it.
-async fn end(live: Arc<Live>) {
-    if let Client::Post(post) = &*live.client {
-        let _ = tokio::time::timeout(Duration::from_secs(3), post.end()).await;
+async fn end(live: Arc<LiveConnection>) {
+    if let McpClient::StreamableHttp(post) = &*live.client {
+        let _ = tokio::time::timeout(Duration::from_secs(3), post.end_session()).await;
     }
     if let Some(mut live) = Arc::into_inner(live)
         && let Some(child) = live.child.take()

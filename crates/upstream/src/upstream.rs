@@ -10,22 +10,23 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use toolyard_hub::{
-    Abilities, AuthStatus, BoxFuture, Call, ClientEra, Direction, Error, Feed, Kind, LoginError, ManageError,
-    Offer, Order, Outcome, Said, Source, SourceName, State, Status,
+    AuthStatus, BoxFuture, ClientCapabilities, ClientEra, ErrorKind, HubError, LoginError, ManageError,
+    Outcome, Source, SourceCall, SourceCommand, SourceName, SourceNotifier, SourceOffer, SourceState,
+    SourceStatus, TranscriptDirection, TranscriptEntry,
 };
 
-use crate::auth::{AuthError, Authoriser, Challenge};
-use toolyard_wire::{Tape, Taped};
+use crate::auth::{AuthError, Authorizer, Challenge};
+use toolyard_wire::{LoggedMessage, MessageLog};
 
-use crate::call::{Ended, Sending, with_stderr};
-use crate::connect::Common;
-use crate::list::Lists;
-use crate::live::{Live, Mirrored};
-use crate::login::{self, UnderWay};
-use crate::other_era::LegacySide;
-use crate::own::{InUse, PrivateSessions};
+use crate::call::{CallSender, UpstreamCallError, with_stderr};
+use crate::connect::UpstreamContext;
+use crate::connection::{HeaderSchemas, LiveConnection};
+use crate::legacy_side::LegacySide;
+use crate::list::ServerListKind;
+use crate::login::{self, PendingLogin};
+use crate::private_sessions::{PrivateSessions, SessionLease};
 use crate::settings::ServerSettings;
-use crate::sharing::Sharing;
+use crate::sharing::SharingState;
 use crate::supervise::{Command, supervise};
 
 /// How many commands to a supervisor may wait.
@@ -34,7 +35,7 @@ const COMMANDS: usize = 8;
 /// One server: it is connected to, supervised and called for as long as this lives.
 #[derive(Debug)]
 pub struct Upstream {
-    inner: Arc<Inner>,
+    inner: Arc<UpstreamState>,
     legacy: LegacySide,
     commands: mpsc::Sender<Command>,
     supervisor: Mutex<Option<JoinHandle<()>>>,
@@ -42,44 +43,44 @@ pub struct Upstream {
 
 /// One client that has a server to itself for a while.
 #[derive(Debug, Clone)]
-pub struct Visitor {
+pub struct DedicatedClient {
     /// What it can be asked.
-    pub abilities: Abilities,
+    pub abilities: ClientCapabilities,
     /// What it wants to see; the rest is not asked for.
-    pub lists: Vec<Lists>,
+    pub lists: Vec<ServerListKind>,
 }
 
 /// What the source and its supervisor share.
 #[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) common: Common,
+pub(crate) struct UpstreamState {
+    pub(crate) common: UpstreamContext,
     pub(crate) settings: ServerSettings,
     /// The only client of this connection; without one, all clients share it.
-    pub(crate) visitor: Option<Visitor>,
-    pub(crate) authoriser: Arc<Authoriser>,
-    pub(crate) live: ArcSwapOption<Live>,
-    pub(crate) offer: ArcSwap<Offer>,
-    pub(crate) mirrored: ArcSwap<Mirrored>,
+    pub(crate) visitor: Option<DedicatedClient>,
+    pub(crate) authoriser: Arc<Authorizer>,
+    pub(crate) live: ArcSwapOption<LiveConnection>,
+    pub(crate) offer: ArcSwap<SourceOffer>,
+    pub(crate) mirrored: ArcSwap<HeaderSchemas>,
     pub(crate) own: Arc<PrivateSessions>,
-    pub(crate) sharing: Arc<Sharing>,
-    pub(crate) tape: Arc<Tape>,
-    status: RwLock<Status>,
+    pub(crate) sharing: Arc<SharingState>,
+    pub(crate) tape: Arc<MessageLog>,
+    status: RwLock<SourceStatus>,
     changed: Notify,
-    feed: OnceLock<Feed>,
+    feed: OnceLock<SourceNotifier>,
     /// The login that is under way, if one is.
-    pub(crate) login: tokio::sync::Mutex<Option<UnderWay>>,
+    pub(crate) login: tokio::sync::Mutex<Option<PendingLogin>>,
     /// Resources that the yard has subscriptions to.
     pub(crate) watched: Mutex<BTreeSet<String>>,
     pub(crate) watch_changed: Notify,
     /// A call found out that the session is gone.
     pub(crate) lost: Notify,
-    pub(crate) role: Role,
+    pub(crate) role: ConnectionRole,
     was_ready: AtomicBool,
 }
 
 /// Which of the conversations with a server this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum ConnectionRole {
     /// The one that is always there.
     Main,
     /// That of the legacy era beside it. It is given up if it does not work the first time.
@@ -88,19 +89,24 @@ pub(crate) enum Role {
 
 impl Upstream {
     /// Begins to connect in the background. Must be called inside a runtime.
-    pub fn start(settings: ServerSettings, common: Common) -> Arc<Self> {
+    pub fn start(settings: ServerSettings, common: UpstreamContext) -> Arc<Self> {
         Self::begin(settings, common, None)
     }
 
     /// The same for one client alone. It can be asked on this very connection, so that it never needs another.
-    pub fn start_for(settings: ServerSettings, common: Common, visitor: Visitor) -> Arc<Self> {
+    pub fn start_for(
+        settings: ServerSettings,
+        common: UpstreamContext,
+        visitor: DedicatedClient,
+    ) -> Arc<Self> {
         Self::begin(settings, common, Some(visitor))
     }
 
     /// The legacy side of a server that is spoken to in the modern era: the same credentials, the same transcript.
-    pub(crate) fn start_legacy_side(settings: ServerSettings, modern: &Inner) -> Arc<Self> {
+    pub(crate) fn start_legacy_side(settings: ServerSettings, modern: &UpstreamState) -> Arc<Self> {
         let (authoriser, tape) = (Arc::clone(&modern.authoriser), Arc::clone(&modern.tape));
-        let side = Self::run(settings, modern.common.clone(), None, Role::LegacySide, authoriser, tape);
+        let side =
+            Self::run(settings, modern.common.clone(), None, ConnectionRole::LegacySide, authoriser, tape);
         if let Some(feed) = modern.feed() {
             side.attach(feed);
         }
@@ -110,21 +116,25 @@ impl Upstream {
         side
     }
 
-    fn begin(settings: ServerSettings, common: Common, visitor: Option<Visitor>) -> Arc<Self> {
-        let authoriser = Authoriser::new(&settings, &common.auth);
-        Self::run(settings, common, visitor, Role::Main, authoriser, Arc::default())
+    fn begin(
+        settings: ServerSettings,
+        common: UpstreamContext,
+        visitor: Option<DedicatedClient>,
+    ) -> Arc<Self> {
+        let authoriser = Authorizer::new(&settings, &common.auth);
+        Self::run(settings, common, visitor, ConnectionRole::Main, authoriser, Arc::default())
     }
 
     fn run(
         settings: ServerSettings,
-        common: Common,
-        visitor: Option<Visitor>,
-        role: Role,
-        authoriser: Arc<Authoriser>,
-        tape: Arc<Tape>,
+        common: UpstreamContext,
+        visitor: Option<DedicatedClient>,
+        role: ConnectionRole,
+        authoriser: Arc<Authorizer>,
+        tape: Arc<MessageLog>,
     ) -> Arc<Self> {
-        let state = if settings.enabled { State::Starting } else { State::Disabled };
-        let inner = Arc::new(Inner {
+        let state = if settings.enabled { SourceState::Starting } else { SourceState::Disabled };
+        let inner = Arc::new(UpstreamState {
             authoriser,
             common,
             visitor,
@@ -134,9 +144,9 @@ impl Upstream {
             offer: ArcSwap::default(),
             mirrored: ArcSwap::default(),
             own: Arc::default(),
-            sharing: Arc::new(Sharing::new(&settings)),
+            sharing: Arc::new(SharingState::new(&settings)),
             tape,
-            status: RwLock::new(Status::new(state, !settings.enabled)),
+            status: RwLock::new(SourceStatus::new(state, !settings.enabled)),
             changed: Notify::new(),
             feed: OnceLock::new(),
             login: tokio::sync::Mutex::default(),
@@ -151,7 +161,7 @@ impl Upstream {
         Arc::new(Self { inner, legacy, commands, supervisor })
     }
 
-    pub(crate) fn inner(&self) -> &Inner {
+    pub(crate) fn inner(&self) -> &UpstreamState {
         &self.inner
     }
 
@@ -205,8 +215,8 @@ impl Upstream {
     }
 
     /// Carries a call out in the era of its client.
-    async fn call_in_era(&self, call: Call) -> Result<Outcome, Error> {
-        if call.context.era == ClientEra::Legacy && self.inner.role == Role::Main {
+    async fn call_in_era(&self, call: SourceCall) -> Result<Outcome, HubError> {
+        if call.context.era == ClientEra::Legacy && self.inner.role == ConnectionRole::Main {
             // Which eras the server knows is clear once it is connected to; why it is not is said below.
             let _ = self.inner.shared().await;
             // Rare, and large: what it needs is not carried by every call.
@@ -218,32 +228,32 @@ impl Upstream {
     }
 }
 
-impl Inner {
-    pub(crate) fn status(&self) -> Status {
+impl UpstreamState {
+    pub(crate) fn status(&self) -> SourceStatus {
         self.status.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How we stand with a server in this state. One that is connected to and never asked has nothing to log in to.
-    async fn auth_status(&self, state: State) -> Result<AuthStatus, AuthError> {
+    async fn auth_status(&self, state: SourceState) -> Result<AuthStatus, AuthError> {
         let status = self.authoriser.status().await?;
-        let unasked = status == AuthStatus::NotLoggedIn && state == State::Ready;
+        let unasked = status == AuthStatus::NotLoggedIn && state == SourceState::Ready;
         Ok(if unasked { AuthStatus::Unsupported } else { status })
     }
 
     /// The same, where what was kept of it can be read.
-    pub(crate) async fn authorization(&self, state: State) -> AuthStatus {
+    pub(crate) async fn authorization(&self, state: SourceState) -> AuthStatus {
         self.auth_status(state).await.unwrap_or(AuthStatus::Unsupported)
     }
 
     /// Changes the status and tells whoever watches.
-    pub(crate) fn set_status(&self, status: Status) {
-        if status.state == State::Ready {
+    pub(crate) fn set_status(&self, status: SourceStatus) {
+        if status.state == SourceState::Ready {
             self.was_ready.store(true, Ordering::Relaxed);
         }
         {
             let mut now = self.status.write().unwrap_or_else(PoisonError::into_inner);
             let settled = now.settled || status.settled;
-            *now = Status { settled, ..status };
+            *now = SourceStatus { settled, ..status };
         }
         self.changed.notify_waiters();
         if let Some(feed) = self.feed.get() {
@@ -256,11 +266,11 @@ impl Inner {
         let status = self.status();
         let warnings: Vec<String> = warning.into_iter().collect();
         if status.warnings != warnings {
-            self.set_status(Status { warnings, ..status });
+            self.set_status(SourceStatus { warnings, ..status });
         }
     }
 
-    pub(crate) fn set_offer(&self, offer: Offer, mirrored: Mirrored) {
+    pub(crate) fn set_offer(&self, offer: SourceOffer, mirrored: HeaderSchemas) {
         self.mirrored.store(Arc::new(mirrored));
         self.offer.store(Arc::new(offer));
         if let Some(feed) = self.feed.get() {
@@ -268,7 +278,7 @@ impl Inner {
         }
     }
 
-    pub(crate) fn feed(&self) -> Option<Feed> {
+    pub(crate) fn feed(&self) -> Option<SourceNotifier> {
         self.feed.get().cloned()
     }
 
@@ -284,11 +294,11 @@ impl Inner {
     }
 
     /// Waits until it is connected, or is known not to be.
-    pub(crate) async fn settled(&self) {
+    pub(crate) async fn wait_settled(&self) {
         loop {
             let changed = self.changed.notified();
             let status = self.status();
-            if status.settled && status.state != State::Starting {
+            if status.settled && status.state != SourceState::Starting {
                 return;
             }
             changed.await;
@@ -300,67 +310,70 @@ impl Inner {
     }
 
     /// The shared connection; waits for it while it is being made for the first time.
-    async fn shared(&self) -> Result<Arc<Live>, Error> {
+    async fn shared(&self) -> Result<Arc<LiveConnection>, HubError> {
         loop {
             let changed = self.changed.notified();
             if let Some(live) = self.live.load_full() {
                 return Ok(live);
             }
             let status = self.status();
-            if status.state != State::Starting || status.settled {
+            if status.state != SourceState::Starting || status.settled {
                 return Err(self.not_there(&status));
             }
             changed.await;
         }
     }
 
-    fn not_there(&self, status: &Status) -> Error {
+    fn not_there(&self, status: &SourceStatus) -> HubError {
         let name = &self.settings.name;
         let reason = status.reason.as_deref().unwrap_or("it is not running");
-        let error = Error::new(Kind::CannotConnect, format!("{name} is {}: {reason}", status.state.as_str()));
+        let error =
+            HubError::new(ErrorKind::CannotConnect, format!("{name} is {}: {reason}", status.state.as_str()));
         match status.state {
             // The reason says what to do.
-            State::NeedsAuthorization => error,
-            State::Disabled => error.suggest("enable it in the configuration"),
+            SourceState::NeedsAuthorization => error,
+            SourceState::Disabled => error.suggest("enable it in the configuration"),
             _ => with_stderr(error, &status.stderr),
         }
     }
 
-    async fn call(&self, call: Call) -> Result<Outcome, Error> {
+    async fn call(&self, call: SourceCall) -> Result<Outcome, HubError> {
         let mut challenged = false;
         let mut gone = false;
         // A session that is gone is opened once more, and a challenge is met once: neither time did the call reach
         // anybody, so it may be sent again.
         loop {
-            self.authoriser.fresh().await;
-            let seen = self.authoriser.seen();
+            self.authoriser.ensure_fresh().await;
+            let seen = self.authoriser.token_generation();
             let shared = self.shared().await?;
             let own = match self.visitor.is_none() && self.sharing.wants_private(&shared, &call) {
                 // Rare, and large: what it needs is not carried by every call.
                 true => Some(Box::pin(self.own.take(self, &shared, &call)).await?),
                 false => None,
             };
-            let live = own.as_ref().and_then(InUse::live).unwrap_or(&shared);
+            let live = own.as_ref().and_then(SessionLease::live).unwrap_or(&shared);
             let mirrored = self.mirrored.load();
-            let sending = Sending { live, settings: &self.settings, mirrored: &mirrored };
+            let sending = CallSender { live, settings: &self.settings, mirrored: &mirrored };
             match sending.perform(&call).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(Ended::Error(error)) => {
-                    if let (Kind::ConnectionLost, Some(own)) = (error.kind(), own) {
+                Err(UpstreamCallError::Error(error)) => {
+                    if let (ErrorKind::ConnectionLost, Some(own)) = (error.kind(), own) {
                         own.forget();
                     }
                     return Err(error);
                 }
-                Err(Ended::Challenged(_)) if challenged => return Err(self.unauthorised(&AuthError::InVain)),
-                Err(Ended::Challenged(challenge)) => {
+                Err(UpstreamCallError::Challenged(_)) if challenged => {
+                    return Err(self.unauthorised(&AuthError::TokensRejected));
+                }
+                Err(UpstreamCallError::Challenged(challenge)) => {
                     Box::pin(self.meet(&challenge, seen)).await?;
                     challenged = true;
                 }
-                Err(Ended::Unsent) if gone => {
+                Err(UpstreamCallError::Unsent) if gone => {
                     let message = format!("{} forgets every session", self.settings.name);
-                    return Err(Error::new(Kind::ConnectionLost, message));
+                    return Err(HubError::new(ErrorKind::ConnectionLost, message));
                 }
-                Err(Ended::Unsent) => {
+                Err(UpstreamCallError::Unsent) => {
                     gone = true;
                     match own {
                         Some(own) => own.forget(),
@@ -371,25 +384,26 @@ impl Inner {
         }
     }
 
-    async fn meet(&self, challenge: &Challenge, seen: u64) -> Result<(), Error> {
-        self.authoriser.meet(challenge, seen).await.map_err(|error| self.unauthorised(&error))
+    async fn meet(&self, challenge: &Challenge, seen: u64) -> Result<(), HubError> {
+        self.authoriser.answer_challenge(challenge, seen).await.map_err(|error| self.unauthorised(&error))
     }
 
-    fn unauthorised(&self, error: &AuthError) -> Error {
+    fn unauthorised(&self, error: &AuthError) -> HubError {
         let name = &self.settings.name;
-        let told = Error::new(Kind::CannotConnect, format!("{name} refuses the call: {error}"));
-        error.suggestion(name.as_str()).into_iter().fold(told, Error::suggest)
+        let told = HubError::new(ErrorKind::CannotConnect, format!("{name} refuses the call: {error}"));
+        error.suggestion(name.as_str()).into_iter().fold(told, HubError::suggest)
     }
 
     /// Tells the supervisor that this session is gone, and waits until it has another or has given up.
-    async fn await_new_session(&self, gone: &Arc<Live>) {
-        let is_gone = |live: &Option<Arc<Live>>| live.as_ref().is_some_and(|live| Arc::ptr_eq(live, gone));
+    async fn await_new_session(&self, gone: &Arc<LiveConnection>) {
+        let is_gone =
+            |live: &Option<Arc<LiveConnection>>| live.as_ref().is_some_and(|live| Arc::ptr_eq(live, gone));
         self.lost.notify_one();
         let limit = Instant::now() + self.settings.start_time;
         loop {
             let changed = self.changed.notified();
             let live = self.live.load_full();
-            let renewing = live.is_none() && self.status().state == State::Starting;
+            let renewing = live.is_none() && self.status().state == SourceState::Starting;
             if !is_gone(&live) && !renewing {
                 return;
             }
@@ -405,11 +419,11 @@ impl Source for Upstream {
         &self.inner.settings.name
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         self.inner.offer.load_full()
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> SourceStatus {
         let mut status = self.inner.status();
         if let Some(live) = self.inner.live.load().as_ref() {
             status.stderr = live.stderr();
@@ -422,7 +436,7 @@ impl Source for Upstream {
         (!status.settled).then_some(status.since)
     }
 
-    fn attach(&self, feed: Feed) {
+    fn attach(&self, feed: SourceNotifier) {
         // A source is attached to one yard for as long as it lives.
         let _ = self.inner.feed.set(feed);
     }
@@ -431,11 +445,11 @@ impl Source for Upstream {
         &self.inner.settings.permissions
     }
 
-    fn legacy_offer(&self) -> Option<Arc<Offer>> {
+    fn legacy_offer(&self) -> Option<Arc<SourceOffer>> {
         self.legacy.offer()
     }
 
-    fn meet(&self, era: ClientEra) -> Option<BoxFuture<'_, ()>> {
+    fn discover_era(&self, era: ClientEra) -> Option<BoxFuture<'_, ()>> {
         if era == ClientEra::Newest || !self.legacy.is_unmet(&self.inner) {
             return None;
         }
@@ -443,7 +457,7 @@ impl Source for Upstream {
     }
 
     fn watch(&self, uri: &str) {
-        if let Some(legacy) = self.legacy.with_own_state() {
+        if let Some(legacy) = self.legacy.own_process() {
             legacy.watch(uri);
         }
         let new = self.inner.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.to_owned());
@@ -453,7 +467,7 @@ impl Source for Upstream {
     }
 
     fn unwatch(&self, uri: &str) {
-        if let Some(legacy) = self.legacy.with_own_state() {
+        if let Some(legacy) = self.legacy.own_process() {
             legacy.unwatch(uri);
         }
         if self.inner.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(uri) {
@@ -461,13 +475,13 @@ impl Source for Upstream {
         }
     }
 
-    fn manage(&self, order: Order) -> Result<(), ManageError> {
+    fn manage(&self, order: SourceCommand) -> Result<(), ManageError> {
         let command = match order {
-            Order::Reconnect => Command::Reconnect,
-            Order::Disable => Command::Disable,
+            SourceCommand::Reconnect => Command::Reconnect,
+            SourceCommand::Disable => Command::Disable,
             // Whoever is connected already need not be torn away.
-            Order::Enable if self.inner.status().state != State::Disabled => return Ok(()),
-            Order::Enable => Command::Reconnect,
+            SourceCommand::Enable if self.inner.status().state != SourceState::Disabled => return Ok(()),
+            SourceCommand::Enable => Command::Reconnect,
         };
         self.end_legacy_side();
         self.commands.try_send(command).map_err(|error| match error {
@@ -476,23 +490,23 @@ impl Source for Upstream {
         })
     }
 
-    fn transcript(&self, after: Option<u64>) -> Vec<Said> {
-        self.inner.tape.look_after(after.unwrap_or_default()).into_iter().map(said).collect()
+    fn transcript(&self, after: Option<u64>) -> Vec<TranscriptEntry> {
+        self.inner.tape.read_after(after.unwrap_or_default()).into_iter().map(said).collect()
     }
 
     fn log_in(&self) -> BoxFuture<'_, Result<String, LoginError>> {
         Box::pin(login::begin(&self.inner, &self.commands))
     }
 
-    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+    fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         Box::pin(self.call_in_era(call))
     }
 }
 
-fn said(taped: Taped) -> Said {
+fn said(taped: LoggedMessage) -> TranscriptEntry {
     let direction = match taped.direction {
-        toolyard_wire::Direction::ToServer => Direction::ToSource,
-        toolyard_wire::Direction::FromServer => Direction::FromSource,
+        toolyard_wire::WireDirection::ToServer => TranscriptDirection::ToSource,
+        toolyard_wire::WireDirection::FromServer => TranscriptDirection::FromSource,
     };
-    Said { number: taped.number, at: taped.at, direction, text: taped.text }
+    TranscriptEntry { number: taped.number, at: taped.at, direction, text: taped.text }
 }

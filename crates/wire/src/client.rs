@@ -5,11 +5,11 @@ pub(crate) mod authorization;
 pub(crate) mod events;
 pub(crate) mod handshake;
 pub(crate) mod http;
-pub(crate) mod pending;
+pub(crate) mod message_log;
+pub(crate) mod pending_requests;
 pub(crate) mod same_origin;
 pub(crate) mod sse;
 pub(crate) mod stdio;
-pub(crate) mod tape;
 pub(crate) mod violations;
 
 use std::sync::Arc;
@@ -19,25 +19,25 @@ use ::http::HeaderMap;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-use crate::Raw;
-use crate::message::{Id, Notification, Request};
+use crate::RawJson;
+use crate::message::{RequestId, RpcNotification, RpcRequest};
 use crate::rpc_error::RpcError;
 use crate::version::Version;
-use http::Post;
-use sse::Pair;
-use stdio::Lines;
+use http::StreamableHttpClient;
+use sse::SseClient;
+use stdio::StdioClient;
 
 /// What a server says that is no answer, in the order in which it was said and before any answer that it said
 /// later. Must not wait: whoever listens hands on or drops.
-pub type Listener = Arc<dyn Fn(Said) + Send + Sync>;
+pub type ServerMessageHandler = Arc<dyn Fn(ServerMessage) + Send + Sync>;
 
 /// Something that a server said unasked.
 #[derive(Debug)]
-pub enum Said {
+pub enum ServerMessage {
     /// With the tag of our own request on whose stream it came, where streams tell.
-    Notification(Notification, Option<u64>),
+    Notification(RpcNotification, Option<u64>),
     /// A question of the server (legacy era), likewise.
-    Request(Request, Option<u64>),
+    Request(RpcRequest, Option<u64>),
     /// The stream of our own request with this tag ended before the answer: the server wants us to come back for it.
     Paused {
         tag: u64,
@@ -47,14 +47,14 @@ pub enum Said {
         returned: Arc<Notify>,
     },
     /// A line that is no message.
-    Noise(String),
+    UnparsableLine(String),
 }
 
 /// One request on its way to a server.
 #[derive(Debug, Clone)]
-pub struct Outbound {
+pub struct OutboundRequest {
     pub method: &'static str,
-    pub params: Raw,
+    pub params: RawJson,
     /// Ours, to recognise what the server says on this request's stream.
     pub tag: u64,
     /// Headers that mirror the request (modern HTTP), and whatever the configuration lets through.
@@ -63,7 +63,7 @@ pub struct Outbound {
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum WireError {
     /// The server answered with an error.
     #[error("{}", .0.message)]
     Rpc(RpcError),
@@ -97,65 +97,65 @@ pub(crate) fn too_large(limit: usize) -> String {
 
 /// What a server told us when we met it.
 #[derive(Debug, Clone)]
-pub struct ServerSide {
+pub struct ServerProfile {
     pub version: Version,
-    pub info: Option<Raw>,
-    pub capabilities: Raw,
+    pub info: Option<RawJson>,
+    pub capabilities: RawJson,
     pub instructions: Option<String>,
 }
 
 /// A connection to a server.
 #[derive(Debug)]
-pub enum Client {
-    Lines(Lines),
-    Post(Post),
-    Pair(Pair),
+pub enum McpClient {
+    Stdio(StdioClient),
+    StreamableHttp(StreamableHttpClient),
+    HttpSse(SseClient),
 }
 
-impl Client {
+impl McpClient {
     /// Asks and waits for the answer. Dropping the future tells the server that nobody waits any more.
-    pub async fn request(&self, request: Outbound) -> Result<Raw, Failure> {
+    pub async fn request(&self, request: OutboundRequest) -> Result<RawJson, WireError> {
         match self {
-            Self::Lines(lines) => lines.request(request).await,
-            Self::Post(post) => post.request(request).await,
+            Self::Stdio(lines) => lines.request(request).await,
+            Self::StreamableHttp(post) => post.request(request).await,
             // Seldom met, and large: what it needs is not carried by every request.
-            Self::Pair(pair) => Box::pin(pair.request(request)).await,
+            Self::HttpSse(pair) => Box::pin(pair.request(request)).await,
         }
     }
 
-    pub async fn notify(&self, method: &'static str, params: &RawValue) -> Result<(), Failure> {
+    pub async fn notify(&self, method: &'static str, params: &RawValue) -> Result<(), WireError> {
         let text = crate::message::write_notification(method, params);
         self.send(text).await
     }
 
     /// Answers a question of the server (legacy era).
-    pub async fn respond(&self, id: &Id, answer: &Result<Raw, RpcError>) -> Result<(), Failure> {
+    pub async fn respond(&self, id: &RequestId, answer: &Result<RawJson, RpcError>) -> Result<(), WireError> {
         self.send(crate::message::write_outcome(id, answer)).await
     }
 
-    async fn send(&self, text: String) -> Result<(), Failure> {
+    async fn send(&self, text: String) -> Result<(), WireError> {
         match self {
-            Self::Lines(lines) => lines.send(text).await,
-            Self::Post(post) => post.send(text).await,
-            Self::Pair(pair) => pair.send(text).await,
+            Self::Stdio(lines) => lines.send(text).await,
+            Self::StreamableHttp(post) => post.send(text).await,
+            Self::HttpSse(pair) => pair.send(text).await,
         }
     }
 
     /// Which transport it turned out to be.
     pub fn transport(&self) -> &'static str {
         match self {
-            Self::Lines(_) => "stdio",
-            Self::Post(_) => "streamable-http",
-            Self::Pair(_) => "sse",
+            Self::Stdio(_) => "stdio",
+            Self::StreamableHttp(_) => "streamable-http",
+            Self::HttpSse(_) => "sse",
         }
     }
 
     /// Completes when the connection is known to be broken; for streamable HTTP, which has no connection, never.
-    pub async fn broken(&self) -> String {
+    pub async fn closed(&self) -> String {
         match self {
-            Self::Lines(lines) => lines.broken().await,
-            Self::Pair(pair) => pair.broken().await,
-            Self::Post(_) => std::future::pending().await,
+            Self::Stdio(lines) => lines.closed().await,
+            Self::HttpSse(pair) => pair.closed().await,
+            Self::StreamableHttp(_) => std::future::pending().await,
         }
     }
 }

@@ -7,10 +7,10 @@ use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::value::RawValue;
 
-use crate::client::events::{Event, Events};
+use crate::client::events::{SseEvent, SseReader};
 use crate::header;
-use crate::message::{self, Message, Packet, Refusal, parse};
-use crate::meta::{Heading, Meta};
+use crate::message::{self, InvalidMessage, Packet, RpcMessage, parse};
+use crate::meta::{Meta, RoutingParams};
 
 /// JSON-RPC messages: whatever is accepted is lossless when written again, and whatever is refused has an answer.
 pub fn message(bytes: &[u8]) {
@@ -29,17 +29,17 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-fn check_message(message: &Message) {
+fn check_message(message: &RpcMessage) {
     let written = match message {
-        Message::Request(request) => {
+        RpcMessage::Request(request) => {
             let _ = Meta::read(request.params.as_deref());
-            let _ = Heading::read(request.params.as_deref());
+            let _ = RoutingParams::read(request.params.as_deref());
             request.params.as_ref().map(|params| message::write_request(&request.id, "m", params))
         }
-        Message::Notification(notification) => {
+        RpcMessage::Notification(notification) => {
             notification.params.as_ref().map(|params| message::write_notification("m", params))
         }
-        Message::Response(response) => match &response.result {
+        RpcMessage::Response(response) => match &response.result {
             Ok(result) => Some(message::write_result(&response.id, result)),
             Err(_) => None,
         },
@@ -55,21 +55,21 @@ fn check_message(message: &Message) {
 }
 
 /// Id and payload, with line breaks between members as the white space that they are.
-fn payload(message: &Message) -> (Option<String>, Option<String>) {
+fn payload(message: &RpcMessage) -> (Option<String>, Option<String>) {
     let one_line = |raw: &RawValue| raw.get().replace(['\n', '\r'], " ");
     match message {
-        Message::Request(request) => {
+        RpcMessage::Request(request) => {
             (Some(request.id.as_json().to_owned()), request.params.as_deref().map(one_line))
         }
-        Message::Notification(notification) => (None, notification.params.as_deref().map(one_line)),
-        Message::Response(response) => {
+        RpcMessage::Notification(notification) => (None, notification.params.as_deref().map(one_line)),
+        RpcMessage::Response(response) => {
             let (Ok(raw) | Err(raw)) = &response.result;
             (Some(response.id.as_json().to_owned()), Some(one_line(raw)))
         }
     }
 }
 
-fn check_refusal(refusal: &Refusal) {
+fn check_refusal(refusal: &InvalidMessage) {
     let answer = message::write_error(refusal.id.as_ref(), &refusal.error);
     assert!(!answer.contains(['\n', '\r']), "an answer must be one line: {answer:?}");
     assert!(serde_json::from_str::<serde_json::Value>(&answer).is_ok(), "an answer must be JSON: {answer:?}");
@@ -90,10 +90,10 @@ pub fn events(bytes: &[u8]) {
 }
 
 /// The events before the end or the first failure.
-fn read_events(bytes: &[u8], size: usize, longest: usize) -> Vec<Event> {
+fn read_events(bytes: &[u8], size: usize, longest: usize) -> Vec<SseEvent> {
     let pieces: Vec<_> =
         bytes.chunks(size).map(|piece| Ok::<_, String>(Bytes::copy_from_slice(piece))).collect();
-    let mut events = Events::new(futures_util::stream::iter(pieces), longest);
+    let mut events = SseReader::new(futures_util::stream::iter(pieces), longest);
     let mut seen = Vec::new();
     // The stream is always ready, so that nothing ever waits.
     while let Some(Ok(Some(event))) = events.next().now_or_never() {
@@ -117,13 +117,13 @@ pub fn mirrored_headers(bytes: &[u8]) {
     if let Ok(meta) = Meta::read(Some(&arguments)) {
         let _ = header::check_version(&headers, &meta);
     }
-    if let Ok(heading) = Heading::read(Some(&arguments)) {
+    if let Ok(heading) = RoutingParams::read(Some(&arguments)) {
         let _ = header::check_name(&headers, method, &heading);
     }
     if let Some(name) = body["arguments"]["name"].as_str() {
         let mut ours = HeaderMap::new();
         header::mirror_name(&mut ours, name);
-        if let Ok(heading) = Heading::read(Some(&arguments)) {
+        if let Ok(heading) = RoutingParams::read(Some(&arguments)) {
             let checked = header::check_name(&ours, "tools/call", &heading);
             assert!(checked.is_ok(), "{name:?} is mirrored as {ours:?}");
         }

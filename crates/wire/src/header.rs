@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::meta::{Heading, Meta};
+use crate::meta::{Meta, RoutingParams};
 use crate::rpc_error::RpcError;
 
 pub(crate) const VERSION: &str = "mcp-protocol-version";
@@ -36,7 +36,11 @@ pub(crate) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), RpcE
 }
 
 /// `Mcp-Name` against the name or URI, for the methods that have one.
-pub(crate) fn check_name(headers: &HeaderMap, method: &str, heading: &Heading<'_>) -> Result<(), RpcError> {
+pub(crate) fn check_name(
+    headers: &HeaderMap,
+    method: &str,
+    heading: &RoutingParams<'_>,
+) -> Result<(), RpcError> {
     let named = match method {
         "tools/call" | "prompts/get" => heading.name,
         "resources/read" => heading.uri,
@@ -142,12 +146,12 @@ fn mirror_properties(headers: &mut HeaderMap, schema: &Value, arguments: &Value)
 pub fn check_annotations(schema: &RawValue) -> Result<(), String> {
     let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
     let mut seen = std::collections::HashSet::new();
-    check_annotated(&schema, Place::Root, &mut seen)
+    check_annotated(&schema, AnnotationPosition::Root, &mut seen)
 }
 
 /// Where in a schema we are: annotations count only on properties that are reached through properties alone.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum AnnotationPosition {
     Root,
     Property,
     Elsewhere,
@@ -155,13 +159,13 @@ enum Place {
 
 fn check_annotated(
     schema: &Value,
-    place: Place,
+    place: AnnotationPosition,
     seen: &mut std::collections::HashSet<String>,
 ) -> Result<(), String> {
     let Some(members) = schema.as_object() else {
         return match schema {
             Value::Array(items) => {
-                items.iter().try_for_each(|item| check_annotated(item, Place::Elsewhere, seen))
+                items.iter().try_for_each(|item| check_annotated(item, AnnotationPosition::Elsewhere, seen))
             }
             _ => Ok(()),
         };
@@ -174,7 +178,7 @@ fn check_annotated(
         if !token {
             return Err(format!("x-mcp-header {suffix:?} is no header name"));
         }
-        if place != Place::Property {
+        if place != AnnotationPosition::Property {
             return Err(format!("x-mcp-header {suffix:?} is not on a property that is always in reach"));
         }
         if !matches!(members.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
@@ -188,13 +192,13 @@ fn check_annotated(
     }
     for (key, value) in members {
         match (key.as_str(), value) {
-            ("properties", Value::Object(properties)) if place != Place::Elsewhere => {
+            ("properties", Value::Object(properties)) if place != AnnotationPosition::Elsewhere => {
                 for property in properties.values() {
-                    check_annotated(property, Place::Property, seen)?;
+                    check_annotated(property, AnnotationPosition::Property, seen)?;
                 }
             }
             ("const" | "default" | "enum" | "examples" | "x-mcp-header", _) => {}
-            (_, value) => check_annotated(value, Place::Elsewhere, seen)?,
+            (_, value) => check_annotated(value, AnnotationPosition::Elsewhere, seen)?,
         }
     }
     Ok(())
@@ -241,7 +245,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::{check_name, check_params, mirror_name, mirror_params};
-    use crate::meta::Heading;
+    use crate::meta::RoutingParams;
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()
@@ -277,7 +281,7 @@ mod tests {
         let name = |header: &'static str, method: &str, params: &str| {
             let mut headers = HeaderMap::new();
             headers.insert("mcp-name", HeaderValue::from_static(header));
-            check_name(&headers, method, &Heading::read(Some(&raw(params))).unwrap()).is_ok()
+            check_name(&headers, method, &RoutingParams::read(Some(&raw(params))).unwrap()).is_ok()
         };
         assert!(name("  echo ", "tools/call", r#"{"name":"echo"}"#));
         assert!(name("=?base64?w6k=?=", "prompts/get", r#"{"name":"é"}"#));
@@ -298,7 +302,7 @@ mod tests {
             assert!(check_params(&headers, &schema, Some(&arguments)).is_ok(), "{text:?} {headers:?}");
             mirror_name(&mut headers, text);
             let params = raw(&serde_json::json!({"name": text}).to_string());
-            let heading = Heading::read(Some(&params)).unwrap();
+            let heading = RoutingParams::read(Some(&params)).unwrap();
             assert!(check_name(&headers, "tools/call", &heading).is_ok(), "{text:?}");
         }
         let bad = raw(r#"{"properties":{"s":{"type":"string","x-mcp-header":"a b"}}}"#);

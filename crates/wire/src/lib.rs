@@ -12,26 +12,28 @@ mod server;
 mod version;
 
 pub use client::authorization::Authorization;
-pub use client::handshake::{Introduction, meet_http, meet_lines};
-pub use client::http::{Post, PostSettings};
+pub use client::handshake::{HandshakeSettings, handshake_http, handshake_stdio};
+pub use client::http::{HttpClientSettings, StreamableHttpClient};
+pub use client::message_log::{LoggedMessage, MessageLog, WireDirection};
 pub use client::same_origin::{AddressFilter, SameOriginHttp};
-pub use client::sse::Pair;
-pub use client::stdio::{Lines, lines};
-pub use client::tape::{Direction, Tape, Taped};
+pub use client::sse::SseClient;
+pub use client::stdio::{StdioClient, open_stdio};
 pub use client::violations::Violations;
-pub use client::{Client, Failure, Listener, Outbound, Said, ServerSide};
+pub use client::{McpClient, OutboundRequest, ServerMessage, ServerMessageHandler, ServerProfile, WireError};
 pub use header::{check_annotations, check_params, mirror_method, mirror_name, mirror_params};
-pub use message::{Id, Message, Notification, Packet, Refusal, Request, Response, parse};
-pub use meta::{ClientSide, Meta};
+pub use message::{
+    InvalidMessage, Packet, RequestId, RpcMessage, RpcNotification, RpcRequest, RpcResponse, parse,
+};
+pub use meta::{ClientProfile, Meta};
 pub use rpc_error::{RpcError, code};
+pub use server::client_channel::{ClientChannel, ClientGone};
 pub use server::http::stream::Retention;
 pub use server::http::{Endpoint, EndpointSettings};
 pub use server::legacy::LEGACY_METHODS;
-pub use server::outlet::{Gone, Outlet};
-pub use server::session::{Roster, Session, SubscriptionGuard};
-pub use server::stdio::{StdioEnd, StdioSettings, serve_stdio};
-pub use server::{About, Charge, Inbound, Service, Transport};
+pub use server::session::{Session, SessionRegistry, SubscriptionGuard};
+pub use server::stdio::{StdioSettings, StdioShutdown, serve_stdio};
+pub use server::{Charge, InboundRequest, RequestTransport, ServerDescription, Service};
 pub use version::{Era, Version};
 
 /// One JSON value as the text it arrived as.
-pub type Raw = Box<serde_json::value::RawValue>;
+pub type RawJson = Box<serde_json::value::RawValue>;

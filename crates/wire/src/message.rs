@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::Raw;
+use crate::RawJson;
 use crate::rpc_error::RpcError;
 
 /// Deeper JSON than this is refused at the door, so that nothing behind it needs to fear for its stack.
@@ -17,9 +17,9 @@ const LARGEST_BATCH: usize = 100;
 
 /// The id of a request, as the text it had: a string or an integer of any size.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Id(Arc<str>);
+pub struct RequestId(Arc<str>);
 
-impl Id {
+impl RequestId {
     /// The id as JSON.
     pub fn as_json(&self) -> &str {
         &self.0
@@ -38,61 +38,61 @@ impl Id {
     }
 }
 
-impl fmt::Debug for Id {
+impl fmt::Debug for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 #[derive(Debug, Clone)]
-pub struct Request {
-    pub id: Id,
+pub struct RpcRequest {
+    pub id: RequestId,
     pub method: String,
-    pub params: Option<Raw>,
+    pub params: Option<RawJson>,
 }
 
 #[derive(Debug, Clone)]
-pub struct Notification {
+pub struct RpcNotification {
     pub method: String,
-    pub params: Option<Raw>,
+    pub params: Option<RawJson>,
 }
 
 #[derive(Debug, Clone)]
-pub struct Response {
-    pub id: Id,
+pub struct RpcResponse {
+    pub id: RequestId,
     /// The result or the error member, untouched.
-    pub result: Result<Raw, Raw>,
+    pub result: Result<RawJson, RawJson>,
 }
 
 #[derive(Debug, Clone)]
-pub enum Message {
-    Request(Request),
-    Notification(Notification),
-    Response(Response),
+pub enum RpcMessage {
+    Request(RpcRequest),
+    Notification(RpcNotification),
+    Response(RpcResponse),
 }
 
 /// What arrived in one piece.
 #[derive(Debug)]
 pub enum Packet {
-    One(Message),
-    Batch(Vec<Result<Message, Refusal>>),
+    One(RpcMessage),
+    Batch(Vec<Result<RpcMessage, InvalidMessage>>),
 }
 
 /// A message that is none, and the id to answer it with if one could be read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Refusal {
-    pub id: Option<Id>,
+pub struct InvalidMessage {
+    pub id: Option<RequestId>,
     pub error: RpcError,
 }
 
-impl From<RpcError> for Refusal {
+impl From<RpcError> for InvalidMessage {
     fn from(error: RpcError) -> Self {
         Self { id: None, error }
     }
 }
 
 /// Parses what arrived in one piece.
-pub fn parse(bytes: &[u8]) -> Result<Packet, Refusal> {
+pub fn parse(bytes: &[u8]) -> Result<Packet, InvalidMessage> {
     let text = std::str::from_utf8(bytes).map_err(|error| RpcError::parse(format!("not UTF-8: {error}")))?;
     if too_deep(bytes) {
         return Err(RpcError::invalid_request(format!("nested deeper than {DEEPEST}")).into());
@@ -114,7 +114,7 @@ pub fn parse(bytes: &[u8]) -> Result<Packet, Refusal> {
 }
 
 /// The messages of one piece, one by one, whether it is a batch or not.
-pub(crate) fn parse_all(bytes: &[u8]) -> Vec<Result<Message, Refusal>> {
+pub(crate) fn parse_all(bytes: &[u8]) -> Vec<Result<RpcMessage, InvalidMessage>> {
     match parse(bytes) {
         Ok(Packet::One(message)) => vec![Ok(message)],
         Ok(Packet::Batch(messages)) => messages,
@@ -143,7 +143,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-fn message(text: &str) -> Result<Message, Refusal> {
+fn message(text: &str) -> Result<RpcMessage, InvalidMessage> {
     let envelope: Envelope<'_> = match serde_json::from_str(text) {
         Ok(envelope) => envelope,
         Err(error) if error.is_data() => {
@@ -151,8 +151,8 @@ fn message(text: &str) -> Result<Message, Refusal> {
         }
         Err(error) => return Err(RpcError::parse(format!("not JSON: {error}")).into()),
     };
-    let id = envelope.id.and_then(Id::from_json);
-    let refuse = |message: &str| Refusal { id: id.clone(), error: RpcError::invalid_request(message) };
+    let id = envelope.id.and_then(RequestId::from_json);
+    let refuse = |message: &str| InvalidMessage { id: id.clone(), error: RpcError::invalid_request(message) };
     if envelope.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
         return Err(refuse("the member jsonrpc must be \"2.0\""));
     }
@@ -168,8 +168,8 @@ fn message(text: &str) -> Result<Message, Refusal> {
         }
         let params = envelope.params.map(ToOwned::to_owned);
         return Ok(match id {
-            Some(id) => Message::Request(Request { id, method, params }),
-            None => Message::Notification(Notification { method, params }),
+            Some(id) => RpcMessage::Request(RpcRequest { id, method, params }),
+            None => RpcMessage::Notification(RpcNotification { method, params }),
         });
     }
     let result = match (envelope.result, envelope.error) {
@@ -178,7 +178,7 @@ fn message(text: &str) -> Result<Message, Refusal> {
         _ => return Err(refuse("neither a request nor a notification nor a response")),
     };
     match id {
-        Some(id) => Ok(Message::Response(Response { id, result })),
+        Some(id) => Ok(RpcMessage::Response(RpcResponse { id, result })),
         None => Err(refuse("a response without an id")),
     }
 }
@@ -212,12 +212,12 @@ fn too_deep(bytes: &[u8]) -> bool {
 }
 
 /// Writes a response.
-pub(crate) fn write_result(id: &Id, result: &RawValue) -> String {
+pub(crate) fn write_result(id: &RequestId, result: &RawValue) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{},"result":{}}}"#, id.as_json(), one_line(result))
 }
 
 /// Writes an error response; without an id where none could be read.
-pub(crate) fn write_error(id: Option<&Id>, error: &RpcError) -> String {
+pub(crate) fn write_error(id: Option<&RequestId>, error: &RpcError) -> String {
     let mut body = serde_json::Map::new();
     body.insert("code".to_owned(), error.code.into());
     body.insert("message".to_owned(), error.message.clone().into());
@@ -231,7 +231,7 @@ pub(crate) fn write_error(id: Option<&Id>, error: &RpcError) -> String {
     }
 }
 
-pub(crate) fn write_outcome(id: &Id, outcome: &Result<Raw, RpcError>) -> String {
+pub(crate) fn write_outcome(id: &RequestId, outcome: &Result<RawJson, RpcError>) -> String {
     match outcome {
         Ok(result) => write_result(id, result),
         Err(error) => write_error(Some(id), error),
@@ -242,7 +242,7 @@ pub(crate) fn write_notification(method: &str, params: &RawValue) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{}}}"#, one_line(params))
 }
 
-pub(crate) fn write_request(id: &Id, method: &str, params: &RawValue) -> String {
+pub(crate) fn write_request(id: &RequestId, method: &str, params: &RawValue) -> String {
     let id = id.as_json();
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{}}}"#, one_line(params))
 }

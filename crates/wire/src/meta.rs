@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Raw;
+use crate::RawJson;
 use crate::rpc_error::RpcError;
 use crate::version::{Era, Version};
 
@@ -11,20 +11,20 @@ use crate::version::{Era, Version};
 #[derive(Debug, Clone, Default)]
 pub struct Meta {
     /// The whole of `_meta`, untouched.
-    pub all: Option<Raw>,
+    pub all: Option<RawJson>,
     /// Echoed in progress notifications, as it came.
-    pub progress_token: Option<Raw>,
+    pub progress_token: Option<RawJson>,
     pub(crate) version: Option<String>,
-    pub(crate) capabilities: Option<Raw>,
-    client_info: Option<Raw>,
+    pub(crate) capabilities: Option<RawJson>,
+    client_info: Option<RawJson>,
     /// The level below which this request wants no log lines (modern era).
     pub log_level: Option<String>,
 }
 
 /// Who the client says it is, and what it says it can do.
 #[derive(Debug, Clone, Default)]
-pub struct ClientSide {
-    pub info: Option<Raw>,
+pub struct ClientProfile {
+    pub info: Option<RawJson>,
     pub elicit_form: bool,
     pub elicit_url: bool,
     pub sample: bool,
@@ -33,7 +33,7 @@ pub struct ClientSide {
 
 /// What the params of a request say to whoever carries it: `_meta`, and what the request is about. Read in one go.
 #[derive(Debug, Default)]
-pub(crate) struct Heading<'a> {
+pub(crate) struct RoutingParams<'a> {
     pub(crate) meta: Meta,
     pub(crate) name: Option<&'a RawValue>,
     pub(crate) uri: Option<&'a RawValue>,
@@ -56,7 +56,7 @@ struct OnlyMeta<'a> {
     meta: Option<&'a RawValue>,
 }
 
-impl<'a> Heading<'a> {
+impl<'a> RoutingParams<'a> {
     pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
         let Some(params) = params else { return Ok(Self::default()) };
         let params = match serde_json::from_str::<Params<'a>>(params.get()) {
@@ -91,7 +91,7 @@ struct Keys<'a> {
 
 impl Meta {
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
-        Heading::read(params).map(|heading| heading.meta)
+        RoutingParams::read(params).map(|heading| heading.meta)
     }
 
     fn of(meta: &RawValue) -> Result<Self, RpcError> {
@@ -100,7 +100,7 @@ impl Meta {
             raw.map(|raw| serde_json::from_str(raw.get())).transpose().map_err(|error| wrong(&error))
         };
         let token = keys.progress_token.map(ToOwned::to_owned);
-        if token.as_ref().is_some_and(|token| crate::message::Id::from_json(token).is_none()) {
+        if token.as_ref().is_some_and(|token| crate::message::RequestId::from_json(token).is_none()) {
             return Err(
                 RpcError::invalid_params("a progress token must be a string or an integer").with_status(400)
             );
@@ -121,14 +121,14 @@ impl Meta {
     }
 
     /// What a modern request must say about itself.
-    pub(crate) fn modern(&self) -> Result<(&str, ClientSide), RpcError> {
+    pub(crate) fn require_modern_fields(&self) -> Result<(&str, ClientProfile), RpcError> {
         let missing = |key: &str| {
             let message = format!("_meta must have io.modelcontextprotocol/{key}");
             RpcError::invalid_params(message).with_status(400)
         };
         let version = self.version.as_deref().ok_or_else(|| missing("protocolVersion"))?;
         let capabilities = self.capabilities.as_deref().ok_or_else(|| missing("clientCapabilities"))?;
-        Ok((version, ClientSide::read(capabilities, self.client_info.clone())?))
+        Ok((version, ClientProfile::read(capabilities, self.client_info.clone())?))
     }
 }
 
@@ -139,8 +139,8 @@ pub(crate) fn modern_version(requested: &str) -> Result<Version, RpcError> {
         .ok_or_else(|| RpcError::unsupported_version(requested))
 }
 
-impl ClientSide {
-    pub(crate) fn read(capabilities: &RawValue, info: Option<Raw>) -> Result<Self, RpcError> {
+impl ClientProfile {
+    pub(crate) fn read(capabilities: &RawValue, info: Option<RawJson>) -> Result<Self, RpcError> {
         #[derive(Deserialize)]
         struct Capabilities<'a> {
             elicitation: Option<Elicitation<'a>>,
@@ -177,7 +177,7 @@ impl ClientSide {
 mod tests {
     use serde_json::value::RawValue;
 
-    use super::{ClientSide, Heading, Meta};
+    use super::{ClientProfile, Meta, RoutingParams};
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn an_empty_elicitation_capability_means_forms() {
         let abilities = |text: &str| {
-            let side = ClientSide::read(&raw(text), None).unwrap();
+            let side = ClientProfile::read(&raw(text), None).unwrap();
             (side.elicit_form, side.elicit_url, side.sample, side.roots)
         };
         assert_eq!(abilities("{}"), (false, false, false, false));
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(meta.all.unwrap().get(), r#"{"progressToken":"t","z":9007199254740993}"#);
         assert!(Meta::read(Some(&raw(r#"{"_meta":7}"#))).is_err());
         let twice = raw(r#"{"name":"a","name":"b","_meta":{"progressToken":7}}"#);
-        let heading = Heading::read(Some(&twice)).unwrap();
+        let heading = RoutingParams::read(Some(&twice)).unwrap();
         assert_eq!(heading.meta.progress_token.unwrap().get(), "7");
         assert!(heading.name.is_none());
         assert!(Meta::read(Some(&raw(r#"{"_meta":{"progressToken":{}}}"#))).is_err());

@@ -1,8 +1,8 @@
 //! The server's side of the wire: what a transport hands to the service, whatever transport it was.
 
+pub(crate) mod client_channel;
 pub(crate) mod http;
 pub(crate) mod legacy;
-pub(crate) mod outlet;
 pub(crate) mod session;
 pub(crate) mod stdio;
 
@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::Raw;
-use crate::message::{Id, Request};
-use crate::meta::{ClientSide, Meta};
+use crate::RawJson;
+use crate::message::{RequestId, RpcRequest};
+use crate::meta::{ClientProfile, Meta};
 use crate::rpc_error::RpcError;
 use crate::version::Version;
-use outlet::Outlet;
+use client_channel::ClientChannel;
 use session::Session;
 
 /// Answers requests. Transports take care of everything that is the same for every server: envelopes,
@@ -26,7 +26,7 @@ pub trait Service: Send + Sync + 'static {
     type Caller: Clone + PartialEq + Send + Sync + 'static;
 
     /// What `initialize` answers with.
-    fn about(&self, caller: &Self::Caller, version: Version) -> About;
+    fn describe(&self, caller: &Self::Caller, version: Version) -> ServerDescription;
 
     /// Charges the caller for a session, or says why it may have no more; what is charged is held for as long as the
     /// session is open.
@@ -40,59 +40,62 @@ pub trait Service: Send + Sync + 'static {
     }
 
     /// Answers one request. Dropping the future cancels it.
-    fn handle(self: Arc<Self>, request: Inbound<Self::Caller>) -> impl Future<Output = Answer> + Send;
+    fn handle(
+        self: Arc<Self>,
+        request: InboundRequest<Self::Caller>,
+    ) -> impl Future<Output = RpcResult> + Send;
 }
 
 /// What a caller was charged for something; dropping it gives that back.
 pub type Charge = Option<Box<dyn std::any::Any + Send + Sync>>;
 
-pub(crate) type Answer = Result<Raw, RpcError>;
-pub(crate) type Handling = Pin<Box<dyn Future<Output = Answer> + Send>>;
+pub(crate) type RpcResult = Result<RawJson, RpcError>;
+pub(crate) type ResponseFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 
 /// What a server says about itself.
 #[derive(Debug, Clone)]
-pub struct About {
-    pub info: Raw,
-    pub capabilities: Raw,
+pub struct ServerDescription {
+    pub info: RawJson,
+    pub capabilities: RawJson,
     pub instructions: Option<String>,
 }
 
 /// One request on its way to the service.
 #[derive(Debug)]
-pub struct Inbound<C> {
-    pub id: Id,
+pub struct InboundRequest<C> {
+    pub id: RequestId,
     pub method: String,
-    pub params: Option<Raw>,
+    pub params: Option<RawJson>,
     pub meta: Meta,
     pub version: Version,
-    pub client: ClientSide,
+    pub client: ClientProfile,
     pub caller: C,
     /// Legacy era only.
     pub session: Option<Arc<Session>>,
-    pub outlet: Outlet,
-    pub transport: Transport,
+    pub outlet: ClientChannel,
+    pub transport: RequestTransport,
     /// Cancelled when the server is shutting down: requests that never end by themselves should end now.
     pub closing: CancellationToken,
 }
 
 /// How the request came in.
 #[derive(Debug, Clone)]
-pub enum Transport {
+pub enum RequestTransport {
     Stdio,
     Http(Arc<::http::HeaderMap>),
 }
 
 /// Makes a modern request ready for the service; it says itself in which version it speaks, and who the client is.
-pub(crate) fn modern<C>(
-    request: Request,
+pub(crate) fn build_modern_request<C>(
+    request: RpcRequest,
     meta: Meta,
-    (version, client): (Version, ClientSide),
+    (version, client): (Version, ClientProfile),
     caller: C,
-    outlet: Outlet,
-    transport: Transport,
+    outlet: ClientChannel,
+    transport: RequestTransport,
     closing: CancellationToken,
-) -> Inbound<C> {
-    let Request { id, method, params } = request;
+) -> InboundRequest<C> {
+    let RpcRequest { id, method, params } = request;
     let session = None;
-    Inbound { id, method, params, meta, version, client, caller, session, outlet, transport, closing }
+    InboundRequest { id, method, params, meta, version, client, caller, session, outlet, transport, closing }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
-use super::which::WhichArgs;
-use crate::{config, known};
+use super::server_selection::ServerSelectionArgs;
+use crate::{config, name_cache};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "Arguments:
@@ -29,7 +29,7 @@ Examples:
   toolyard call echo message=hi -- npx -y @modelcontextprotocol/server-everything")]
 pub(crate) struct CallArgs {
     /// The full name of the tool, or its bare name where that is unique.
-    #[arg(add = known::tools())]
+    #[arg(add = name_cache::tool_completer())]
     pub(crate) tool: String,
 
     /// The arguments of the tool, as key=value or key:=json.
@@ -57,7 +57,7 @@ pub(crate) struct CallArgs {
     pub(crate) output: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) which: WhichArgs,
+    pub(crate) which: ServerSelectionArgs,
 }
 
 #[derive(Debug, Parser)]
@@ -80,7 +80,7 @@ pub(crate) struct ReadArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) which: WhichArgs,
+    pub(crate) which: ServerSelectionArgs,
 }
 
 #[derive(Debug, Parser)]
@@ -90,7 +90,7 @@ pub(crate) struct ReadArgs {
   toolyard prompt simple-prompt --json -- npx -y @modelcontextprotocol/server-everything")]
 pub(crate) struct PromptArgs {
     /// The full name of the prompt, or its bare name where that is unique.
-    #[arg(add = known::prompts())]
+    #[arg(add = name_cache::prompt_completer())]
     pub(crate) name: String,
 
     /// The arguments of the prompt; they are always text.
@@ -102,12 +102,12 @@ pub(crate) struct PromptArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) which: WhichArgs,
+    pub(crate) which: ServerSelectionArgs,
 }
 
 /// What has arguments that can be completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Completed {
+pub(crate) enum CompletionTarget {
     Prompt,
     Template,
 }
@@ -119,7 +119,7 @@ pub(crate) enum Completed {
 pub(crate) struct CompleteArgs {
     /// Whether the argument is one of a prompt or of a template.
     #[arg(value_enum)]
-    pub(crate) of: Completed,
+    pub(crate) of: CompletionTarget,
 
     /// The name of the prompt, or the URI of the template.
     pub(crate) name: String,
@@ -140,9 +140,10 @@ pub(crate) struct CompleteArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) which: WhichArgs,
+    pub(crate) which: ServerSelectionArgs,
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    config::time(text).ok_or_else(|| "a time is a number with a unit, such as 30s, 2m or 500ms".to_owned())
+    config::duration_from_text(text)
+        .ok_or_else(|| "a time is a number with a unit, such as 30s, 2m or 500ms".to_owned())
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 
-use crate::known;
+use crate::name_cache;
 
 /// Whose configuration is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -24,13 +24,13 @@ pub(crate) struct ScopeArgs {
 
 /// How a server behind an address is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Transport {
+pub(crate) enum TransportArg {
     Stdio,
     Http,
     Sse,
 }
 
-impl Transport {
+impl TransportArg {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
@@ -70,7 +70,7 @@ pub(crate) struct AddArgs {
 
     /// How to speak to it; clear from the command or the address if this is not said.
     #[arg(long, short, value_enum)]
-    pub(crate) transport: Option<Transport>,
+    pub(crate) transport: Option<TransportArg>,
 
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
@@ -85,7 +85,7 @@ pub(crate) struct AddArgs {
   toolyard remove files")]
 pub(crate) struct RemoveArgs {
     /// The server, by its name in toolyard.toml.
-    #[arg(add = known::servers())]
+    #[arg(add = name_cache::server_completer())]
     pub(crate) name: String,
 
     #[command(flatten)]
@@ -96,9 +96,9 @@ pub(crate) struct RemoveArgs {
 #[command(after_help = "Examples:
   toolyard disable files
   toolyard enable files")]
-pub(crate) struct NamedArgs {
+pub(crate) struct ToggleArgs {
     /// The server, by its name in toolyard.toml.
-    #[arg(add = known::servers())]
+    #[arg(add = name_cache::server_completer())]
     pub(crate) name: String,
 
     #[command(flatten)]
@@ -107,7 +107,7 @@ pub(crate) struct NamedArgs {
 
 /// Programs that know MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum App {
+pub(crate) enum ClientApp {
     ClaudeCode,
     ClaudeDesktop,
     Cursor,
@@ -129,7 +129,7 @@ there is followed, and no secret is copied. A server of the same name in toolyar
 pub(crate) struct ImportArgs {
     /// Only what this program knows; may be given several times.
     #[arg(long, value_enum, value_name = "PROGRAM")]
-    pub(crate) from: Vec<App>,
+    pub(crate) from: Vec<ClientApp>,
 
     /// Take them: write the files' names into toolyard.toml.
     #[arg(long)]
@@ -153,7 +153,7 @@ pub(crate) struct ImportArgs {
 pub(crate) struct ExportArgs {
     /// The program; all that are known if none is said.
     #[arg(value_enum)]
-    pub(crate) program: Option<App>,
+    pub(crate) program: Option<ClientApp>,
 
     /// Point at this address instead of starting `toolyard stdio`.
     #[arg(long, value_name = "URL", conflicts_with = "servers")]

@@ -19,7 +19,7 @@ pub(crate) struct OpenApiArgs {
 
     /// How to tell, on standard error, what was found out about the document.
     #[arg(long, value_name = "FORM", default_value = "text")]
-    pub(crate) diagnostics: Diagnostics,
+    pub(crate) diagnostics: DiagnosticsFormat,
 
     /// Only operations with this tag; `*` stands for anything; may be given several times, like all of these.
     #[arg(long, value_name = "GLOB")]
@@ -71,7 +71,7 @@ pub(crate) struct OpenApiArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Diagnostics {
+pub(crate) enum DiagnosticsFormat {
     /// Warnings and errors, a line each.
     Text,
     /// Everything, notes included, a line each.

@@ -2,13 +2,13 @@
 
 use clap::Parser;
 
-use super::{DocumentArgs, WhichArgs};
+use super::{DocumentArgs, ServerSelectionArgs};
 
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UiArgs {
     #[command(flatten)]
-    pub(crate) which: WhichArgs,
+    pub(crate) which: ServerSelectionArgs,
 
     #[command(flatten)]
     pub(crate) documents: DocumentArgs,

@@ -4,12 +4,12 @@
 use clap::Subcommand;
 
 use super::calls::{CallArgs, CompleteArgs, PromptArgs, ReadArgs};
-use super::config_file::{AddArgs, ExportArgs, ImportArgs, NamedArgs, RemoveArgs};
-use super::house::{CompletionsArgs, DoctorArgs, ManArgs};
-use super::look::{InspectArgs, ListArgs, SearchArgs};
+use super::catalog::{InspectArgs, ListArgs, SearchArgs};
+use super::config_file::{AddArgs, ExportArgs, ImportArgs, RemoveArgs, ToggleArgs};
+use super::maintenance::{CompletionsArgs, DoctorArgs, ManArgs};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum WorkbenchVerb {
+pub(crate) enum WorkbenchCommand {
     /// List servers, tools, resources, templates or prompts.
     List(ListArgs),
     /// Show one tool: its names, its description and its parameters.
@@ -29,9 +29,9 @@ pub(crate) enum WorkbenchVerb {
     /// Remove a server from toolyard.toml.
     Remove(RemoveArgs),
     /// Switch a server of toolyard.toml on.
-    Enable(NamedArgs),
+    Enable(ToggleArgs),
     /// Switch a server of toolyard.toml off.
-    Disable(NamedArgs),
+    Disable(ToggleArgs),
     /// Find the servers that other programs on this machine know, and take them.
     Import(ImportArgs),
     /// Print what to paste into other programs so that they use your tools.

@@ -6,13 +6,13 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_hub::printable::is_deceptive;
-use toolyard_hub::{AllowList, Bounds, Permissions, Principal, Timestamp};
-use toolyard_serve::{Algorithm, FetchKeys, Jwks, Jwt, KeySource, Token, permissions};
+use toolyard_hub::{AllowList, Permissions, Principal, ScopedLimits, Timestamp};
+use toolyard_serve::{Algorithm, BearerToken, Jwks, JwksFetcher, JwtIssuer, KeySource, permissions};
 
-use super::address::is_address;
-use super::limits::{CallerKeys, Nonsense};
+use super::http_syntax::is_http_url;
+use super::limits::{CallerKeys, SettingProblem};
 use super::risk;
-use super::values::Words;
+use super::values::TextList;
 
 /// One who may come in with a token.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -42,7 +42,7 @@ pub(super) struct JwtKeys {
     /// Who issues them: `iss`, letter by letter.
     issuer: String,
     /// Whom they must be for: one of these must be in `aud`.
-    audience: Words,
+    audience: TextList,
     /// A file with the public keys of the issuer, a JWK set. Seen from the folder of this file.
     jwks_file: Option<String>,
     /// The address of the public keys of the issuer.
@@ -75,7 +75,7 @@ pub(crate) struct TokenEntry {
     pub(crate) digest: [u8; 32],
     pub(crate) permissions: Permissions,
     pub(crate) allowed: AllowList,
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: ScopedLimits,
     pub(crate) expires: Option<Timestamp>,
 }
 
@@ -83,21 +83,21 @@ pub(crate) struct TokenEntry {
 pub(crate) struct JwtEntry {
     issuer: String,
     audience: Vec<String>,
-    keys: JwtKeysAt,
+    keys: JwksLocation,
     algorithms: Vec<Algorithm>,
     claims: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     allowed: AllowList,
-    bounds: Bounds,
+    bounds: ScopedLimits,
     resource: Option<String>,
 }
 
 #[derive(Clone)]
-enum JwtKeysAt {
+enum JwksLocation {
     File(Jwks),
     Url(String),
 }
 
-impl fmt::Debug for JwtKeysAt {
+impl fmt::Debug for JwksLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::File(_) => "File",
@@ -120,24 +120,24 @@ impl Access {
 }
 
 impl TokenEntry {
-    pub(crate) fn token(&self) -> Token {
+    pub(crate) fn token(&self) -> BearerToken {
         let principal = Principal::new(self.name.as_str(), self.permissions.clone());
-        let principal = principal.allowed(self.allowed.clone()).bounded(self.bounds.clone());
-        let token = Token::from_digest(self.digest, principal);
-        self.expires.into_iter().fold(token, Token::until)
+        let principal = principal.with_allow_list(self.allowed.clone()).bounded(self.bounds.clone());
+        let token = BearerToken::from_digest(self.digest, principal);
+        self.expires.into_iter().fold(token, BearerToken::until)
     }
 }
 
 impl JwtEntry {
     /// What the door obeys; `fetch` makes what asks an address for keys.
-    pub(crate) fn settings(&self, fetch: impl FnOnce(&str) -> FetchKeys) -> Jwt {
-        Jwt {
+    pub(crate) fn settings(&self, fetch: impl FnOnce(&str) -> JwksFetcher) -> JwtIssuer {
+        JwtIssuer {
             issuer: self.issuer.clone(),
             audience: self.audience.clone(),
             algorithms: self.algorithms.clone(),
             keys: match &self.keys {
-                JwtKeysAt::File(keys) => KeySource::fixed(keys.clone()),
-                JwtKeysAt::Url(url) => KeySource::fetched(fetch(url)),
+                JwksLocation::File(keys) => KeySource::fixed(keys.clone()),
+                JwksLocation::Url(url) => KeySource::fetched(fetch(url)),
             },
             claims: self.claims.clone(),
             allowed: self.allowed.clone(),
@@ -148,7 +148,7 @@ impl JwtEntry {
 }
 
 /// Why this cannot be the name of somebody with a token.
-pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
+pub(crate) fn check_token_name(name: &str) -> Option<&'static str> {
     if name.trim().is_empty() || name.len() > 128 {
         return Some("must be 1 to 128 characters");
     }
@@ -160,30 +160,30 @@ pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
 }
 
 /// What the tokens mean, and what is wrong with them.
-pub(super) fn tokens(keys: Vec<TokenKeys>, wrong: &mut Vec<Nonsense>) -> Vec<TokenEntry> {
+pub(super) fn build_tokens(keys: Vec<TokenKeys>, wrong: &mut Vec<SettingProblem>) -> Vec<TokenEntry> {
     let mut entries: Vec<TokenEntry> = Vec::new();
     for (index, keys) in keys.into_iter().enumerate() {
         let index = index.to_string();
         let place = |key: &'static str| ["tokens", index.as_str(), key];
-        if let Some(problem) = name_problem(&keys.name) {
-            wrong.push(Nonsense::new(&place("name"), problem));
+        if let Some(problem) = check_token_name(&keys.name) {
+            wrong.push(SettingProblem::new(&place("name"), problem));
         }
         if entries.iter().any(|known| known.name == keys.name) {
-            wrong.push(Nonsense::new(&place("name"), "is the name of another token already"));
+            wrong.push(SettingProblem::new(&place("name"), "is the name of another token already"));
         }
         let digest = digest(&keys.sha256);
         if digest.is_none() {
-            wrong.push(Nonsense::new(&place("sha256"), "must be 64 hexadecimal digits"));
+            wrong.push(SettingProblem::new(&place("sha256"), "must be 64 hexadecimal digits"));
         }
         if digest.is_some_and(|digest| entries.iter().any(|known| known.digest == digest)) {
-            wrong.push(Nonsense::new(&place("sha256"), "is the same as that of another token"));
+            wrong.push(SettingProblem::new(&place("sha256"), "is the same as that of another token"));
         }
         let expires = keys.expires.map(|text| text.parse::<Timestamp>());
         if let Some(Err(problem)) = &expires {
-            wrong.push(Nonsense::new(&place("expires"), format!("is no time: {problem}")));
+            wrong.push(SettingProblem::new(&place("expires"), format!("is no time: {problem}")));
         }
         let limits = keys.limits.unwrap_or_default();
-        wrong.extend(limits.nonsense(&place("limits")));
+        wrong.extend(limits.validate(&place("limits")));
         entries.push(TokenEntry {
             name: keys.name,
             digest: digest.unwrap_or_default(),
@@ -208,13 +208,14 @@ fn digest(text: &str) -> Option<[u8; 32]> {
 }
 
 /// What the table about JWTs means, and what is wrong with it. `read` reads a file that it names.
-pub(super) fn jwt(
+pub(super) fn build_jwt(
     keys: JwtKeys,
     read: impl FnOnce(&str) -> Result<String, String>,
-    wrong: &mut Vec<Nonsense>,
+    wrong: &mut Vec<SettingProblem>,
 ) -> Option<JwtEntry> {
-    let say =
-        |wrong: &mut Vec<Nonsense>, key: &str, why: String| wrong.push(Nonsense::new(&["jwt", key], why));
+    let say = |wrong: &mut Vec<SettingProblem>, key: &str, why: String| {
+        wrong.push(SettingProblem::new(&["jwt", key], why))
+    };
     if keys.issuer.is_empty() {
         say(wrong, "issuer", "must not be empty".to_owned());
     }
@@ -223,22 +224,22 @@ pub(super) fn jwt(
     }
     let source = match (&keys.jwks_file, &keys.jwks_url) {
         (Some(file), None) => match read(file).and_then(|text| Jwks::parse(&text)) {
-            Ok(jwks) => Some(JwtKeysAt::File(jwks)),
+            Ok(jwks) => Some(JwksLocation::File(jwks)),
             Err(problem) => {
                 say(wrong, "jwks_file", format!("cannot be used: {problem}"));
                 None
             }
         },
-        (None, Some(url)) if is_address(url) => {
-            wrong.extend(risk::of_keys(url));
-            Some(JwtKeysAt::Url(url.clone()))
+        (None, Some(url)) if is_http_url(url) => {
+            wrong.extend(risk::check_jwks_url(url));
+            Some(JwksLocation::Url(url.clone()))
         }
         (None, Some(_)) => {
             say(wrong, "jwks_url", "must be an address that starts with http:// or https://".to_owned());
             None
         }
         (Some(_), Some(_)) | (None, None) => {
-            wrong.push(Nonsense::new(&["jwt"], "needs one of `jwks_file` and `jwks_url`"));
+            wrong.push(SettingProblem::new(&["jwt"], "needs one of `jwks_file` and `jwks_url`"));
             None
         }
     };
@@ -248,18 +249,18 @@ pub(super) fn jwt(
     for (index, name) in named.iter().enumerate() {
         match name.parse() {
             Ok(algorithm) => algorithms.push(algorithm),
-            Err(problem) => wrong.push(Nonsense::new(
+            Err(problem) => wrong.push(SettingProblem::new(
                 &["jwt", "algorithms", &index.to_string()],
                 format!("is not known: {problem}"),
             )),
         }
     }
-    if keys.resource.as_deref().is_some_and(|address| !is_address(address)) {
+    if keys.resource.as_deref().is_some_and(|address| !is_http_url(address)) {
         let why = "must be an address that starts with http:// or https://";
-        wrong.push(Nonsense::new(&["jwt", "resource"], why));
+        wrong.push(SettingProblem::new(&["jwt", "resource"], why));
     }
     let limits = keys.limits.unwrap_or_default();
-    wrong.extend(limits.nonsense(&["jwt", "limits"]));
+    wrong.extend(limits.validate(&["jwt", "limits"]));
     Some(JwtEntry {
         issuer: keys.issuer,
         audience: keys.audience.0,

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_serve::{ConnectionLimits, ProxyNetwork};
 
-use super::limits::Nonsense;
-use super::values::Time;
+use super::limits::SettingProblem;
+use super::values::ConfigDuration;
 
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
@@ -19,13 +19,13 @@ pub(super) struct ConnectionKeys {
     /// Further connections that only answer `/health` and `/ready`.
     health_reserve: Option<usize>,
     /// How long a client may take to send the head of a request.
-    head_timeout: Option<Time>,
+    head_timeout: Option<ConfigDuration>,
     /// The same for unauthenticated connections while more than half of their number are open.
-    pressed_head_timeout: Option<Time>,
+    pressed_head_timeout: Option<ConfigDuration>,
 }
 
 impl ConnectionKeys {
-    pub(super) fn over(self, earlier: Self) -> Self {
+    pub(super) fn with_fallback(self, earlier: Self) -> Self {
         Self {
             total: self.total.or(earlier.total),
             unauthenticated: self.unauthenticated.or(earlier.unauthenticated),
@@ -38,14 +38,14 @@ impl ConnectionKeys {
         }
     }
 
-    pub(super) fn nonsense(&self) -> Vec<Nonsense> {
+    pub(super) fn validate(&self) -> Vec<SettingProblem> {
         let counts = [
             ("total", self.total),
             ("unauthenticated", self.unauthenticated),
             ("unauthenticated_per_address", self.unauthenticated_per_address),
         ];
         let wrong = counts.into_iter().filter(|(_, count)| *count == Some(0));
-        wrong.map(|(key, _)| Nonsense::new(&["connections", key], "must be at least 1")).collect()
+        wrong.map(|(key, _)| SettingProblem::new(&["connections", key], "must be at least 1")).collect()
     }
 
     pub(super) fn limits(&self, proxies: &[String]) -> ConnectionLimits {
@@ -65,10 +65,10 @@ impl ConnectionKeys {
 }
 
 /// What is wrong with the addresses of proxies.
-pub(super) fn wrong_proxies(proxies: &[String]) -> Vec<Nonsense> {
+pub(super) fn wrong_proxies(proxies: &[String]) -> Vec<SettingProblem> {
     let parsed = proxies.iter().map(|text| text.parse::<ProxyNetwork>()).enumerate();
     let wrong = parsed.filter_map(|(at, parsed)| Some((at.to_string(), parsed.err()?)));
     wrong
-        .map(|(at, problem)| Nonsense::new(&["trusted_proxies", &at], format!("is wrong: {problem}")))
+        .map(|(at, problem)| SettingProblem::new(&["trusted_proxies", &at], format!("is wrong: {problem}")))
         .collect()
 }

@@ -5,7 +5,7 @@ use toolyard_hub::SourceName;
 use super::{Config, ServerEntry};
 
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Diff<'a> {
+pub(crate) struct ConfigDiff<'a> {
     pub(crate) added: Vec<&'a ServerEntry>,
     pub(crate) removed: Vec<&'a SourceName>,
     /// As they are now.
@@ -13,8 +13,8 @@ pub(crate) struct Diff<'a> {
 }
 
 /// Compares the servers of two configurations by name and by everything that is said of them.
-pub(crate) fn diff<'a>(old: &'a Config, new: &'a Config) -> Diff<'a> {
-    let mut diff = Diff::default();
+pub(crate) fn diff<'a>(old: &'a Config, new: &'a Config) -> ConfigDiff<'a> {
+    let mut diff = ConfigDiff::default();
     for entry in new.servers() {
         match named(old, entry.name()) {
             None => diff.added.push(entry),

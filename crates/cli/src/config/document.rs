@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use toolyard_hub::printable::is_deceptive;
 
-use super::problem::{Place, Problem, Severity};
-use super::tree::fault::Fault;
-use super::tree::{Broken, Node, Span, Value, json, toml};
+use super::problem::{ConfigLocation, ConfigProblem, ProblemSeverity};
+use super::tree::decode_error::DecodeError;
+use super::tree::{ConfigNode, ConfigSyntaxError, ConfigValue, Span, json, toml};
 
 /// Below these keys nothing is shown but `${…}`.
 const PRIVATE: [&str; 24] = [
@@ -44,7 +44,7 @@ const WIDEST: usize = 100;
 const NEAR: usize = 400;
 const HIDDEN: char = '…';
 
-pub(super) struct Document {
+pub(super) struct ConfigDocument {
     pub(super) path: PathBuf,
     text: String,
     /// In the order of the text. None if it could not be read, so that nobody knows what is a value.
@@ -63,9 +63,13 @@ pub(super) enum Syntax {
     Json,
 }
 
-impl Document {
+impl ConfigDocument {
     /// Reads a text. What is wrong with it comes as problems that show no secret.
-    pub(super) fn parse(path: &Path, text: &str, syntax: Syntax) -> Result<(Self, Node), Vec<Problem>> {
+    pub(super) fn parse(
+        path: &Path,
+        text: &str,
+        syntax: Syntax,
+    ) -> Result<(Self, ConfigNode), Vec<ConfigProblem>> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
         let parsed = match syntax {
             Syntax::Toml => toml::parse(&text),
@@ -81,18 +85,29 @@ impl Document {
                 Ok((document, root))
             }
             Err(broken) => {
-                let problem = |Broken { span, message }| document.problem(Severity::Error, &span, message);
+                let problem = |ConfigSyntaxError { span, message }| {
+                    document.problem(ProblemSeverity::Error, &span, message)
+                };
                 Err(broken.into_iter().map(problem).collect())
             }
         }
     }
 
-    pub(super) fn problem(&self, severity: Severity, span: &Span, message: impl Into<String>) -> Problem {
-        Problem { place: Some(self.place(span)), ..Problem::of_file(severity, self.path.clone(), message) }
+    pub(super) fn problem(
+        &self,
+        severity: ProblemSeverity,
+        span: &Span,
+        message: impl Into<String>,
+    ) -> ConfigProblem {
+        ConfigProblem {
+            place: Some(self.place(span)),
+            ..ConfigProblem::for_file(severity, self.path.clone(), message)
+        }
     }
 
-    pub(super) fn fault(&self, fault: &Fault) -> Problem {
-        self.problem(Severity::Error, &fault.span, fault.message.clone()).suggest(fault.suggestion.clone())
+    pub(super) fn fault(&self, fault: &DecodeError) -> ConfigProblem {
+        self.problem(ProblemSeverity::Error, &fault.span, fault.message.clone())
+            .suggest(fault.suggestion.clone())
     }
 
     /// Where in a value a piece of text stands, or the value where it was written in another way.
@@ -104,12 +119,12 @@ impl Document {
         )
     }
 
-    fn place(&self, span: &Span) -> Place {
+    fn place(&self, span: &Span) -> ConfigLocation {
         let start = self.text.floor_char_boundary(span.start);
         let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
         let (excerpt, caret) = self.excerpt(line_start, line_end, span);
-        Place {
+        ConfigLocation {
             line: self.text[..line_start].matches('\n').count() + 1,
             column: self.text[line_start..start].chars().count() + 1,
             excerpt,
@@ -120,7 +135,7 @@ impl Document {
     /// A line as it may be shown, and where the carets go.
     fn excerpt(&self, start: usize, end: usize, span: &Span) -> (String, (usize, usize)) {
         let line = self.text[start..end].trim_end();
-        let guess = Guess::of(line);
+        let guess = RedactionGuess::of(line);
         let near = Span {
             start: line.floor_char_boundary(span.start.saturating_sub(start + NEAR)),
             end: line.floor_char_boundary((span.start - start).saturating_add(NEAR)),
@@ -176,11 +191,11 @@ fn leaf_at(leaves: &[Leaf], at: usize) -> Option<&Leaf> {
 }
 
 /// In a text that cannot be read, whatever could be a value is hidden and only the punctuation is shown.
-struct Guess {
+struct RedactionGuess {
     hidden_from: usize,
 }
 
-impl Guess {
+impl RedactionGuess {
     fn of(line: &str) -> Self {
         let trimmed = line.trim_start();
         let heading = trimmed.starts_with('[')
@@ -199,14 +214,14 @@ impl Guess {
     }
 }
 
-fn gather(node: &Node, private: bool, leaves: &mut Vec<Leaf>) {
+fn gather(node: &ConfigNode, private: bool, leaves: &mut Vec<Leaf>) {
     match &node.value {
-        Value::Table(entries) => {
+        ConfigValue::Table(entries) => {
             for (key, below) in entries {
                 gather(below, private || PRIVATE.contains(&key.name.as_str()), leaves);
             }
         }
-        Value::List(items) => {
+        ConfigValue::List(items) => {
             for below in items {
                 gather(below, private, leaves);
             }

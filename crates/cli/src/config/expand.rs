@@ -5,16 +5,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::surroundings::Surroundings;
+use super::environment::Environment;
 
 /// What the texts of one file may refer to.
-pub(super) struct References<'a> {
-    pub(super) around: &'a Surroundings,
+pub(super) struct VariableExpander<'a> {
+    pub(super) around: &'a Environment,
     /// The folder that the file is about.
     pub(super) folder: &'a Path,
     /// Inputs that the file declares, with the default of those that have one.
     pub(super) inputs: &'a BTreeMap<String, Option<String>>,
-    pub(super) rule: Rule,
+    pub(super) rule: ExpansionRule,
     pub(super) secrets: &'a SecretNames,
 }
 
@@ -33,7 +33,7 @@ impl SecretNames {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum ExpansionRule {
     /// Texts mean what they say.
     Literal,
     Variables,
@@ -43,17 +43,17 @@ pub(super) enum Rule {
 
 /// A reference to something that is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Missing {
+pub(super) struct MissingReference {
     /// As it was written, for instance `${TOKEN}`.
     pub(super) reference: String,
     pub(super) message: String,
     pub(super) suggestion: Option<String>,
 }
 
-impl References<'_> {
+impl VariableExpander<'_> {
     /// A text with its references replaced, or everything that is missing.
-    pub(super) fn expand(&self, text: &str) -> Result<String, Vec<Missing>> {
-        if self.rule == Rule::Literal {
+    pub(super) fn expand(&self, text: &str) -> Result<String, Vec<MissingReference>> {
+        if self.rule == ExpansionRule::Literal {
             return Ok(text.to_owned());
         }
         let mut done = String::with_capacity(text.len());
@@ -84,8 +84,8 @@ impl References<'_> {
     }
 
     /// The same for a text that may hold a secret: the variables in it are remembered.
-    pub(super) fn expand_secret(&self, text: &str) -> Result<String, Vec<Missing>> {
-        if self.rule != Rule::Literal {
+    pub(super) fn expand_secret(&self, text: &str) -> Result<String, Vec<MissingReference>> {
+        if self.rule != ExpansionRule::Literal {
             self.note_secrets(text);
         }
         self.expand(text)
@@ -109,7 +109,7 @@ impl References<'_> {
     }
 
     /// The value of a variable that a key names outright, because it is a secret.
-    pub(super) fn variable(&self, name: &str) -> Result<String, Missing> {
+    pub(super) fn variable(&self, name: &str) -> Result<String, MissingReference> {
         self.secrets.add(name);
         if let Some(value) = self.around.variable(name) {
             return Ok(value.to_owned());
@@ -119,7 +119,7 @@ impl References<'_> {
         if name.chars().all(usual) {
             return Err(self.unset(name, name));
         }
-        Err(Missing {
+        Err(MissingReference {
             reference: String::new(),
             message: "the environment variable that is named here is not set".to_owned(),
             suggestion: Some("name the variable here, not its value".to_owned()),
@@ -127,14 +127,14 @@ impl References<'_> {
     }
 
     /// What stands between the braces; nothing if that is no reference of ours.
-    fn look_up(&self, inside: &str) -> Result<Option<String>, Vec<Missing>> {
+    fn look_up(&self, inside: &str) -> Result<Option<String>, Vec<MissingReference>> {
         if let Some((name, default)) = inside.split_once(":-").filter(|(name, _)| is_name(bare(name))) {
             return match self.around.variable(bare(name)).filter(|value| !value.is_empty()) {
                 Some(value) => Ok(Some(value.to_owned())),
                 None => self.expand(default).map(Some),
             };
         }
-        if self.rule == Rule::Editor
+        if self.rule == ExpansionRule::Editor
             && let Some(value) = self.editor(inside)
         {
             return value.map(Some).map_err(|missing| vec![missing]);
@@ -149,7 +149,7 @@ impl References<'_> {
         }
     }
 
-    fn editor(&self, inside: &str) -> Option<Result<String, Missing>> {
+    fn editor(&self, inside: &str) -> Option<Result<String, MissingReference>> {
         let text = |path: &Path| Some(Ok(path.display().to_string()));
         match inside {
             "workspaceFolder" => return text(self.folder),
@@ -162,7 +162,7 @@ impl References<'_> {
         let reference = format!("${{{inside}}}");
         match kind {
             "input" => Some(self.input(id, reference)),
-            "command" | "config" | "file" => Some(Err(Missing {
+            "command" | "config" | "file" => Some(Err(MissingReference {
                 message: format!("{reference} is known to an editor only"),
                 reference,
                 suggestion: Some("an environment variable can be referred to as ${NAME}".to_owned()),
@@ -171,23 +171,23 @@ impl References<'_> {
         }
     }
 
-    fn input(&self, id: &str, reference: String) -> Result<String, Missing> {
+    fn input(&self, id: &str, reference: String) -> Result<String, MissingReference> {
         let variable = input_variable(id);
         let given = self.around.variable(&variable).map(str::to_owned);
-        given.or_else(|| self.inputs.get(id).cloned().flatten()).ok_or_else(|| Missing {
+        given.or_else(|| self.inputs.get(id).cloned().flatten()).ok_or_else(|| MissingReference {
             message: format!("input {id} is not given, and nobody can be asked for it"),
             reference,
             suggestion: Some(format!("set the environment variable {variable}")),
         })
     }
 
-    fn unset(&self, name: &str, reference: &str) -> Missing {
+    fn unset(&self, name: &str, reference: &str) -> MissingReference {
         let near = super::problem::nearest(name, self.around.names());
-        Missing {
+        MissingReference {
             reference: reference.to_owned(),
             message: format!("the environment variable {name} is not set"),
             suggestion: near.or_else(|| {
-                (self.rule != Rule::Literal && reference.starts_with("${"))
+                (self.rule != ExpansionRule::Literal && reference.starts_with("${"))
                     .then(|| format!("set it, or give a default: ${{{name}:-…}}"))
             }),
         }

@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 
 /// A file that was looked for, and what it looked like just before it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SeenFile {
+pub(crate) struct FileSnapshot {
     pub(crate) path: PathBuf,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: FileStamp,
 }
 
 /// Tells one version of a file from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stamp {
+pub(crate) enum FileStamp {
     Absent,
     Present { inode: u64, size: u64, seconds: i64, nanoseconds: i64 },
 }
 
-impl Stamp {
-    pub(crate) fn of(path: &Path) -> Self {
+impl FileStamp {
+    pub(crate) fn read(path: &Path) -> Self {
         std::fs::metadata(path).map_or(Self::Absent, |file| Self::Present {
             inode: file.ino(),
             size: file.size(),
@@ -34,13 +34,13 @@ impl Stamp {
 
 /// Reads files and remembers them.
 #[derive(Default)]
-pub(super) struct Files {
-    seen: RefCell<Vec<SeenFile>>,
+pub(super) struct ConfigFileReader {
+    seen: RefCell<Vec<FileSnapshot>>,
     /// The only files there are, where the disk is not to be read.
     held: Option<BTreeMap<PathBuf, String>>,
 }
 
-impl Files {
+impl ConfigFileReader {
     /// These files and no others: fuzz targets must not read what a file names.
     pub(super) fn held(files: BTreeMap<PathBuf, String>) -> Self {
         Self { held: Some(files), ..Self::default() }
@@ -51,10 +51,10 @@ impl Files {
             return held.get(path).cloned().ok_or_else(|| std::io::ErrorKind::NotFound.into());
         }
         // Looked at before it is read: a change in between is then seen as one, never missed.
-        let stamp = Stamp::of(path);
+        let stamp = FileStamp::read(path);
         let mut seen = self.seen.borrow_mut();
         if seen.iter().all(|file| file.path != path) {
-            seen.push(SeenFile { path: path.to_owned(), stamp });
+            seen.push(FileSnapshot { path: path.to_owned(), stamp });
         }
         // Read no further than allowed: the size of a device or a pipe says nothing about what comes out of it.
         let mut bytes = Vec::new();
@@ -65,7 +65,7 @@ impl Files {
         String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8"))
     }
 
-    pub(super) fn into_seen(self) -> Vec<SeenFile> {
+    pub(super) fn into_seen(self) -> Vec<FileSnapshot> {
         self.seen.into_inner()
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use toolyard_hub::printable::is_deceptive;
 
-use super::files::Files;
+use super::files::ConfigFileReader;
 use super::load::load_from;
-use super::{Problem, Problems, Severity, Surroundings};
+use super::{ConfigProblem, ConfigProblems, Environment, ProblemSeverity};
 
 /// The names decide how a file is read.
 const NAMES: [&str; 4] = ["toolyard.toml", ".mcp.json", ".vscode/mcp.json", "config"];
@@ -25,8 +25,9 @@ pub fn config(bytes: &[u8]) {
         (folder.join("other.json"), r#"{"mcpServers": {"a": {"command": "b"}}}"#.to_owned()),
         (folder.join(".env"), format!("TOKEN={SECRET}\n")),
     ];
-    let around = Surroundings::new(folder, &[("HOME", "/nowhere"), ("TOKEN", SECRET), ("EMPTY", "")]);
-    let load = || load_from(Files::held(BTreeMap::from(files.clone())), &[PathBuf::from(name)], &around);
+    let around = Environment::new(folder, &[("HOME", "/nowhere"), ("TOKEN", SECRET), ("EMPTY", "")]);
+    let load =
+        || load_from(ConfigFileReader::held(BTreeMap::from(files.clone())), &[PathBuf::from(name)], &around);
     let problems = match load() {
         Ok(config) => {
             assert!(config.problems().iter().all(is_bearable), "an error is passed over");
@@ -36,8 +37,8 @@ pub fn config(bytes: &[u8]) {
             assert!(config.servers() == again, "reading twice gives different servers");
             config.problems().to_vec()
         }
-        Err(Problems(problems)) => {
-            let fatal = problems.iter().any(|problem| problem.severity == Severity::Error);
+        Err(ConfigProblems(problems)) => {
+            let fatal = problems.iter().any(|problem| problem.severity == ProblemSeverity::Error);
             assert!(fatal, "a configuration is refused without an error");
             problems
         }
@@ -49,11 +50,11 @@ pub fn config(bytes: &[u8]) {
 }
 
 /// What is wrong with a single server does not end the start.
-fn is_bearable(problem: &Problem) -> bool {
-    problem.severity == Severity::Warning || problem.server.is_some()
+fn is_bearable(problem: &ConfigProblem) -> bool {
+    problem.severity == ProblemSeverity::Warning || problem.server.is_some()
 }
 
-fn check(problem: &Problem, lines: usize) {
+fn check(problem: &ConfigProblem, lines: usize) {
     let shown = problem.to_string();
     assert!(problem.file.is_some(), "a problem without a file: {shown}");
     assert!(!shown.contains(SECRET), "a secret is shown: {shown}");

@@ -8,12 +8,12 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::address::is_address;
-use super::expand::References;
-use super::limits::Nonsense;
+use super::expand::VariableExpander;
+use super::http_syntax::is_http_url;
+use super::limits::SettingProblem;
 use super::risk;
-use super::values::{Time, Word};
-use crate::outside::{HookSettings, Moment, OnFailure};
+use super::values::{ConfigDuration, ScalarText};
+use crate::outbound::{HookEvent, HookFailurePolicy, HookSettings};
 
 const USUAL_TIME: Duration = Duration::from_secs(5);
 
@@ -27,23 +27,23 @@ pub(super) struct HookKeys {
     name: Option<String>,
     /// Headers for every request to it. Variables are replaced.
     #[serde(default)]
-    headers: BTreeMap<String, Word>,
+    headers: BTreeMap<String, ScalarText>,
     /// When it is spoken to: `before` if this is not said.
-    events: Option<Vec<Moment>>,
+    events: Option<Vec<HookEvent>>,
     /// Globs over the full names of the tools that it is for; all if this is not said.
     tools: Option<Vec<String>>,
     /// How long it may take.
-    timeout: Option<Time>,
+    timeout: Option<ConfigDuration>,
     /// What becomes of a call when it does not answer: `closed`, the call is refused; `open`, it goes on.
     #[serde(default)]
-    on_failure: OnFailure,
+    on_failure: HookFailurePolicy,
 }
 
 /// What the hooks mean, and what is wrong with them.
-pub(super) fn hooks(
+pub(super) fn build_hooks(
     keys: Vec<HookKeys>,
-    references: &References<'_>,
-    wrong: &mut Vec<Nonsense>,
+    references: &VariableExpander<'_>,
+    wrong: &mut Vec<SettingProblem>,
 ) -> Vec<HookSettings> {
     let mut hooks = Vec::new();
     for (index, keys) in keys.into_iter().enumerate() {
@@ -52,11 +52,9 @@ pub(super) fn hooks(
             Ok(text) => Some(text),
             Err(missing) => {
                 let place = [&["hooks", index.as_str()], place].concat();
-                wrong.extend(
-                    missing
-                        .into_iter()
-                        .map(|missing| Nonsense::new(&place, format!("cannot be had: {}", missing.message))),
-                );
+                wrong.extend(missing.into_iter().map(|missing| {
+                    SettingProblem::new(&place, format!("cannot be had: {}", missing.message))
+                }));
                 None
             }
         };
@@ -67,9 +65,9 @@ pub(super) fn hooks(
             headers.push((name, value));
         }
         let place = |key: &'static str| ["hooks", index.as_str(), key];
-        let parsed = url.as_deref().filter(|url| is_address(url)).and_then(|url| Url::parse(url).ok());
+        let parsed = url.as_deref().filter(|url| is_http_url(url)).and_then(|url| Url::parse(url).ok());
         if url.is_some() && parsed.is_none() {
-            wrong.push(Nonsense::new(
+            wrong.push(SettingProblem::new(
                 &place("url"),
                 "must be an address that starts with http:// or https://",
             ));
@@ -78,22 +76,25 @@ pub(super) fn hooks(
         for (name, value) in headers {
             match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
                 (Ok(name), Ok(value)) => drop(map.insert(name, value)),
-                _ => wrong.push(Nonsense::new(
+                _ => wrong.push(SettingProblem::new(
                     &place("headers"),
                     format!("has something that is no header: {name:?}"),
                 )),
             }
         }
         if keys.events.as_ref().is_some_and(Vec::is_empty) {
-            wrong.push(Nonsense::new(&place("events"), "must name at least one of before, after and error"));
+            wrong.push(SettingProblem::new(
+                &place("events"),
+                "must name at least one of before, after and error",
+            ));
         }
         let Some(url) = parsed else { continue };
-        wrong.extend(risk::of_hook(&url, &place("url")));
+        wrong.extend(risk::check_hook_url(&url, &place("url")));
         hooks.push(HookSettings {
             name: keys.name.unwrap_or_else(|| url.host_str().unwrap_or("hook").to_owned()),
             url,
             headers: map,
-            events: keys.events.unwrap_or_else(|| vec![Moment::Before]),
+            events: keys.events.unwrap_or_else(|| vec![HookEvent::Before]),
             tools: keys.tools.unwrap_or_else(|| vec!["*".to_owned()]),
             timeout: keys.timeout.map_or(USUAL_TIME, |time| time.0),
             on_failure: keys.on_failure,

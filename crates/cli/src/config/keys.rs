@@ -11,14 +11,14 @@ use super::access::{JwtKeys, TokenKeys};
 use super::connections::ConnectionKeys;
 use super::hook::HookKeys;
 use super::limits::{BoundKeys, LimitKeys};
-use super::listen::Listen;
+use super::listen::ListenAddress;
 use super::openapi::{BudgetKeys, FilterKeys, MissingAuthKey, ReferencesKey, SchemeKeys};
 use super::programs::ProgramKeys;
 use super::records::{AuditKeys, HistoryKeys};
 use super::transport::TransportKind;
-use super::values::{OutputSchemasKey, PermissionKeys, Time, Word, Words};
+use super::values::{ConfigDuration, OutputSchemasKey, PermissionKeys, ScalarText, TextList};
 use crate::args::AuthMode;
-use toolyard_tester::{Sharing, TesterSettings};
+use toolyard_tester::{TesterSettings, TesterSharing};
 
 /// The configuration of Toolyard, `toolyard.toml`. Every key is optional.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -26,7 +26,7 @@ use toolyard_tester::{Sharing, TesterSettings};
 #[schemars(title = "toolyard.toml")]
 pub(super) struct ConfigKeys {
     /// The address to listen on; a port alone is one of 127.0.0.1, and port 0 picks a free one.
-    pub(super) listen: Option<Listen>,
+    pub(super) listen: Option<ListenAddress>,
     /// Who may come in: whoever has the token, or everybody on this machine.
     pub(super) auth: Option<AuthMode>,
     /// Host names, beside the loopback ones, under which this server is reached.
@@ -71,20 +71,20 @@ pub(super) struct ConfigKeys {
 #[serde(default, expecting = "a table")]
 pub(crate) struct TesterKeys {
     /// How long a server may take to connect, and to answer with a list. One of this configuration has its own.
-    connect_timeout: Option<Time>,
+    connect_timeout: Option<ConfigDuration>,
     /// How long a call may be silent. A server of this configuration has its own.
-    call_timeout: Option<Time>,
+    call_timeout: Option<ConfigDuration>,
 }
 
 impl TesterKeys {
-    fn over(self, earlier: Self) -> Self {
+    fn with_fallback(self, earlier: Self) -> Self {
         Self {
             connect_timeout: self.connect_timeout.or(earlier.connect_timeout),
             call_timeout: self.call_timeout.or(earlier.call_timeout),
         }
     }
 
-    pub(crate) fn settings(self, sharing: Sharing) -> TesterSettings {
+    pub(crate) fn settings(self, sharing: TesterSharing) -> TesterSettings {
         let usual = TesterSettings::new(sharing);
         TesterSettings {
             connect_time: self.connect_timeout.map_or(usual.connect_time, |time| time.0),
@@ -101,9 +101,9 @@ pub(super) struct ServerKeys {
     /// The program to start. `${VAR}`, `${VAR:-default}` and `${env:VAR}` are replaced.
     pub(super) command: Option<String>,
     /// The arguments of the program. Variables are replaced.
-    pub(super) args: Option<Vec<Word>>,
+    pub(super) args: Option<Vec<ScalarText>>,
     /// Environment variables for the program, beside those that it inherits. Variables are replaced.
-    pub(super) env: Option<BTreeMap<String, Option<Word>>>,
+    pub(super) env: Option<BTreeMap<String, Option<ScalarText>>>,
     /// A file of lines `NAME=value` with more environment variables; those in `env` win.
     pub(super) env_file: Option<String>,
     /// Whether the program inherits every environment variable of this process, and not only those that programs need to
@@ -119,7 +119,7 @@ pub(super) struct ServerKeys {
     /// Where the operations of the document are, whatever it says. Variables are replaced.
     pub(super) base_url: Option<String>,
     /// Values for the variables in the document's addresses. Variables of the environment are replaced.
-    pub(super) variables: Option<BTreeMap<String, Word>>,
+    pub(super) variables: Option<BTreeMap<String, ScalarText>>,
     /// Hosts that the document may name though they are private, with or without a port.
     pub(super) allow_hosts: Option<Vec<String>>,
     /// How to prove who we are, by the name of the document's security scheme.
@@ -145,9 +145,9 @@ pub(super) struct ServerKeys {
     /// The largest answer that is read from the document's servers, in bytes.
     pub(super) max_answer_bytes: Option<usize>,
     /// How often a document at an address is asked for anew; a file is watched.
-    pub(super) reload_every: Option<Time>,
+    pub(super) reload_every: Option<ConfigDuration>,
     /// Headers for every request to the address. Variables are replaced.
-    pub(super) headers: Option<BTreeMap<String, Option<Word>>>,
+    pub(super) headers: Option<BTreeMap<String, Option<ScalarText>>>,
     /// How to speak to the server; clear from `command` or `url` if this is not said.
     #[serde(rename = "type")]
     pub(super) kind: Option<TransportKind>,
@@ -166,9 +166,9 @@ pub(super) struct ServerKeys {
     /// Whether clients share one session with the server.
     pub(super) sessions: Option<SessionsKey>,
     /// How long the server may take to connect and list what it offers.
-    pub(super) start_timeout: Option<Time>,
+    pub(super) start_timeout: Option<ConfigDuration>,
     /// How long a call may be silent; progress starts the clock anew.
-    pub(super) call_timeout: Option<Time>,
+    pub(super) call_timeout: Option<ConfigDuration>,
     /// Limits of this server, for all callers together.
     pub(super) limits: Option<BoundKeys>,
     /// Whether its results are checked against the output schemas of its tools.
@@ -233,10 +233,10 @@ pub(super) struct OAuthKeys {
     pub(super) client_id: Option<String>,
     /// The secret of that client. Variables are replaced.
     #[serde(alias = "clientSecret", alias = "CLIENT_SECRET")]
-    pub(super) client_secret: Option<Word>,
+    pub(super) client_secret: Option<ScalarText>,
     /// What to ask for: a list, or one text with spaces.
     #[serde(alias = "scope")]
-    pub(super) scopes: Option<Words>,
+    pub(super) scopes: Option<TextList>,
     /// The loopback port of the callback; a free one if this is not said.
     #[serde(alias = "callbackPort")]
     pub(super) callback_port: Option<u16>,
@@ -247,7 +247,7 @@ pub(super) struct OAuthKeys {
 
 impl ConfigKeys {
     /// These keys, and those of an earlier file where nothing is said here.
-    pub(super) fn over(self, earlier: Self) -> Self {
+    pub(super) fn with_fallback(self, earlier: Self) -> Self {
         Self {
             listen: self.listen.or(earlier.listen),
             auth: self.auth.or(earlier.auth),
@@ -264,10 +264,10 @@ impl ConfigKeys {
             demo: self.demo.or(earlier.demo),
             imports: None,
             check_results: self.check_results.or(earlier.check_results),
-            limits: self.limits.over(earlier.limits),
-            connections: self.connections.over(earlier.connections),
-            tester: self.tester.over(earlier.tester),
-            programs: self.programs.over(earlier.programs),
+            limits: self.limits.with_fallback(earlier.limits),
+            connections: self.connections.with_fallback(earlier.connections),
+            tester: self.tester.with_fallback(earlier.tester),
+            programs: self.programs.with_fallback(earlier.programs),
             servers: BTreeMap::new(),
         }
     }

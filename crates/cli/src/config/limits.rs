@@ -9,10 +9,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use toolyard_hub::{Bounds, DefinitionLimits, Limits, OwnQuotas, QuotaLimits, Rate};
+use toolyard_hub::{DefinitionLimits, QuotaLimits, QuotaOverrides, RateLimit, ScopedLimits, YardLimits};
 use toolyard_upstream::MESSAGE_BYTES;
 
-use super::problem::Severity;
+use super::problem::ProblemSeverity;
 
 /// The least that a limit on messages and definitions can be: below it hardly any server could introduce itself.
 const LEAST_BYTES: usize = 65_536;
@@ -111,8 +111,8 @@ pub(crate) enum PrincipalRateKey {
 
 impl<'de> Deserialize<'de> for PrincipalRateKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reading;
-        impl<'de> Visitor<'de> for Reading {
+        struct RateVisitor;
+        impl<'de> Visitor<'de> for RateVisitor {
             type Value = PrincipalRateKey;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,7 +127,7 @@ impl<'de> Deserialize<'de> for PrincipalRateKey {
                 Deserialize::deserialize(MapAccessDeserializer::new(entries)).map(PrincipalRateKey::Of)
             }
         }
-        deserializer.deserialize_any(Reading)
+        deserializer.deserialize_any(RateVisitor)
     }
 }
 
@@ -145,17 +145,17 @@ impl JsonSchema for PrincipalRateKey {
 }
 
 /// A value that is of the right kind and still makes no sense, or is risky: where, and why.
-pub(super) struct Nonsense {
-    pub(super) severity: Severity,
+pub(super) struct SettingProblem {
+    pub(super) severity: ProblemSeverity,
     pub(super) place: Vec<String>,
     pub(super) why: String,
     pub(super) suggestion: Option<&'static str>,
 }
 
-impl Nonsense {
+impl SettingProblem {
     pub(super) fn new(place: &[&str], why: impl Into<String>) -> Self {
         Self {
-            severity: Severity::Error,
+            severity: ProblemSeverity::Error,
             place: place.iter().map(|step| (*step).to_owned()).collect(),
             why: why.into(),
             suggestion: None,
@@ -164,15 +164,15 @@ impl Nonsense {
 
     /// A value that works, and that an operator should know the risk of.
     pub(super) fn risky(place: &[&str], why: impl Into<String>, suggestion: &'static str) -> Self {
-        Self { severity: Severity::Warning, suggestion: Some(suggestion), ..Self::new(place, why) }
+        Self { severity: ProblemSeverity::Warning, suggestion: Some(suggestion), ..Self::new(place, why) }
     }
 }
 
 impl LimitKeys {
     /// The limits of the yard and of its tools; those of servers are said with the servers.
-    pub(crate) fn limits(&self) -> Limits {
-        let usual = Limits::default();
-        Limits {
+    pub(crate) fn limits(&self) -> YardLimits {
+        let usual = YardLimits::default();
+        YardLimits {
             call_time: self.call_seconds.map_or(usual.call_time, Duration::from_secs_f64),
             payload: self.payload_bytes.unwrap_or(usual.payload),
             per_source: match self.calls_per_source {
@@ -212,7 +212,7 @@ impl LimitKeys {
         self.drain_seconds.map_or(Duration::from_secs(30), Duration::from_secs_f64)
     }
 
-    pub(super) fn over(self, mut earlier: Self) -> Self {
+    pub(super) fn with_fallback(self, mut earlier: Self) -> Self {
         earlier.tools.extend(self.tools);
         Self {
             call_seconds: self.call_seconds.or(earlier.call_seconds),
@@ -225,19 +225,19 @@ impl LimitKeys {
                 .definition_bytes_per_source
                 .or(earlier.definition_bytes_per_source),
             definition_bytes: self.definition_bytes.or(earlier.definition_bytes),
-            quotas: self.quotas.over(earlier.quotas),
+            quotas: self.quotas.with_fallback(earlier.quotas),
             memory_mark_bytes: self.memory_mark_bytes.or(earlier.memory_mark_bytes),
             drain_seconds: self.drain_seconds.or(earlier.drain_seconds),
             tools: earlier.tools,
         }
     }
 
-    pub(super) fn nonsense(&self) -> Vec<Nonsense> {
+    pub(super) fn validate(&self) -> Vec<SettingProblem> {
         let mut found = Vec::new();
         found.extend(seconds(self.call_seconds, &["limits", "call_seconds"]));
         found.extend(seconds(self.drain_seconds, &["limits", "drain_seconds"]));
         if let Some(PrincipalRateKey::Of(rate)) = &self.rate {
-            found.extend(rate.nonsense(&["limits", "rate"]));
+            found.extend(rate.validate(&["limits", "rate"]));
         }
         for (given, key) in [
             (self.message_bytes, "message_bytes"),
@@ -245,35 +245,35 @@ impl LimitKeys {
             (self.definition_bytes, "definition_bytes"),
         ] {
             if given.is_some_and(|given| given < LEAST_BYTES) {
-                found.push(Nonsense::new(&["limits", key], format!("must be at least {LEAST_BYTES}")));
+                found.push(SettingProblem::new(&["limits", key], format!("must be at least {LEAST_BYTES}")));
             }
         }
         if self.memory_mark_bytes == Some(0) {
-            found.push(Nonsense::new(&["limits", "memory_mark_bytes"], "must be at least 1"));
+            found.push(SettingProblem::new(&["limits", "memory_mark_bytes"], "must be at least 1"));
         }
         for (glob, bounds) in &self.tools {
-            found.extend(bounds.nonsense(&["limits", "tools", glob]));
+            found.extend(bounds.validate(&["limits", "tools", glob]));
         }
         found
     }
 }
 
 impl BoundKeys {
-    pub(crate) fn bounds(&self) -> Bounds {
-        Bounds {
+    pub(crate) fn bounds(&self) -> ScopedLimits {
+        ScopedLimits {
             call_time: self.call_seconds.map(Duration::from_secs_f64),
             payload: self.payload_bytes,
             calls: self.calls.map(|most| if most == 0 { usize::MAX } else { most }),
             rate: self.rate.as_ref().map(RateKeys::rate),
-            quotas: OwnQuotas::default(),
+            quotas: QuotaOverrides::default(),
         }
     }
 
-    pub(super) fn nonsense(&self, table: &[&str]) -> Vec<Nonsense> {
+    pub(super) fn validate(&self, table: &[&str]) -> Vec<SettingProblem> {
         let below = |key| [table, &[key]].concat();
-        let mut found: Vec<Nonsense> =
+        let mut found: Vec<SettingProblem> =
             seconds(self.call_seconds, &below("call_seconds")).into_iter().collect();
-        found.extend(self.rate.iter().flat_map(|rate| rate.nonsense(&below("rate"))));
+        found.extend(self.rate.iter().flat_map(|rate| rate.validate(&below("rate"))));
         found
     }
 }
@@ -288,19 +288,19 @@ impl CallerKeys {
         }
     }
 
-    pub(crate) fn bounds(&self) -> Bounds {
-        Bounds { quotas: self.quotas.own(), ..self.common().bounds() }
+    pub(crate) fn bounds(&self) -> ScopedLimits {
+        ScopedLimits { quotas: self.quotas.own(), ..self.common().bounds() }
     }
 
-    pub(super) fn nonsense(&self, table: &[&str]) -> Vec<Nonsense> {
-        self.common().nonsense(table)
+    pub(super) fn validate(&self, table: &[&str]) -> Vec<SettingProblem> {
+        self.common().validate(table)
     }
 }
 
 impl QuotaKeys {
-    fn own(&self) -> OwnQuotas {
+    fn own(&self) -> QuotaOverrides {
         let most = |given: Option<usize>| given.map(|most| if most == 0 { usize::MAX } else { most });
-        OwnQuotas {
+        QuotaOverrides {
             bytes: most(self.bytes_in_flight),
             sessions: most(self.sessions),
             streams: most(self.streams),
@@ -320,7 +320,7 @@ impl QuotaKeys {
         }
     }
 
-    fn over(self, earlier: Self) -> Self {
+    fn with_fallback(self, earlier: Self) -> Self {
         Self {
             bytes_in_flight: self.bytes_in_flight.or(earlier.bytes_in_flight),
             sessions: self.sessions.or(earlier.sessions),
@@ -332,21 +332,21 @@ impl QuotaKeys {
 }
 
 impl RateKeys {
-    fn rate(&self) -> Rate {
-        Rate { per_second: self.per_second, burst: self.burst }
+    fn rate(&self) -> RateLimit {
+        RateLimit { per_second: self.per_second, burst: self.burst }
     }
 
-    fn nonsense(&self, table: &[&str]) -> Vec<Nonsense> {
+    fn validate(&self, table: &[&str]) -> Vec<SettingProblem> {
         let checks = [
             (self.per_second > 0.0 && self.per_second.is_finite(), "per_second", "must be more than zero"),
             (self.burst >= 1.0 && self.burst.is_finite(), "burst", "must be at least 1"),
         ];
         let wrong = checks.into_iter().filter(|(fine, ..)| !fine);
-        wrong.map(|(_, key, why)| Nonsense::new(&[table, &[key]].concat(), why)).collect()
+        wrong.map(|(_, key, why)| SettingProblem::new(&[table, &[key]].concat(), why)).collect()
     }
 }
 
-fn seconds(given: Option<f64>, place: &[&str]) -> Option<Nonsense> {
+fn seconds(given: Option<f64>, place: &[&str]) -> Option<SettingProblem> {
     let fine = given.is_none_or(|given| (0.0..=1e9).contains(&given));
-    (!fine).then(|| Nonsense::new(place, "must be a number of seconds, zero or more"))
+    (!fine).then(|| SettingProblem::new(place, "must be a number of seconds, zero or more"))
 }

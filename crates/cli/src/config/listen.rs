@@ -11,10 +11,10 @@ use serde::{Deserialize, Deserializer};
 const WORDS: &str = "an address with a port, such as \"127.0.0.1:8080\", or a port";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Listen(pub(super) SocketAddr);
+pub(super) struct ListenAddress(pub(super) SocketAddr);
 
 /// The same on the command line.
-pub(crate) fn read_listen(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn parse_listen_address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').or_else(|| text.strip_prefix("localhost:")).unwrap_or(text);
     // `+1` is a number to the reader of numbers.
     let only_port =
@@ -30,34 +30,34 @@ fn on_this_machine(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-impl<'de> Deserialize<'de> for Listen {
+impl<'de> Deserialize<'de> for ListenAddress {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reading;
-        impl Visitor<'_> for Reading {
-            type Value = Listen;
+        struct ListenVisitor;
+        impl Visitor<'_> for ListenVisitor {
+            type Value = ListenAddress;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(WORDS)
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Listen, E> {
-                read_listen(text).map(Listen).map_err(E::custom)
+            fn visit_str<E: Error>(self, text: &str) -> Result<ListenAddress, E> {
+                parse_listen_address(text).map(ListenAddress).map_err(E::custom)
             }
 
-            fn visit_u64<E: Error>(self, port: u64) -> Result<Listen, E> {
+            fn visit_u64<E: Error>(self, port: u64) -> Result<ListenAddress, E> {
                 let port = u16::try_from(port).map_err(|_| E::custom(format_args!("expected {WORDS}")))?;
-                Ok(Listen(on_this_machine(port)))
+                Ok(ListenAddress(on_this_machine(port)))
             }
 
-            fn visit_i64<E: Error>(self, port: i64) -> Result<Listen, E> {
+            fn visit_i64<E: Error>(self, port: i64) -> Result<ListenAddress, E> {
                 self.visit_u64(u64::try_from(port).unwrap_or(u64::MAX))
             }
         }
-        deserializer.deserialize_any(Reading)
+        deserializer.deserialize_any(ListenVisitor)
     }
 }
 
-impl JsonSchema for Listen {
+impl JsonSchema for ListenAddress {
     fn schema_name() -> Cow<'static, str> {
         "Listen".into()
     }
@@ -72,7 +72,7 @@ impl JsonSchema for Listen {
 
 #[cfg(test)]
 mod tests {
-    use super::read_listen;
+    use super::parse_listen_address;
 
     #[test]
     fn a_port_alone_is_one_of_this_machine() {
@@ -84,14 +84,14 @@ mod tests {
             ("0.0.0.0:80", "0.0.0.0:80"),
             ("[::1]:80", "[::1]:80"),
         ] {
-            assert_eq!(read_listen(text), Ok(address.parse().unwrap()), "{text}");
+            assert_eq!(parse_listen_address(text), Ok(address.parse().unwrap()), "{text}");
         }
         for wrong in
             ["", ":", "65536", ":65536", "-1", "+1", "8080x", "here", "here:80", "127.0.0.1", "localhost"]
         {
             let refused =
                 Err("expected an address with a port, such as \"127.0.0.1:8080\", or a port".to_owned());
-            assert_eq!(read_listen(wrong), refused, "{wrong}");
+            assert_eq!(parse_listen_address(wrong), refused, "{wrong}");
         }
     }
 }

@@ -4,40 +4,44 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use toolyard_history::{AuditSettings, StoreSettings};
+use toolyard_history::{AuditSettings, HistoryStoreSettings};
 use toolyard_hub::{Redaction, ResultCheck, ResultChecks};
-use toolyard_program::Programs;
+use toolyard_program::ProgramSource;
 
 use super::Config;
 use super::access::{self, Access};
 use super::connections::wrong_proxies;
-use super::document::{Document, Syntax};
-use super::expand::{References, SecretNames};
-use super::files::Files;
-use super::form::{self, Form};
+use super::document::{ConfigDocument, Syntax};
+use super::environment::Environment;
+use super::expand::{SecretNames, VariableExpander};
+use super::files::ConfigFileReader;
+use super::format::{self, ConfigFormat};
 use super::hook;
 use super::keys::ConfigKeys;
-use super::limits::{BoundKeys, Nonsense};
-use super::origin::Origin;
-use super::problem::{Problem, Problems, Severity};
+use super::limits::{BoundKeys, SettingProblem};
+use super::problem::{ConfigProblem, ConfigProblems, ProblemSeverity};
 use super::records;
-use super::server::{ServerEntry, entry};
-use super::surroundings::Surroundings;
-use super::tree::decode::{Findings, decode};
-use super::tree::{Key, Node, Span};
-use crate::outside::HookSettings;
+use super::server::{ServerEntry, build_entry};
+use super::server_section::ServerSection;
+use super::tree::decode::{DecodeReport, decode};
+use super::tree::{ConfigKey, ConfigNode, Span};
+use crate::outbound::HookSettings;
 
 pub(crate) const FILE: &str = "toolyard.toml";
 
 /// Reads the files that were named, or the usual one, or else makes the demo yard. What is wrong with one server is in
 /// the configuration; what is wrong with a file or with the yard's own keys leaves nothing to start with.
-pub(super) fn load(named: &[PathBuf], around: &Surroundings) -> Result<Config, Problems> {
-    load_from(Files::default(), named, around)
+pub(super) fn load(named: &[PathBuf], around: &Environment) -> Result<Config, ConfigProblems> {
+    load_from(ConfigFileReader::default(), named, around)
 }
 
 /// The same with files that need not be on the disk.
-pub(super) fn load_from(files: Files, named: &[PathBuf], around: &Surroundings) -> Result<Config, Problems> {
-    let mut loading = Loading { files, ..Loading::new(around) };
+pub(super) fn load_from(
+    files: ConfigFileReader,
+    named: &[PathBuf],
+    around: &Environment,
+) -> Result<Config, ConfigProblems> {
+    let mut loading = ConfigLoader { files, ..ConfigLoader::new(around) };
     let paths = if named.is_empty() { usual(around) } else { named.to_vec() };
     if paths.is_empty() {
         loading.keys.demo = Some(true);
@@ -49,34 +53,34 @@ pub(super) fn load_from(files: Files, named: &[PathBuf], around: &Surroundings) 
 }
 
 /// `./toolyard.toml`, else the one among the user's configurations, else none.
-fn usual(around: &Surroundings) -> Vec<PathBuf> {
+fn usual(around: &Environment) -> Vec<PathBuf> {
     let users = around.config_home().map(|folder| folder.join("toolyard").join(FILE));
     let known = [Some(PathBuf::from(FILE)), users];
     known.into_iter().flatten().find(|path| around.folder().join(path).is_file()).into_iter().collect()
 }
 
 /// The servers that a file of any form names, and nothing else of it.
-pub(crate) fn servers_of(path: &Path, around: &Surroundings) -> Result<Config, Problems> {
-    let mut loading = Loading::new(around);
+pub(crate) fn load_servers_from(path: &Path, around: &Environment) -> Result<Config, ConfigProblems> {
+    let mut loading = ConfigLoader::new(around);
     loading.import(path);
     loading.finish()
 }
 
 /// The file that is read when none is named, if there is one.
-pub(crate) fn usual_file(around: &Surroundings) -> Option<PathBuf> {
+pub(crate) fn default_config_file(around: &Environment) -> Option<PathBuf> {
     usual(around).pop().map(|path| around.folder().join(path))
 }
 
-struct Loading<'a> {
-    around: &'a Surroundings,
-    files: Files,
+struct ConfigLoader<'a> {
+    around: &'a Environment,
+    files: ConfigFileReader,
     keys: ConfigKeys,
     access: Access,
     hooks: Vec<HookSettings>,
     audit: Option<AuditSettings>,
     redaction: Redaction,
-    history: Option<StoreSettings>,
-    problems: Vec<Problem>,
+    history: Option<HistoryStoreSettings>,
+    problems: Vec<ConfigProblem>,
     servers: Vec<Candidate>,
     secrets: SecretNames,
 }
@@ -86,25 +90,25 @@ struct Candidate {
     /// The name in its file.
     key: String,
     /// Where that name was said.
-    place: (Rc<Document>, Span),
+    place: (Rc<ConfigDocument>, Span),
     entry: ServerEntry,
     limits: Option<BoundKeys>,
     check_results: Option<ResultCheck>,
-    warnings: Vec<Problem>,
+    warnings: Vec<ConfigProblem>,
 }
 
 /// A file that was read.
-struct Read {
-    document: Rc<Document>,
-    root: Node,
+struct ParsedFile {
+    document: Rc<ConfigDocument>,
+    root: ConfigNode,
     syntax: Syntax,
 }
 
-impl<'a> Loading<'a> {
-    fn new(around: &'a Surroundings) -> Self {
+impl<'a> ConfigLoader<'a> {
+    fn new(around: &'a Environment) -> Self {
         Self {
             around,
-            files: Files::default(),
+            files: ConfigFileReader::default(),
             keys: ConfigKeys::default(),
             access: Access::default(),
             hooks: Vec::new(),
@@ -118,31 +122,31 @@ impl<'a> Loading<'a> {
     }
 
     fn given(&mut self, path: &Path) {
-        let Some(read) = self.read(path, Severity::Error) else { return };
-        match form::form(read.syntax, &read.root) {
-            Some(Form::Toolyard) => self.toolyard(path, &read),
+        let Some(read) = self.read(path, ProblemSeverity::Error) else { return };
+        match format::detect_format(read.syntax, &read.root) {
+            Some(ConfigFormat::Toolyard) => self.toolyard(path, &read),
             Some(form) => self.servers(form, &read),
             None => {
                 let message = "there are no servers: neither `mcpServers` nor `servers`";
-                self.problems.push(Problem::of_file(Severity::Error, path.to_owned(), message));
+                self.problems.push(ConfigProblem::for_file(ProblemSeverity::Error, path.to_owned(), message));
             }
         }
     }
 
-    fn read(&mut self, path: &Path, if_absent: Severity) -> Option<Read> {
+    fn read(&mut self, path: &Path, if_absent: ProblemSeverity) -> Option<ParsedFile> {
         let text = match self.files.read(&self.around.folder().join(path)) {
             Ok(text) => text,
             Err(error) => {
                 let absent = error.kind() == std::io::ErrorKind::NotFound;
-                let severity = if absent { if_absent } else { Severity::Error };
+                let severity = if absent { if_absent } else { ProblemSeverity::Error };
                 let message = format!("cannot read it: {error}");
-                self.problems.push(Problem::of_file(severity, path.to_owned(), message));
+                self.problems.push(ConfigProblem::for_file(severity, path.to_owned(), message));
                 return None;
             }
         };
-        let syntax = form::syntax(path, &text);
-        match Document::parse(path, &text, syntax) {
-            Ok((document, root)) => Some(Read { document: Rc::new(document), root, syntax }),
+        let syntax = format::detect_syntax(path, &text);
+        match ConfigDocument::parse(path, &text, syntax) {
+            Ok((document, root)) => Some(ParsedFile { document: Rc::new(document), root, syntax }),
             Err(mut problems) => {
                 self.problems.append(&mut problems);
                 None
@@ -150,42 +154,42 @@ impl<'a> Loading<'a> {
         }
     }
 
-    fn toolyard(&mut self, path: &Path, read: &Read) {
-        let apart: Vec<&Node> = read.root.get("servers").into_iter().collect();
+    fn toolyard(&mut self, path: &Path, read: &ParsedFile) {
+        let apart: Vec<&ConfigNode> = read.root.get("servers").into_iter().collect();
         let (keys, findings) = decode::<ConfigKeys>(&read.root, &apart);
         let mut keys = keys.unwrap_or_default();
-        let folder = form::folder(path, self.around.folder());
+        let folder = format::project_folder(path, self.around.folder());
         self.problems.extend(findings.faults.iter().map(|fault| read.document.fault(fault)));
         self.problems.extend(unknown(&read.document, &findings));
-        let mut nonsense = keys.limits.nonsense();
-        nonsense.extend(keys.programs.nonsense());
-        nonsense.extend(keys.connections.nonsense());
+        let mut nonsense = keys.limits.validate();
+        nonsense.extend(keys.programs.validate());
+        nonsense.extend(keys.connections.validate());
         nonsense.extend(wrong_proxies(keys.trusted_proxies.as_deref().unwrap_or_default()));
         keys.programs.resolve(self.around, &folder);
         if let Some(tokens) = keys.tokens.take() {
-            self.access.tokens = access::tokens(tokens, &mut nonsense);
+            self.access.tokens = access::build_tokens(tokens, &mut nonsense);
         }
         if let Some(jwt) = keys.jwt.take() {
             let read = |file: &str| {
                 let path = self.around.resolve(file, &folder);
                 self.files.read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
             };
-            self.access.jwt = access::jwt(jwt, read, &mut nonsense);
+            self.access.jwt = access::build_jwt(jwt, read, &mut nonsense);
         }
         if let Some(hooks) = keys.hooks.take() {
             let (around, inputs) = (self.around, BTreeMap::new());
-            let (rule, secrets) = (Form::Toolyard.rule(), &self.secrets);
-            let references = References { around, folder: &folder, inputs: &inputs, rule, secrets };
-            self.hooks = hook::hooks(hooks, &references, &mut nonsense);
+            let (rule, secrets) = (ConfigFormat::Toolyard.rule(), &self.secrets);
+            let references = VariableExpander { around, folder: &folder, inputs: &inputs, rule, secrets };
+            self.hooks = hook::build_hooks(hooks, &references, &mut nonsense);
         }
         if let Some(audit) = keys.audit.take() {
             self.redaction = audit.redaction();
-            self.audit = records::audit(audit, self.around, &folder, &mut nonsense);
+            self.audit = records::build_audit(audit, self.around, &folder, &mut nonsense);
         }
         if let Some(history) = keys.history.take() {
-            self.history = records::history(history, self.around, &folder, &mut nonsense);
+            self.history = records::build_history(history, self.around, &folder, &mut nonsense);
         }
-        for Nonsense { severity, place, why, suggestion } in nonsense {
+        for SettingProblem { severity, place, why, suggestion } in nonsense {
             let node = place.iter().try_fold(&read.root, |node, step| node.below(step));
             // What is not there was left out because it is wrong, and that has been told.
             if node.is_none() && !findings.faults.is_empty() {
@@ -199,27 +203,27 @@ impl<'a> Loading<'a> {
         for import in keys.imports.iter().flatten() {
             self.import(&self.around.resolve(import, &folder));
         }
-        self.keys = keys.over(std::mem::take(&mut self.keys));
-        self.servers(Form::Toolyard, read);
+        self.keys = keys.with_fallback(std::mem::take(&mut self.keys));
+        self.servers(ConfigFormat::Toolyard, read);
     }
 
     /// Only the servers of a file; that it is not there is worth a word and no more.
     fn import(&mut self, path: &Path) {
-        let Some(read) = self.read(path, Severity::Warning) else { return };
-        if let Some(form) = form::form(read.syntax, &read.root) {
+        let Some(read) = self.read(path, ProblemSeverity::Warning) else { return };
+        if let Some(form) = format::detect_format(read.syntax, &read.root) {
             self.servers(form, &read);
         }
     }
 
-    fn servers(&mut self, form: Form, read: &Read) {
+    fn servers(&mut self, form: ConfigFormat, read: &ParsedFile) {
         let inputs = form.inputs(&read.root);
-        let folder = form::folder(&read.document.path, self.around.folder());
+        let folder = format::project_folder(&read.document.path, self.around.folder());
         let (around, rule, secrets) = (self.around, form.rule(), &self.secrets);
-        let references = References { around, folder: &folder, inputs: &inputs, rule, secrets };
+        let references = VariableExpander { around, folder: &folder, inputs: &inputs, rule, secrets };
         for table in form.tables(&read.root, self.around.folder()) {
             if !table.is_table() {
                 let message = "expected a table of servers by name";
-                self.problems.push(read.document.problem(Severity::Error, &table.span, message));
+                self.problems.push(read.document.problem(ProblemSeverity::Error, &table.span, message));
             }
             for (key, node) in table.entries() {
                 let candidate = candidate(form, &read.document, (key, node), &references, &self.files);
@@ -231,9 +235,9 @@ impl<'a> Loading<'a> {
         }
     }
 
-    fn finish(mut self) -> Result<Config, Problems> {
+    fn finish(mut self) -> Result<Config, ConfigProblems> {
         self.refuse_names_that_are_taken();
-        let fatal = self.problems.iter().any(|problem| problem.severity == Severity::Error);
+        let fatal = self.problems.iter().any(|problem| problem.severity == ProblemSeverity::Error);
         let mut problems = self.problems;
         for server in &self.servers {
             problems.extend(server.warnings.iter().cloned());
@@ -245,7 +249,7 @@ impl<'a> Loading<'a> {
         }
         in_order(&mut problems);
         if fatal {
-            return Err(Problems(problems));
+            return Err(ConfigProblems(problems));
         }
         Ok(Config {
             listen: self.keys.listen.map(|listen| listen.0),
@@ -292,8 +296,8 @@ impl<'a> Loading<'a> {
         if self.keys.demo == Some(true) {
             taken.push("demo");
         }
-        if self.keys.programs.enabled() {
-            taken.push(Programs::NAME);
+        if self.keys.programs.is_enabled() {
+            taken.push(ProgramSource::NAME);
         }
         for server in &self.servers {
             let name = server.entry.name().as_str();
@@ -301,7 +305,7 @@ impl<'a> Loading<'a> {
                 let message = format!("another source is called {name} already");
                 let suggestion = Some("give one of them another `alias`".to_owned());
                 let (document, span) = &server.place;
-                let problem = document.problem(Severity::Error, span, message).about(&server.key);
+                let problem = document.problem(ProblemSeverity::Error, span, message).for_server(&server.key);
                 self.problems.push(problem.suggest(suggestion));
             }
             taken.push(name);
@@ -310,23 +314,23 @@ impl<'a> Loading<'a> {
 }
 
 fn candidate(
-    form: Form,
-    document: &Rc<Document>,
-    (key, node): (&Key, &Node),
-    references: &References<'_>,
-    files: &Files,
+    form: ConfigFormat,
+    document: &Rc<ConfigDocument>,
+    (key, node): (&ConfigKey, &ConfigNode),
+    references: &VariableExpander<'_>,
+    files: &ConfigFileReader,
 ) -> Candidate {
     let (mut keys, findings) = form.read(node);
-    let errors = findings.faults.iter().map(|fault| document.fault(fault).about(&key.name)).collect();
-    let mut origin = Origin { document, key, node, references, files, errors, warnings: Vec::new() };
+    let errors = findings.faults.iter().map(|fault| document.fault(fault).for_server(&key.name)).collect();
+    let mut origin = ServerSection { document, key, node, references, files, errors, warnings: Vec::new() };
     let limits = keys.limits.take();
-    for Nonsense { place, why, .. } in limits.iter().flat_map(|limits| limits.nonsense(&["limits"])) {
+    for SettingProblem { place, why, .. } in limits.iter().flat_map(|limits| limits.validate(&["limits"])) {
         let steps: Vec<&str> = place.iter().map(String::as_str).collect();
-        origin.wrong(&steps, format!("{} {why}", place.join(".")));
+        origin.add_error(&steps, format!("{} {why}", place.join(".")));
     }
     let check_results = keys.check_results.map(Into::into);
-    let entry = entry(keys, &mut origin);
-    let unknown = unknown(document, &findings).map(|problem| problem.about(&key.name));
+    let entry = build_entry(keys, &mut origin);
+    let unknown = unknown(document, &findings).map(|problem| problem.for_server(&key.name));
     Candidate {
         key: key.name.clone(),
         place: (Rc::clone(document), key.span.clone()),
@@ -337,15 +341,20 @@ fn candidate(
     }
 }
 
-fn unknown<'a>(document: &'a Document, findings: &'a Findings) -> impl Iterator<Item = Problem> + 'a {
+fn unknown<'a>(
+    document: &'a ConfigDocument,
+    findings: &'a DecodeReport,
+) -> impl Iterator<Item = ConfigProblem> + 'a {
     findings.unknown.iter().map(|unknown| {
         let message = format!("unknown key `{}`", unknown.key.name);
-        document.problem(Severity::Warning, &unknown.key.span, message).suggest(unknown.suggestion.clone())
+        document
+            .problem(ProblemSeverity::Warning, &unknown.key.span, message)
+            .suggest(unknown.suggestion.clone())
     })
 }
 
 /// As they stand in the files, which keep the order in which they were read.
-fn in_order(problems: &mut [Problem]) {
+fn in_order(problems: &mut [ConfigProblem]) {
     let mut files: Vec<Option<PathBuf>> = Vec::new();
     for problem in problems.iter() {
         if !files.contains(&problem.file) {

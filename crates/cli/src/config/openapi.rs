@@ -5,36 +5,36 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolyard_hub::{Listing, Secret, SourceName};
+use toolyard_hub::{Secret, SourceName, ToolListing};
 use toolyard_openapi::{
-    AuthSettings, Budgets, ClientSending, ClientSettings, ConvertSettings, Credential, DocumentSettings,
-    Filters, Location, MissingAuth, OutputSchemas, References,
+    ApiAuthSettings, ApiCredential, Budgets, ClientAuthMethod, ClientCredentials, ConvertSettings,
+    DocumentLocation, DocumentSettings, Filters, MissingAuth, OutputSchemaMode, ReferencePolicy,
 };
 
-use super::address::{is_address, is_header_value};
+use super::http_syntax::{is_header_value, is_http_url};
 use super::keys::ServerKeys;
-use super::origin::Origin;
 use super::server::{permissions, sent_headers};
-use super::values::{OutputSchemasKey, Word, Words};
+use super::server_section::ServerSection;
+use super::values::{OutputSchemasKey, ScalarText, TextList};
 
 /// How to prove who we are with one security scheme of the document.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(super) struct SchemeKeys {
     /// The API key or the token. Variables are replaced.
-    token: Option<Word>,
+    token: Option<ScalarText>,
     /// The name for basic authentication. Variables are replaced.
-    username: Option<Word>,
+    username: Option<ScalarText>,
     /// The password for basic authentication. Variables are replaced.
-    password: Option<Word>,
+    password: Option<ScalarText>,
     /// The client whose own credentials bring a token. Variables are replaced.
-    client_id: Option<Word>,
+    client_id: Option<ScalarText>,
     /// The secret of that client. Variables are replaced.
-    client_secret: Option<Word>,
+    client_secret: Option<ScalarText>,
     /// Where the token comes from, if not from where the document says. Variables are replaced.
     token_url: Option<String>,
     /// What to ask for beside what an operation needs: a list, or one text with spaces.
-    scopes: Option<Words>,
+    scopes: Option<TextList>,
     /// Where the client's credentials are sent to get a token: in a header or in the body.
     client_auth: Option<ClientAuthKey>,
 }
@@ -94,7 +94,7 @@ pub(super) struct BudgetKeys {
 pub(super) fn settings(
     keys: &ServerKeys,
     name: &SourceName,
-    origin: &mut Origin<'_>,
+    origin: &mut ServerSection<'_>,
 ) -> Option<DocumentSettings> {
     let said = keys.openapi.as_deref()?;
     for (other, there) in [("command", keys.command.is_some()), ("url", keys.url.is_some())] {
@@ -107,7 +107,7 @@ pub(super) fn settings(
         }
     }
     if keys.oauth.is_some() {
-        origin.wrong(&["oauth"], "an openapi document is authorised with `auth.SCHEME`".to_owned());
+        origin.add_error(&["oauth"], "an openapi document is authorised with `auth.SCHEME`".to_owned());
     }
     let location = location(said, origin);
     let base_url = address(keys.base_url.as_deref(), "base_url", origin);
@@ -134,14 +134,14 @@ pub(super) fn settings(
         auth,
         convert: convert(keys),
         references: match keys.references {
-            Some(ReferencesKey::Network) => References::Network,
-            Some(ReferencesKey::Files) | None => References::Files,
+            Some(ReferencesKey::Network) => ReferencePolicy::Network,
+            Some(ReferencesKey::Files) | None => ReferencePolicy::Files,
         },
         enabled_tools: keys.enabled_tools.clone(),
         disabled_tools: keys.disabled_tools.clone().unwrap_or_default(),
         permissions,
         tool_permissions,
-        listing: if keys.listed == Some(false) { Listing::Unlisted } else { Listing::Listed },
+        listing: if keys.listed == Some(false) { ToolListing::Unlisted } else { ToolListing::Listed },
         start_time: keys.start_timeout.map_or(usual.start_time, |time| time.0),
         call_time: keys.call_timeout.map_or(usual.call_time, |time| time.0),
         largest_answer: keys.max_answer_bytes.unwrap_or(usual.largest_answer),
@@ -150,40 +150,43 @@ pub(super) fn settings(
     })
 }
 
-fn location(said: &str, origin: &mut Origin<'_>) -> Option<Location> {
+fn location(said: &str, origin: &mut ServerSection<'_>) -> Option<DocumentLocation> {
     let text = origin.expand(said, &["openapi"])?;
     if text.trim().is_empty() {
-        origin.wrong(&["openapi"], "the document is neither a file nor an address".to_owned());
+        origin.add_error(&["openapi"], "the document is neither a file nor an address".to_owned());
         return None;
     }
-    if looks_like_address(&text) {
-        if !is_address(&text) {
-            origin.wrong(&["openapi"], "this is no address that starts with http:// or https://".to_owned());
+    if has_http_scheme(&text) {
+        if !is_http_url(&text) {
+            origin.add_error(
+                &["openapi"],
+                "this is no address that starts with http:// or https://".to_owned(),
+            );
         }
-        return Some(Location::Url(text));
+        return Some(DocumentLocation::Url(text));
     }
-    origin.path(said, &["openapi"]).map(Location::File)
+    origin.path(said, &["openapi"]).map(DocumentLocation::File)
 }
 
-pub(crate) fn looks_like_address(text: &str) -> bool {
+pub(crate) fn has_http_scheme(text: &str) -> bool {
     let start = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     start.is_some_and(|scheme| ["http", "https"].contains(&scheme.as_str()))
 }
 
-fn address(said: Option<&str>, key: &str, origin: &mut Origin<'_>) -> Option<String> {
+fn address(said: Option<&str>, key: &str, origin: &mut ServerSection<'_>) -> Option<String> {
     let url = origin.expand(said?, &[key])?;
-    if !is_address(&url) {
-        origin.wrong(&[key], "this is no address that starts with http:// or https://".to_owned());
+    if !is_http_url(&url) {
+        origin.add_error(&[key], "this is no address that starts with http:// or https://".to_owned());
     }
     Some(url)
 }
 
-fn auth(keys: &ServerKeys, origin: &mut Origin<'_>) -> AuthSettings {
+fn auth(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> ApiAuthSettings {
     let bearer = keys.bearer_token_env_var.as_deref().and_then(|variable| {
         let token = origin.variable(variable, &["bearer_token_env_var"])?;
         if token.is_empty() || !is_header_value(&token) {
             let message = format!("the environment variable {variable} holds no token");
-            origin.wrong(&["bearer_token_env_var"], message);
+            origin.add_error(&["bearer_token_env_var"], message);
         }
         Some(Secret::new(token))
     });
@@ -197,15 +200,15 @@ fn auth(keys: &ServerKeys, origin: &mut Origin<'_>) -> AuthSettings {
         Some(MissingAuthKey::Send) => MissingAuth::Send,
         Some(MissingAuthKey::Refuse) | None => MissingAuth::Refuse,
     };
-    AuthSettings { schemes, bearer, missing }
+    ApiAuthSettings { schemes, bearer, missing }
 }
 
-fn credential(name: &str, keys: &SchemeKeys, origin: &mut Origin<'_>) -> Option<Credential> {
-    let mut expand = |key: &str, value: Option<&Word>| {
+fn credential(name: &str, keys: &SchemeKeys, origin: &mut ServerSection<'_>) -> Option<ApiCredential> {
+    let mut expand = |key: &str, value: Option<&ScalarText>| {
         let value = value?;
         let text = origin.expand(&value.0, &["auth", name, key])?;
         if !is_header_value(&text) {
-            origin.wrong(&["auth", name, key], format!("{key} has a character that cannot be sent"));
+            origin.add_error(&["auth", name, key], format!("{key} has a character that cannot be sent"));
         }
         Some(Secret::new(text))
     };
@@ -216,9 +219,9 @@ fn credential(name: &str, keys: &SchemeKeys, origin: &mut Origin<'_>) -> Option<
         (expand("client_id", keys.client_id.as_ref()), expand("client_secret", keys.client_secret.as_ref()));
     let token_url =
         keys.token_url.as_deref().and_then(|url| origin.expand(url, &["auth", name, "token_url"]));
-    if token_url.as_deref().is_some_and(|url| !is_address(url)) {
+    if token_url.as_deref().is_some_and(|url| !is_http_url(url)) {
         let message = "this is no address that starts with http:// or https://";
-        origin.wrong(&["auth", name, "token_url"], message.to_owned());
+        origin.add_error(&["auth", name, "token_url"], message.to_owned());
     }
     let said = [keys.token.is_some(), keys.username.is_some(), keys.client_id.is_some()];
     if said.iter().filter(|said| **said).count() > 1 {
@@ -229,19 +232,19 @@ fn credential(name: &str, keys: &SchemeKeys, origin: &mut Origin<'_>) -> Option<
         );
     }
     if let Some(token) = token {
-        return Some(Credential::Token(token));
+        return Some(ApiCredential::Token(token));
     }
     if keys.username.is_some() {
         let password = if keys.password.is_some() { password? } else { Secret::default() };
-        return Some(Credential::Basic { username: username?, password });
+        return Some(ApiCredential::Basic { username: username?, password });
     }
     if keys.client_id.is_some() && keys.client_secret.is_some() {
         let sending = match keys.client_auth {
-            Some(ClientAuthKey::Body) => ClientSending::Body,
-            Some(ClientAuthKey::Header) | None => ClientSending::Header,
+            Some(ClientAuthKey::Body) => ClientAuthMethod::Body,
+            Some(ClientAuthKey::Header) | None => ClientAuthMethod::Header,
         };
         let scopes = keys.scopes.clone().unwrap_or_default().0;
-        return Some(Credential::Client(ClientSettings {
+        return Some(ApiCredential::Client(ClientCredentials {
             id: id?,
             secret: secret?,
             token_url,
@@ -250,7 +253,7 @@ fn credential(name: &str, keys: &SchemeKeys, origin: &mut Origin<'_>) -> Option<
         }));
     }
     if keys.token.is_none() {
-        origin.wrong(
+        origin.add_error(
             &["auth", name],
             "there is neither a `token`, nor a `username`, nor a `client_id` with its `client_secret`"
                 .to_owned(),
@@ -285,15 +288,15 @@ fn convert(keys: &ServerKeys) -> ConvertSettings {
             heavy_bytes: said.heavy_bytes.unwrap_or(usual.heavy_bytes),
         },
         output_schemas: match keys.output_schemas {
-            Some(OutputSchemasKey::Off) => OutputSchemas::LeftOut,
-            Some(OutputSchemasKey::Lenient) => OutputSchemas::Lenient,
-            Some(OutputSchemasKey::On) | None => OutputSchemas::Shown,
+            Some(OutputSchemasKey::Off) => OutputSchemaMode::Omit,
+            Some(OutputSchemasKey::Lenient) => OutputSchemaMode::Lenient,
+            Some(OutputSchemasKey::On) | None => OutputSchemaMode::Exact,
         },
     }
 }
 
 /// A name for a document that nobody named: that of its file, or of its host where the file is called as all are.
-pub(crate) fn name_of(document: &str) -> String {
+pub(crate) fn document_name(document: &str) -> String {
     const USUAL: [&str; 8] = ["openapi", "swagger", "api", "api-docs", "index", "spec", "docs", "v3"];
     let path = document.split(['?', '#']).next().unwrap_or_default();
     let (host, path) = match path.split_once("://") {
@@ -321,7 +324,7 @@ pub(crate) fn name_of(document: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::name_of;
+    use super::document_name;
 
     #[test]
     fn a_document_is_called_after_what_is_particular_about_it() {
@@ -337,7 +340,7 @@ mod tests {
             ("", "api"),
             ("???", "api"),
         ] {
-            assert_eq!(name_of(document), name, "{document}");
+            assert_eq!(document_name(document), name, "{document}");
         }
     }
 }

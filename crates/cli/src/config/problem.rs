@@ -7,10 +7,10 @@ use toolyard_hub::printable::is_deceptive;
 
 /// One thing that is wrong, or odd.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) severity: Severity,
+pub(crate) struct ConfigProblem {
+    pub(crate) severity: ProblemSeverity,
     pub(crate) file: Option<PathBuf>,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<ConfigLocation>,
     /// The server that this is about; nothing else is hurt by it.
     pub(crate) server: Option<String>,
     pub(crate) message: String,
@@ -18,7 +18,7 @@ pub(crate) struct Problem {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Severity {
+pub(crate) enum ProblemSeverity {
     Error,
     /// It works, but perhaps not as meant.
     Warning,
@@ -26,7 +26,7 @@ pub(crate) enum Severity {
 
 /// A place in a file, counted from one, in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ConfigLocation {
     pub(crate) line: usize,
     pub(crate) column: usize,
     /// The line with everything hidden that could be a secret.
@@ -37,11 +37,11 @@ pub(crate) struct Place {
 
 /// Everything that is wrong with a configuration that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problems(pub(crate) Vec<Problem>);
+pub(crate) struct ConfigProblems(pub(crate) Vec<ConfigProblem>);
 
-impl Problem {
+impl ConfigProblem {
     /// A problem with a file as a whole.
-    pub(crate) fn of_file(severity: Severity, file: PathBuf, message: impl Into<String>) -> Self {
+    pub(crate) fn for_file(severity: ProblemSeverity, file: PathBuf, message: impl Into<String>) -> Self {
         Self {
             severity,
             file: Some(file),
@@ -56,28 +56,28 @@ impl Problem {
         Self { suggestion, ..self }
     }
 
-    pub(crate) fn about(self, server: &str) -> Self {
+    pub(crate) fn for_server(self, server: &str) -> Self {
         Self { server: Some(server.to_owned()), ..self }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.severity {
-            Severity::Error => "error: ",
-            Severity::Warning => "warning: ",
+            ProblemSeverity::Error => "error: ",
+            ProblemSeverity::Warning => "warning: ",
         })?;
         if let Some(file) = &self.file {
-            write!(f, "{}:", tame(&file.display().to_string()))?;
+            write!(f, "{}:", replace_deceptive(&file.display().to_string()))?;
             if let Some(place) = &self.place {
                 write!(f, "{}:{}:", place.line, place.column)?;
             }
             f.write_str(" ")?;
         }
         if let Some(server) = &self.server {
-            write!(f, "server {}: ", tame(server))?;
+            write!(f, "server {}: ", replace_deceptive(server))?;
         }
-        f.write_str(&tame(&self.message))?;
+        f.write_str(&replace_deceptive(&self.message))?;
         if let Some(place) = &self.place {
             let number = place.line.to_string();
             let margin = " ".repeat(number.len());
@@ -87,13 +87,13 @@ impl fmt::Display for Problem {
         }
         if let Some(suggestion) = &self.suggestion {
             let margin = self.place.as_ref().map_or(1, |place| place.line.to_string().len());
-            write!(f, "\n {} = {}", " ".repeat(margin), tame(suggestion))?;
+            write!(f, "\n {} = {}", " ".repeat(margin), replace_deceptive(suggestion))?;
         }
         Ok(())
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for ConfigProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.0.iter().enumerate() {
             let gap = if index == 0 { "" } else { "\n" };
@@ -103,7 +103,7 @@ impl fmt::Display for Problems {
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for ConfigProblems {}
 
 /// The nearest of these names, if one is near enough to be meant.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
@@ -119,6 +119,6 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
 
 /// Text of a file must not control the terminal. One character stays one, so that carets point at the right
 /// place.
-pub(crate) fn tame(text: &str) -> String {
+pub(crate) fn replace_deceptive(text: &str) -> String {
     text.chars().map(|letter| if is_deceptive(letter) { '\u{fffd}' } else { letter }).collect()
 }

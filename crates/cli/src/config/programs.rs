@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_program::ProgramSettings;
 
-use super::limits::Nonsense;
-use super::surroundings::Surroundings;
-use super::values::Time;
+use super::environment::Environment;
+use super::limits::SettingProblem;
+use super::values::ConfigDuration;
 
 /// Below this Python does not start; above, the number is a slip.
 const LEAST_MEMORY: u64 = 64 << 20;
@@ -25,7 +25,7 @@ pub(crate) struct ProgramKeys {
     /// The Python to run: a name to be found in the search path, or a path, seen from the folder of this file.
     python: Option<String>,
     /// The longest that a program may take.
-    timeout: Option<Time>,
+    timeout: Option<ConfigDuration>,
     /// How much memory a program may use, in bytes.
     memory_bytes: Option<u64>,
     /// How much a program may print, in bytes.
@@ -39,7 +39,7 @@ pub(crate) struct ProgramKeys {
 }
 
 impl ProgramKeys {
-    pub(crate) fn enabled(&self) -> bool {
+    pub(crate) fn is_enabled(&self) -> bool {
         self.enabled.unwrap_or(true)
     }
 
@@ -62,13 +62,13 @@ impl ProgramKeys {
     }
 
     /// A path is seen from the folder of the file that says it; a name is looked for when it is needed.
-    pub(super) fn resolve(&mut self, around: &Surroundings, folder: &Path) {
+    pub(super) fn resolve(&mut self, around: &Environment, folder: &Path) {
         if let Some(python) = self.python.as_mut().filter(|python| python.contains('/')) {
             *python = around.resolve(python, folder).display().to_string();
         }
     }
 
-    pub(super) fn over(self, earlier: Self) -> Self {
+    pub(super) fn with_fallback(self, earlier: Self) -> Self {
         Self {
             enabled: self.enabled.or(earlier.enabled),
             python: self.python.or(earlier.python),
@@ -81,7 +81,7 @@ impl ProgramKeys {
         }
     }
 
-    pub(super) fn nonsense(&self) -> Vec<Nonsense> {
+    pub(super) fn validate(&self) -> Vec<SettingProblem> {
         let some = |number: Option<usize>| number.is_none_or(|number| (1..=MOST).contains(&number));
         let memory = self.memory_bytes.is_none_or(|bytes| (LEAST_MEMORY..=MOST_MEMORY).contains(&bytes));
         let output = self.output_bytes.is_none_or(|bytes| (1..=MOST_MEMORY).contains(&bytes));
@@ -94,6 +94,6 @@ impl ProgramKeys {
             (some(self.max_programs), "max_programs", "must be from 1 to 1000000"),
         ];
         let wrong = checks.into_iter().filter(|(fine, ..)| !fine);
-        wrong.map(|(_, key, why)| Nonsense::new(&["programs", key], why)).collect()
+        wrong.map(|(_, key, why)| SettingProblem::new(&["programs", key], why)).collect()
     }
 }

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolyard_history::{Arguments, AuditSettings, Flush, OnDamage, OnFailure, StoreSettings};
+use toolyard_history::{
+    AuditArguments, AuditFailurePolicy, AuditFlush, AuditSettings, HistoryDamagePolicy, HistoryStoreSettings,
+};
 use toolyard_hub::Redaction;
 
-use super::limits::Nonsense;
-use super::surroundings::Surroundings;
+use super::environment::Environment;
+use super::limits::SettingProblem;
 
 const DAY: Duration = Duration::from_secs(86_400);
 /// A hundred years: what is longer is a slip.
@@ -82,15 +84,15 @@ impl AuditKeys {
 }
 
 /// What the audit is to be, and what is wrong with it.
-pub(super) fn audit(
+pub(super) fn build_audit(
     keys: AuditKeys,
-    around: &Surroundings,
+    around: &Environment,
     folder: &Path,
-    wrong: &mut Vec<Nonsense>,
+    wrong: &mut Vec<SettingProblem>,
 ) -> Option<AuditSettings> {
     let mut check = |fine: bool, key: &[&str], why: &str| {
         if !fine {
-            wrong.push(Nonsense::new(&[&["audit"], key].concat(), why));
+            wrong.push(SettingProblem::new(&[&["audit"], key].concat(), why));
         }
     };
     let rotate_bytes = keys.rotate_bytes.unwrap_or(100 << 20);
@@ -102,33 +104,33 @@ pub(super) fn audit(
     Some(AuditSettings {
         file: around.resolve(&keys.file?, folder),
         arguments: match keys.arguments {
-            Some(true) => Arguments::Kept,
-            Some(false) | None => Arguments::LeftOut,
+            Some(true) => AuditArguments::Record,
+            Some(false) | None => AuditArguments::Omit,
         },
-        flush: if keys.sync == Some(true) { Flush::Disk } else { Flush::Kernel },
+        flush: if keys.sync == Some(true) { AuditFlush::Disk } else { AuditFlush::Kernel },
         rotate_bytes,
         keep_files,
         keep_for: days(keys.keep_days.unwrap_or(90)),
         on_failure: match keys.on_failure {
-            Some(OnFailureKey::Refuse) => OnFailure::Refuse,
-            Some(OnFailureKey::Continue) | None => OnFailure::Continue,
+            Some(OnFailureKey::Refuse) => AuditFailurePolicy::Refuse,
+            Some(OnFailureKey::Continue) | None => AuditFailurePolicy::Continue,
         },
     })
 }
 
 /// What the history is to be, and what is wrong with it.
-pub(super) fn history(
+pub(super) fn build_history(
     keys: HistoryKeys,
-    around: &Surroundings,
+    around: &Environment,
     folder: &Path,
-    wrong: &mut Vec<Nonsense>,
-) -> Option<StoreSettings> {
+    wrong: &mut Vec<SettingProblem>,
+) -> Option<HistoryStoreSettings> {
     if keys.off == Some(true) {
         return None;
     }
     let mut check = |fine: bool, key: &[&str], why: &str| {
         if !fine {
-            wrong.push(Nonsense::new(&[&["history"], key].concat(), why));
+            wrong.push(SettingProblem::new(&[&["history"], key].concat(), why));
         }
     };
     let keep_rows = keys.keep_rows.unwrap_or(100_000);
@@ -139,13 +141,13 @@ pub(super) fn history(
         None => around.data_home().map(|data| data.join("toolyard").join("history.db")),
     };
     check(file.is_some(), &[], "needs a file, because there is no home folder to put it in");
-    Some(StoreSettings {
+    Some(HistoryStoreSettings {
         file: file?,
         keep_rows,
         keep_for: days(keys.keep_days.unwrap_or(30)),
         on_damage: match keys.on_damage {
-            Some(OnDamageKey::MoveAside) => OnDamage::MoveAside,
-            Some(OnDamageKey::Fail) | None => OnDamage::Fail,
+            Some(OnDamageKey::MoveAside) => HistoryDamagePolicy::MoveAside,
+            Some(OnDamageKey::Fail) | None => HistoryDamagePolicy::Fail,
         },
     })
 }

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use reqwest::Url;
 
 use super::keys::ServerKeys;
-use super::limits::Nonsense;
-use super::origin::Origin;
+use super::limits::SettingProblem;
+use super::server_section::ServerSection;
 
 /// Whether a header of this name usually carries credentials.
 pub(crate) fn carries_credentials(header: &str) -> bool {
@@ -28,10 +28,10 @@ fn is_exposed(url: &Url) -> bool {
 }
 
 /// Keys that an attacker on the way could replace.
-pub(super) fn of_keys(url: &str) -> Option<Nonsense> {
+pub(super) fn check_jwks_url(url: &str) -> Option<SettingProblem> {
     let exposed = Url::parse(url).is_ok_and(|url| is_exposed(&url));
     exposed.then(|| {
-        Nonsense::risky(
+        SettingProblem::risky(
             &["jwt", "jwks_url"],
             "is fetched over plain http: whoever can change the answer can sign tokens for this yard",
             "use https, or a `jwks_file`",
@@ -40,9 +40,9 @@ pub(super) fn of_keys(url: &str) -> Option<Nonsense> {
 }
 
 /// Calls that an attacker on the way could read, and verdicts that could be changed.
-pub(super) fn of_hook(url: &Url, place: &[&str]) -> Option<Nonsense> {
+pub(super) fn check_hook_url(url: &Url, place: &[&str]) -> Option<SettingProblem> {
     is_exposed(url).then(|| {
-        Nonsense::risky(
+        SettingProblem::risky(
             place,
             "receives calls with their arguments over plain http: others can read them and change the answer",
             "use https, or an address of this machine",
@@ -51,7 +51,7 @@ pub(super) fn of_hook(url: &Url, place: &[&str]) -> Option<Nonsense> {
 }
 
 /// Headers of clients that this server gets to see, and credentials that others could read on the way to it.
-pub(super) fn of_server(keys: &ServerKeys, origin: &mut Origin<'_>) {
+pub(super) fn check_server(keys: &ServerKeys, origin: &mut ServerSection<'_>) {
     for (index, header) in keys.forward_headers.iter().flatten().enumerate() {
         let place = ["forward_headers", &index.to_string()];
         if header.eq_ignore_ascii_case("authorization") {

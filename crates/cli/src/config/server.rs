@@ -9,19 +9,19 @@ use toolyard_hub::printable::is_deceptive;
 use toolyard_hub::{Secret, SourceName};
 use toolyard_openapi::DocumentSettings;
 use toolyard_upstream::{
-    AuthSettings, CommandSettings, EnvInheritance, Era, OAuthSettings, ServerSettings, SessionSharing,
+    CommandSettings, EnvInheritance, Era, OAuthSettings, ServerAuthSettings, ServerSettings, SessionSharing,
     TransportSettings, UrlKind, UrlSettings,
 };
 
-use super::address::{is_address, is_header_name, is_header_value};
 use super::dotenv;
+use super::http_syntax::{is_header_name, is_header_value, is_http_url};
 use super::keys::{EraKey, OAuthKeys, ServerKeys, SessionsKey};
 use super::openapi;
-use super::origin::Origin;
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 use super::risk;
+use super::server_section::ServerSection;
 use super::transport::TransportKind;
-use super::values::{PermissionKeys, Word};
+use super::values::{PermissionKeys, ScalarText};
 
 /// One server of the configuration.
 #[derive(Clone, PartialEq)]
@@ -40,7 +40,7 @@ pub(crate) struct BrokenServer {
     /// Needed for everything that it would offer.
     pub(crate) permissions: Vec<String>,
     /// Each with its place and perhaps a way out; they were told when the configuration was read.
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<ConfigProblem>,
 }
 
 impl ServerEntry {
@@ -81,9 +81,9 @@ impl fmt::Debug for ServerEntry {
 }
 
 /// Makes the settings of a server. What was wrong with its keys is in `origin` already.
-pub(super) fn entry(keys: ServerKeys, origin: &mut Origin<'_>) -> ServerEntry {
+pub(super) fn build_entry(keys: ServerKeys, origin: &mut ServerSection<'_>) -> ServerEntry {
     let name = name(&keys, origin);
-    risk::of_server(&keys, origin);
+    risk::check_server(&keys, origin);
     let enabled = keys.enabled.unwrap_or(true);
     let needed = match (&keys.permissions, origin.has("permissions")) {
         // What cannot be read might have said anything: only those who manage servers are shown this one.
@@ -139,10 +139,10 @@ pub(super) fn permissions(keys: &ServerKeys) -> (Vec<String>, BTreeMap<String, V
     }
 }
 
-fn name(keys: &ServerKeys, origin: &mut Origin<'_>) -> SourceName {
+fn name(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> SourceName {
     if let Some(header) = keys.forward_headers.iter().flatten().find(|header| !is_header_name(header)) {
         let message = format!("{header:?} is no name of a header");
-        origin.wrong(&["forward_headers"], message);
+        origin.add_error(&["forward_headers"], message);
     }
     let fine = |name: &str| !name.trim().is_empty() && !name.contains(|c: char| is_deceptive(c) || c == '/');
     let name = keys.alias.as_deref().unwrap_or(origin.name());
@@ -150,12 +150,12 @@ fn name(keys: &ServerKeys, origin: &mut Origin<'_>) -> SourceName {
         return SourceName::new(name);
     }
     let message = "a server's name must not be empty, and must have no slash and no invisible character";
-    origin.wrong(&["alias"], message.to_owned());
+    origin.add_error(&["alias"], message.to_owned());
     SourceName::new(origin.name())
 }
 
 /// Nothing if there is a problem, which is in `origin` then.
-fn transport(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettings> {
+fn transport(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<TransportSettings> {
     let stdio = match (keys.kind, &keys.command, &keys.url) {
         (Some(TransportKind::Stdio), Some(_), _) | (None, Some(_), None) => true,
         (Some(TransportKind::Http | TransportKind::Sse), _, Some(_)) | (None, None, Some(_)) => false,
@@ -176,18 +176,18 @@ fn transport(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSett
 }
 
 /// What is not there cannot be missed if it was there and wrong.
-fn lacks(keys: &ServerKeys, message: &str, origin: &mut Origin<'_>) -> Option<TransportSettings> {
+fn lacks(keys: &ServerKeys, message: &str, origin: &mut ServerSection<'_>) -> Option<TransportSettings> {
     let wrong = keys.command.is_none() && origin.has("command") || keys.url.is_none() && origin.has("url");
     if !wrong && origin.node.is_table() {
-        origin.wrong(&[], message.to_owned());
+        origin.add_error(&[], message.to_owned());
     }
     None
 }
 
-fn command(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettings> {
+fn command(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<TransportSettings> {
     let program = origin.expand(keys.command.as_deref()?, &["command"]);
     if program.as_deref().is_some_and(|program| program.trim().is_empty()) {
-        origin.wrong(&["command"], "the command is empty".to_owned());
+        origin.add_error(&["command"], "the command is empty".to_owned());
     }
     let numbered = keys.args.iter().flatten().enumerate();
     let args: Vec<Option<String>> =
@@ -198,7 +198,7 @@ fn command(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettin
     };
     for (name, value) in said(keys.env.as_ref()) {
         if name.is_empty() || name.contains(['=', '\0']) {
-            origin.wrong(&["env", name], "this is no name of an environment variable".to_owned());
+            origin.add_error(&["env", name], "this is no name of an environment variable".to_owned());
         }
         if let Some(value) = origin.expand(&value.0, &["env", name]) {
             env.insert(name.to_owned(), Secret::new(value));
@@ -221,21 +221,21 @@ fn command(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettin
     Some(TransportSettings::Command(CommandSettings { program: program?, args, env, cwd, inherit }))
 }
 
-fn env_file(file: &str, origin: &mut Origin<'_>) -> BTreeMap<String, Secret> {
+fn env_file(file: &str, origin: &mut ServerSection<'_>) -> BTreeMap<String, Secret> {
     let Some(path) = origin.path(file, &["env_file"]) else { return BTreeMap::new() };
     match origin.read(&path) {
         Ok(text) => dotenv::parse(&text).map(|(name, value)| (name, Secret::new(value))).collect(),
         Err(error) => {
-            origin.wrong(&["env_file"], format!("cannot read {}: {error}", path.display()));
+            origin.add_error(&["env_file"], format!("cannot read {}: {error}", path.display()));
             BTreeMap::new()
         }
     }
 }
 
-fn address(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettings> {
+fn address(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<TransportSettings> {
     let url = origin.expand(keys.url.as_deref()?, &["url"]);
-    if url.as_deref().is_some_and(|url| !is_address(url)) {
-        origin.wrong(&["url"], "this is no address that starts with http:// or https://".to_owned());
+    if url.as_deref().is_some_and(|url| !is_http_url(url)) {
+        origin.add_error(&["url"], "this is no address that starts with http:// or https://".to_owned());
     }
     let headers = sent_headers(keys, origin);
     let kind = match keys.kind {
@@ -246,7 +246,7 @@ fn address(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<TransportSettin
 }
 
 /// Headers for every request.
-pub(super) fn sent_headers(keys: &ServerKeys, origin: &mut Origin<'_>) -> BTreeMap<String, Secret> {
+pub(super) fn sent_headers(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> BTreeMap<String, Secret> {
     let mut headers = BTreeMap::new();
     for (name, value) in said(keys.headers.as_ref()) {
         let value = origin.expand(&value.0, &["headers", name]);
@@ -265,30 +265,30 @@ fn keep_header(
     name: &str,
     value: Option<String>,
     place: &[&str],
-    origin: &mut Origin<'_>,
+    origin: &mut ServerSection<'_>,
 ) {
     let Some(value) = value else { return };
     if !is_header_name(name) {
-        origin.wrong(place, format!("{name:?} is no name of a header"));
+        origin.add_error(place, format!("{name:?} is no name of a header"));
     } else if !is_header_value(&value) {
-        origin.wrong(place, format!("the header {name} has a character that headers cannot have"));
+        origin.add_error(place, format!("the header {name} has a character that headers cannot have"));
     } else {
         headers.insert(name.to_owned(), Secret::new(value));
     }
 }
 
-fn auth(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<AuthSettings> {
+fn auth(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<ServerAuthSettings> {
     match (&keys.bearer_token_env_var, &keys.oauth) {
-        (None, None) => Some(AuthSettings::WhenAsked),
+        (None, None) => Some(ServerAuthSettings::OnChallenge),
         (Some(variable), None) => {
             let token = origin.variable(variable, &["bearer_token_env_var"])?;
             if token.is_empty() || !is_header_value(&token) {
                 let message = format!("the environment variable {variable} holds no token");
-                origin.wrong(&["bearer_token_env_var"], message);
+                origin.add_error(&["bearer_token_env_var"], message);
             }
-            Some(AuthSettings::Bearer(Secret::new(token)))
+            Some(ServerAuthSettings::Bearer(Secret::new(token)))
         }
-        (None, Some(oauth)) => self::oauth(oauth, origin).map(AuthSettings::OAuth),
+        (None, Some(oauth)) => self::oauth(oauth, origin).map(ServerAuthSettings::OAuth),
         (Some(_), Some(_)) => origin.refuse(
             &["oauth"],
             "there is both a bearer token and OAuth",
@@ -297,14 +297,14 @@ fn auth(keys: &ServerKeys, origin: &mut Origin<'_>) -> Option<AuthSettings> {
     }
 }
 
-fn oauth(keys: &OAuthKeys, origin: &mut Origin<'_>) -> Option<OAuthSettings> {
+fn oauth(keys: &OAuthKeys, origin: &mut ServerSection<'_>) -> Option<OAuthSettings> {
     let client_id = keys.client_id.as_ref().map(|id| origin.expand(id, &["oauth", "client_id"]));
     let client_secret =
         keys.client_secret.as_ref().map(|secret| origin.expand(&secret.0, &["oauth", "client_secret"]));
     let client_credentials = keys.client_credentials.unwrap_or(false);
     if client_credentials && (client_id.is_none() || client_secret.is_none()) {
         let message = "client credentials need a `client_id` and a `client_secret`";
-        origin.wrong(&["oauth", "client_credentials"], message.to_owned());
+        origin.add_error(&["oauth", "client_credentials"], message.to_owned());
     }
     Some(OAuthSettings {
         client_id: transpose(client_id)?,
@@ -325,6 +325,6 @@ fn transpose(said: Option<Option<String>>) -> Option<Option<String>> {
 }
 
 /// Entries that have a value; in JSON a null says that there is none.
-fn said(table: Option<&BTreeMap<String, Option<Word>>>) -> impl Iterator<Item = (&str, &Word)> {
+fn said(table: Option<&BTreeMap<String, Option<ScalarText>>>) -> impl Iterator<Item = (&str, &ScalarText)> {
     table.into_iter().flatten().filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?)))
 }

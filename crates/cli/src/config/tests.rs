@@ -6,7 +6,7 @@ use toolyard_testkit::harness::Scratch;
 use toolyard_upstream::{CommandSettings, ServerSettings, TransportSettings, UrlSettings};
 
 use super::server::BrokenServer;
-use super::{Config, Problem, Problems, ServerEntry, Surroundings};
+use super::{Config, ConfigProblem, ConfigProblems, Environment, ServerEntry};
 
 mod access;
 mod docs;
@@ -54,12 +54,12 @@ impl Place {
         self.scratch.path("")
     }
 
-    fn try_load(&self, named: &[&str]) -> Result<Config, Problems> {
+    fn try_load(&self, named: &[&str]) -> Result<Config, ConfigProblems> {
         let folder = self.folder().to_str().unwrap().trim_end_matches('/').to_owned();
         let mut variables = self.variables.clone();
         variables.push(("HOME", &folder));
         let named: Vec<PathBuf> = named.iter().map(PathBuf::from).collect();
-        Config::load(&named, &Surroundings::new(folder.as_ref(), &variables))
+        Config::load(&named, &Environment::new(folder.as_ref(), &variables))
     }
 
     /// Loads what must be usable, though perhaps not every server is.
@@ -71,9 +71,9 @@ impl Place {
     fn told(&self, named: &[&str]) -> String {
         let problems = match self.try_load(named) {
             Ok(config) => config.problems().to_vec(),
-            Err(Problems(problems)) => problems,
+            Err(ConfigProblems(problems)) => problems,
         };
-        let text: Vec<String> = problems.iter().map(Problem::to_string).collect();
+        let text: Vec<String> = problems.iter().map(ConfigProblem::to_string).collect();
         text.join("\n").replace(self.folder().to_str().unwrap().trim_end_matches('/'), "FOLDER")
     }
 }

@@ -19,8 +19,8 @@ pub(super) enum TransportKind {
 
 impl<'de> Deserialize<'de> for TransportKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reading;
-        impl Visitor<'_> for Reading {
+        struct TransportVisitor;
+        impl Visitor<'_> for TransportVisitor {
             type Value = TransportKind;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,7 +36,7 @@ impl<'de> Deserialize<'de> for TransportKind {
                 }
             }
         }
-        deserializer.deserialize_str(Reading)
+        deserializer.deserialize_str(TransportVisitor)
     }
 }
 

@@ -4,41 +4,41 @@
 use std::ops::Range;
 
 pub(super) mod decode;
-pub(super) mod fault;
+pub(super) mod decode_error;
 pub(super) mod json;
 pub(super) mod toml;
 
 /// Bytes of the text that a value or a key was read from.
 pub(super) type Span = Range<usize>;
 
-pub(super) struct Node {
+pub(super) struct ConfigNode {
     pub(super) span: Span,
-    pub(super) value: Value,
+    pub(super) value: ConfigValue,
 }
 
-pub(super) enum Value {
+pub(super) enum ConfigValue {
     Null,
     Flag(bool),
     Whole(i64),
     Number(f64),
     Text(String),
-    List(Vec<Node>),
-    Table(Vec<(Key, Node)>),
+    List(Vec<ConfigNode>),
+    Table(Vec<(ConfigKey, ConfigNode)>),
 }
 
 #[derive(Clone)]
-pub(super) struct Key {
+pub(super) struct ConfigKey {
     pub(super) name: String,
     pub(super) span: Span,
 }
 
 /// Why a text is no tree.
-pub(super) struct Broken {
+pub(super) struct ConfigSyntaxError {
     pub(super) span: Span,
     pub(super) message: String,
 }
 
-impl Node {
+impl ConfigNode {
     /// What is under a name, where this is a table.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         self.entries().iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
@@ -47,28 +47,28 @@ impl Node {
     /// What is under a name of a table, or at a place of a list.
     pub(super) fn below(&self, step: &str) -> Option<&Self> {
         match &self.value {
-            Value::List(items) => items.get(step.parse::<usize>().ok()?),
+            ConfigValue::List(items) => items.get(step.parse::<usize>().ok()?),
             _ => self.get(step),
         }
     }
 
     /// The entries, where this is a table.
-    pub(super) fn entries(&self) -> &[(Key, Self)] {
+    pub(super) fn entries(&self) -> &[(ConfigKey, Self)] {
         match &self.value {
-            Value::Table(entries) => entries,
+            ConfigValue::Table(entries) => entries,
             _ => &[],
         }
     }
 
     pub(super) fn is_table(&self) -> bool {
-        matches!(self.value, Value::Table(_))
+        matches!(self.value, ConfigValue::Table(_))
     }
 
     /// The values directly below.
     pub(super) fn children(&self) -> Vec<&Self> {
         match &self.value {
-            Value::List(items) => items.iter().collect(),
-            Value::Table(entries) => entries.iter().map(|(_, node)| node).collect(),
+            ConfigValue::List(items) => items.iter().collect(),
+            ConfigValue::Table(entries) => entries.iter().map(|(_, node)| node).collect(),
             _ => Vec::new(),
         }
     }

@@ -12,15 +12,15 @@ use serde::{Deserialize, Deserializer};
 
 /// A time: a number of seconds, or a text such as `30s`, `2m` or `500ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Time(pub(super) Duration);
+pub(super) struct ConfigDuration(pub(super) Duration);
 
 /// A text that may be written as a number or as true or false. It may be a secret, so there is no `Debug`.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Word(pub(super) String);
+pub(super) struct ScalarText(pub(super) String);
 
 /// A list of words, or one text with spaces between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Words(pub(super) Vec<String>);
+pub(super) struct TextList(pub(super) Vec<String>);
 
 /// Permissions for everything that a server offers, or by glob over the names of its tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ const TIME: &str = "a number of seconds or a text such as \"30s\", \"2m\" or \"5
 /// A year. What is longer is a slip, and would overflow sums of times.
 const LONGEST_SECONDS: f64 = 31_536_000.0;
 
-impl Time {
+impl ConfigDuration {
     pub(super) fn from_seconds(seconds: f64) -> Option<Self> {
         let fine = seconds > 0.0 && seconds <= LONGEST_SECONDS;
         fine.then(|| Self(Duration::from_secs_f64(seconds)))
@@ -63,95 +63,99 @@ impl Time {
 }
 
 /// A time on the command line.
-pub(crate) fn read_time(text: &str) -> Result<Duration, String> {
-    Time::from_text(text)
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    ConfigDuration::from_text(text)
         .map(|time| time.0)
         .ok_or_else(|| format!("expected {TIME}, more than zero, at most a year"))
 }
 
-impl<'de> Deserialize<'de> for Time {
+impl<'de> Deserialize<'de> for ConfigDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reading;
-        fn fine<E: Error>(time: Option<Time>) -> Result<Time, E> {
+        struct ValueVisitor;
+        fn fine<E: Error>(time: Option<ConfigDuration>) -> Result<ConfigDuration, E> {
             time.ok_or_else(|| E::custom(format_args!("expected {TIME}, more than zero, at most a year")))
         }
-        impl Visitor<'_> for Reading {
-            type Value = Time;
+        impl Visitor<'_> for ValueVisitor {
+            type Value = ConfigDuration;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(TIME)
             }
 
-            fn visit_u64<E: Error>(self, seconds: u64) -> Result<Time, E> {
-                fine(u32::try_from(seconds).ok().and_then(|seconds| Time::from_seconds(seconds.into())))
+            fn visit_u64<E: Error>(self, seconds: u64) -> Result<ConfigDuration, E> {
+                fine(
+                    u32::try_from(seconds)
+                        .ok()
+                        .and_then(|seconds| ConfigDuration::from_seconds(seconds.into())),
+                )
             }
 
-            fn visit_i64<E: Error>(self, _negative: i64) -> Result<Time, E> {
+            fn visit_i64<E: Error>(self, _negative: i64) -> Result<ConfigDuration, E> {
                 fine(None)
             }
 
-            fn visit_f64<E: Error>(self, seconds: f64) -> Result<Time, E> {
-                fine(Time::from_seconds(seconds))
+            fn visit_f64<E: Error>(self, seconds: f64) -> Result<ConfigDuration, E> {
+                fine(ConfigDuration::from_seconds(seconds))
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Time, E> {
-                fine(Time::from_text(text))
+            fn visit_str<E: Error>(self, text: &str) -> Result<ConfigDuration, E> {
+                fine(ConfigDuration::from_text(text))
             }
         }
-        deserializer.deserialize_any(Reading)
+        deserializer.deserialize_any(ValueVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for Word {
+impl<'de> Deserialize<'de> for ScalarText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reading;
         impl Visitor<'_> for Reading {
-            type Value = Word;
+            type Value = ScalarText;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Word, E> {
-                Ok(Word(text.to_owned()))
+            fn visit_str<E: Error>(self, text: &str) -> Result<ScalarText, E> {
+                Ok(ScalarText(text.to_owned()))
             }
 
-            fn visit_bool<E: Error>(self, flag: bool) -> Result<Word, E> {
-                Ok(Word(flag.to_string()))
+            fn visit_bool<E: Error>(self, flag: bool) -> Result<ScalarText, E> {
+                Ok(ScalarText(flag.to_string()))
             }
 
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Word, E> {
-                Ok(Word(number.to_string()))
+            fn visit_u64<E: Error>(self, number: u64) -> Result<ScalarText, E> {
+                Ok(ScalarText(number.to_string()))
             }
 
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Word, E> {
-                Ok(Word(number.to_string()))
+            fn visit_i64<E: Error>(self, number: i64) -> Result<ScalarText, E> {
+                Ok(ScalarText(number.to_string()))
             }
 
-            fn visit_f64<E: Error>(self, number: f64) -> Result<Word, E> {
-                Ok(Word(number.to_string()))
+            fn visit_f64<E: Error>(self, number: f64) -> Result<ScalarText, E> {
+                Ok(ScalarText(number.to_string()))
             }
         }
         deserializer.deserialize_any(Reading)
     }
 }
 
-impl<'de> Deserialize<'de> for Words {
+impl<'de> Deserialize<'de> for TextList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reading;
         impl<'de> Visitor<'de> for Reading {
-            type Value = Words;
+            type Value = TextList;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of strings, or one string with spaces between the words")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Words, E> {
-                Ok(Words(text.split_whitespace().map(str::to_owned).collect()))
+            fn visit_str<E: Error>(self, text: &str) -> Result<TextList, E> {
+                Ok(TextList(text.split_whitespace().map(str::to_owned).collect()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Words, A::Error> {
-                Deserialize::deserialize(SeqAccessDeserializer::new(items)).map(Words)
+            fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<TextList, A::Error> {
+                Deserialize::deserialize(SeqAccessDeserializer::new(items)).map(TextList)
             }
         }
         deserializer.deserialize_any(Reading)
@@ -219,7 +223,7 @@ impl JsonSchema for OutputSchemasKey {
     }
 }
 
-impl JsonSchema for Time {
+impl JsonSchema for ConfigDuration {
     fn schema_name() -> Cow<'static, str> {
         "Time".into()
     }
@@ -235,7 +239,7 @@ impl JsonSchema for Time {
     }
 }
 
-impl JsonSchema for Word {
+impl JsonSchema for ScalarText {
     fn schema_name() -> Cow<'static, str> {
         "Word".into()
     }
@@ -245,7 +249,7 @@ impl JsonSchema for Word {
     }
 }
 
-impl JsonSchema for Words {
+impl JsonSchema for TextList {
     fn schema_name() -> Cow<'static, str> {
         "Words".into()
     }

@@ -9,28 +9,28 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::Config;
-use super::files::{SeenFile, Stamp};
+use super::files::{FileSnapshot, FileStamp};
 
 /// A change counts once the file has stayed the same from one look to the next: twice this is the longest wait.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Why the configuration should be read again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum ConfigChange {
     File(PathBuf),
     HangUp,
 }
 
 #[derive(Debug)]
-pub(crate) struct Watch {
-    files: Vec<SeenFile>,
+pub(crate) struct ConfigWatcher {
+    files: Vec<FileSnapshot>,
     /// What the files looked like when last looked at.
-    latest: Vec<Stamp>,
+    latest: Vec<FileStamp>,
     ticks: Interval,
     hang_up: Signal,
 }
 
-impl Watch {
+impl ConfigWatcher {
     /// From now on SIGHUP no longer ends this process.
     pub(crate) fn new(config: &Config) -> io::Result<Self> {
         let mut ticks = interval(EVERY);
@@ -40,20 +40,20 @@ impl Watch {
     }
 
     /// Waits for the next change. Dropping it half-way loses nothing.
-    pub(crate) async fn changed(&mut self) -> Change {
+    pub(crate) async fn changed(&mut self) -> ConfigChange {
         loop {
             tokio::select! {
-                Some(()) = self.hang_up.recv() => return Change::HangUp,
+                Some(()) = self.hang_up.recv() => return ConfigChange::HangUp,
                 _ = self.ticks.tick() => {}
             }
             if let Some(path) = self.look() {
-                return Change::File(path);
+                return ConfigChange::File(path);
             }
         }
     }
 
     /// Watches the files of a configuration that was read since, instead of the ones before.
-    pub(crate) fn follow(&mut self, config: &Config) {
+    pub(crate) fn set_files_of(&mut self, config: &Config) {
         self.latest = stamps(&config.files);
         self.files = config.files.clone();
     }
@@ -63,7 +63,7 @@ impl Watch {
         let now = stamps(&self.files);
         let before = std::mem::replace(&mut self.latest, now);
         let settled = self.latest == before;
-        let changed = |(file, now): &(&SeenFile, &Stamp)| file.stamp != **now;
+        let changed = |(file, now): &(&FileSnapshot, &FileStamp)| file.stamp != **now;
         let (file, _) = self.files.iter().zip(&self.latest).find(changed).filter(|_| settled)?;
         let path = file.path.clone();
         for (file, now) in self.files.iter_mut().zip(&self.latest) {
@@ -73,6 +73,6 @@ impl Watch {
     }
 }
 
-fn stamps(files: &[SeenFile]) -> Vec<Stamp> {
-    files.iter().map(|file| Stamp::of(&file.path)).collect()
+fn stamps(files: &[FileSnapshot]) -> Vec<FileStamp> {
+    files.iter().map(|file| FileStamp::read(&file.path)).collect()
 }

@@ -2,9 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolyard_sdk::{Context, Elicited, Json, ToolError, tool};
+use toolyard_sdk::{Context, ElicitResult, Json, ToolError, tool};
 
-use super::library::tool_names;
+use super::resources::tool_names;
 
 #[derive(Serialize, JsonSchema)]
 struct Counts {
@@ -54,8 +54,8 @@ struct Person {
 #[tool(title = "Ask name", category = "questions", read_only = true, open_world = false)]
 pub(super) async fn ask_name(params: Greeting, ctx: Context) -> Result<String, ToolError> {
     Ok(match ctx.elicit::<Person>("name", "What is your name?").await? {
-        Elicited::Accepted(person) => format!("{}, {}!", params.greeting, person.name),
-        Elicited::Declined => format!("{}, whoever you are. No name needed.", params.greeting),
-        Elicited::Cancelled => format!("{}. Come back any time.", params.greeting),
+        ElicitResult::Accepted(person) => format!("{}, {}!", params.greeting, person.name),
+        ElicitResult::Declined => format!("{}, whoever you are. No name needed.", params.greeting),
+        ElicitResult::Cancelled => format!("{}. Come back any time.", params.greeting),
     })
 }

@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolyard_hub::{Kind, Reference, What, Yard, json as raw};
+use toolyard_hub::{CallTarget, CompletionReference, ErrorKind, Yard, json as raw};
 use toolyard_sdk::Progress;
-use toolyard_sdk::testing::{Caller, Report};
+use toolyard_sdk::testing::{TestCaller, TestReport};
 
 fn yard() -> Arc<Yard> {
-    Yard::of([super::source()])
+    Yard::with_sources([super::source()])
 }
 
-async fn call_as(caller: Caller, name: &str, arguments: Value) -> Report {
-    let what = What::Tool { name: name.to_owned(), arguments: Some(raw::to_raw(&arguments)) };
+async fn call_as(caller: TestCaller, name: &str, arguments: Value) -> TestReport {
+    let what = CallTarget::Tool { name: name.to_owned(), arguments: Some(raw::to_raw(&arguments)) };
     caller.request(&yard(), what).await
 }
 
-async fn call(name: &str, arguments: Value) -> Report {
-    call_as(Caller::new(), name, arguments).await
+async fn call(name: &str, arguments: Value) -> TestReport {
+    call_as(TestCaller::new(), name, arguments).await
 }
 
 #[test]
@@ -39,7 +39,10 @@ fn offers_these_tools_and_describes_every_parameter() {
 #[tokio::test]
 async fn adds() {
     assert_eq!(call("add", json!({"a": 2, "b": 0.5})).await.structured(), json!({"sum": 2.5}));
-    assert_eq!(call("add", json!({"a": "2", "b": 0.5})).await.error_kind(), Some(Kind::InvalidArguments));
+    assert_eq!(
+        call("add", json!({"a": "2", "b": 0.5})).await.error_kind(),
+        Some(ErrorKind::InvalidArguments)
+    );
 }
 
 #[tokio::test]
@@ -70,7 +73,7 @@ async fn refuses_temperatures_and_units_that_do_not_exist() {
         json!({"value": 1, "from": "kelvin", "to": "celsius", "precision": 11}),
     ] {
         let report = call("convert_temperature", arguments).await;
-        assert_eq!(report.error_kind(), Some(Kind::InvalidArguments));
+        assert_eq!(report.error_kind(), Some(ErrorKind::InvalidArguments));
     }
 }
 
@@ -86,7 +89,7 @@ async fn counts_down_with_progress_at_every_number() {
     let expect = [progress(25.0, "4…"), progress(50.0, "3…"), progress(75.0, "2…"), progress(100.0, "1…")];
     assert_eq!(report.progress, expect);
     for arguments in [json!({"from": 0}), json!({"from": 101}), json!({"from": 1, "delay_ms": 10_001})] {
-        assert_eq!(call("count_down", arguments).await.error_kind(), Some(Kind::InvalidArguments));
+        assert_eq!(call("count_down", arguments).await.error_kind(), Some(ErrorKind::InvalidArguments));
     }
 }
 
@@ -109,7 +112,7 @@ async fn has_a_tool_in_two_versions_of_which_the_older_one_is_deprecated() {
     let older: Vec<_> = tool.older.iter().map(|old| (old.version(), old.deprecated_by.as_deref())).collect();
     assert_eq!(older, [(Some("1.0.0"), Some("2.0.0"))]);
     // It is listed once, so that counts and completions have no duplicates.
-    let report = call_as(Caller::new().permissions(["admin"]), "admin_report", json!({})).await;
+    let report = call_as(TestCaller::new().permissions(["admin"]), "admin_report", json!({})).await;
     assert_eq!(report.structured()["tools"], 8);
 }
 
@@ -120,27 +123,27 @@ async fn draws_a_swatch() {
     assert_eq!((&block["type"], &block["mimeType"]), (&json!("image"), &json!("image/png")));
     assert!(block["data"].as_str().unwrap().starts_with("iVBORw0KGgo"));
     for arguments in [json!({"color": "red"}), json!({"color": "#ff8000", "size": 257})] {
-        assert_eq!(call("draw_swatch", arguments).await.error_kind(), Some(Kind::InvalidArguments));
+        assert_eq!(call("draw_swatch", arguments).await.error_kind(), Some(ErrorKind::InvalidArguments));
     }
 }
 
 #[tokio::test]
 async fn fails_with_the_given_words() {
     let report = call("fail", json!({"message": "out of paper"})).await;
-    assert_eq!((report.failed(), report.text().as_str()), (true, "out of paper"));
+    assert_eq!((report.is_failed(), report.text().as_str()), (true, "out of paper"));
 }
 
 #[tokio::test]
 async fn reports_to_administrators_only() {
-    let refused = call_as(Caller::new().permissions(["write"]), "admin_report", json!({})).await;
-    assert_eq!(refused.error_kind(), Some(Kind::Forbidden));
-    let report = call_as(Caller::new().permissions(["admin"]), "admin_report", json!({})).await;
+    let refused = call_as(TestCaller::new().permissions(["write"]), "admin_report", json!({})).await;
+    assert_eq!(refused.error_kind(), Some(ErrorKind::Forbidden));
+    let report = call_as(TestCaller::new().permissions(["admin"]), "admin_report", json!({})).await;
     assert_eq!(report.structured(), json!({"tools": 8, "resources": 1, "prompts": 1}));
 }
 
 #[tokio::test]
 async fn asks_for_a_name() {
-    let answering = |answer: Value| Caller::new().answer("name", answer);
+    let answering = |answer: Value| TestCaller::new().answer("name", answer);
     let accepted = answering(json!({"action": "accept", "content": {"name": "Ada"}}));
     assert_eq!(call_as(accepted.clone(), "ask_name", json!({})).await.text(), "Hello, Ada!");
     assert_eq!(call_as(accepted, "ask_name", json!({"greeting": "Moin"})).await.text(), "Moin, Ada!");
@@ -150,7 +153,9 @@ async fn asks_for_a_name() {
 
 #[tokio::test]
 async fn has_things_to_read() {
-    let read = async |uri: &str| Caller::new().request(&yard(), What::Resource { uri: uri.to_owned() }).await;
+    let read = async |uri: &str| {
+        TestCaller::new().request(&yard(), CallTarget::Resource { uri: uri.to_owned() }).await
+    };
     let about = read("demo://about").await.body();
     assert_eq!(about["contents"][0]["mimeType"], "text/markdown");
     assert_eq!(
@@ -159,30 +164,31 @@ async fn has_things_to_read() {
     );
     let none = read("demo://squares/twelve").await.outcome.unwrap_err();
     let uri = json!({"uri": "demo://squares/twelve"});
-    assert_eq!((none.kind(), none.details()), (Kind::UnknownResource, Some(&uri)));
+    assert_eq!((none.kind(), none.details()), (ErrorKind::UnknownResource, Some(&uri)));
 }
 
 #[tokio::test]
 async fn has_a_prompt_that_explains_tools_and_completes_its_arguments() {
     let get = async |arguments: Value| {
-        let what = What::Prompt { name: "explain_tool".to_owned(), arguments: Some(raw::to_raw(&arguments)) };
-        Caller::new().request(&yard(), what).await
+        let what =
+            CallTarget::Prompt { name: "explain_tool".to_owned(), arguments: Some(raw::to_raw(&arguments)) };
+        TestCaller::new().request(&yard(), what).await
     };
     let text =
         get(json!({"tool": "fail", "audience": "expert"})).await.body()["messages"][0]["content"]["text"]
             .clone();
     assert!(text.as_str().unwrap().starts_with("Explain the tool `fail` to this audience: expert."));
-    assert_eq!(get(json!({"tool": "sing"})).await.error_kind(), Some(Kind::InvalidArguments));
-    assert_eq!(get(json!({})).await.error_kind(), Some(Kind::InvalidArguments));
+    assert_eq!(get(json!({"tool": "sing"})).await.error_kind(), Some(ErrorKind::InvalidArguments));
+    assert_eq!(get(json!({})).await.error_kind(), Some(ErrorKind::InvalidArguments));
 
     let complete = async |argument: &str, value: &str| {
-        let what = What::Completion {
-            reference: Reference::Prompt("explain_tool".to_owned()),
+        let what = CallTarget::Completion {
+            reference: CompletionReference::Prompt("explain_tool".to_owned()),
             argument: argument.to_owned(),
             value: value.to_owned(),
             context: None,
         };
-        Caller::new().request(&yard(), what).await.body()["completion"]["values"].clone()
+        TestCaller::new().request(&yard(), what).await.body()["completion"]["values"].clone()
     };
     assert_eq!(complete("tool", "a").await, json!(["add", "admin_report", "ask_name"]));
     assert_eq!(complete("audience", "e").await, json!(["expert"]));

@@ -24,16 +24,16 @@ const LONGEST_NAME: usize = 100;
 const TARGET: &str = "toolyard::log";
 
 /// Where a line is written in the code, and the source that it is about.
-type Key = (Identifier, String);
+type BucketKey = (Identifier, String);
 
 #[derive(Default)]
 pub(super) struct FloodLimit {
-    seen: Mutex<Seen>,
+    seen: Mutex<FloodState>,
 }
 
 #[derive(Default)]
-struct Seen {
-    buckets: HashMap<Key, Bucket>,
+struct FloodState {
+    buckets: HashMap<BucketKey, Bucket>,
     /// A thread tells from time to time how many lines were left out.
     reporting: bool,
 }
@@ -48,7 +48,7 @@ struct Bucket {
 
 /// Lines that were left out.
 #[derive(Debug, PartialEq, Eq)]
-struct Suppressed {
+struct SuppressedLines {
     source: String,
     kind: &'static str,
     lines: u64,
@@ -56,7 +56,7 @@ struct Suppressed {
 
 impl FloodLimit {
     /// Whether a line is logged.
-    fn admit(&self, kind: &'static Metadata<'static>, source: String, now: Instant) -> Admitted {
+    fn admit(&self, kind: &'static Metadata<'static>, source: String, now: Instant) -> Admission {
         let mut seen = self.lock();
         let mut key = (kind.callsite(), source);
         if !seen.buckets.contains_key(&key) && seen.buckets.len() >= MOST_KEYS {
@@ -70,21 +70,21 @@ impl FloodLimit {
         (bucket.left, bucket.at) = (bucket.filled(now), now);
         if bucket.left >= 1.0 {
             bucket.left -= 1.0;
-            return Admitted::Yes;
+            return Admission::Yes;
         }
         bucket.suppressed += 1;
         match std::mem::replace(&mut seen.reporting, true) {
-            true => Admitted::No,
-            false => Admitted::NoAndFirst,
+            true => Admission::No,
+            false => Admission::NoAndFirst,
         }
     }
 
     /// What was left out since the last time; nobody reports any more if that is nothing.
-    fn take_suppressed(&self) -> Vec<Suppressed> {
+    fn take_suppressed(&self) -> Vec<SuppressedLines> {
         let mut seen = self.lock();
         let flooded = seen.buckets.iter_mut().filter(|(_, bucket)| bucket.suppressed > 0);
-        let mut told: Vec<Suppressed> = flooded
-            .map(|((_, source), bucket)| Suppressed {
+        let mut told: Vec<SuppressedLines> = flooded
+            .map(|((_, source), bucket)| SuppressedLines {
                 source: source.clone(),
                 kind: bucket.kind.name(),
                 lines: std::mem::take(&mut bucket.suppressed),
@@ -98,18 +98,18 @@ impl FloodLimit {
     /// Tells what was left out; false if nothing was.
     pub(super) fn report_all(&self) -> bool {
         let told = self.take_suppressed();
-        for Suppressed { source, kind, lines } in &told {
+        for SuppressedLines { source, kind, lines } in &told {
             tracing::warn!(target: TARGET, source, lines, at = kind, "similar log lines were suppressed");
         }
         !told.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, FloodState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-enum Admitted {
+enum Admission {
     Yes,
     No,
     /// Somebody has to report from now on.
@@ -129,12 +129,12 @@ impl<S: Subscriber> Layer<S> for &'static FloodLimit {
         if kind.target() == TARGET {
             return true;
         }
-        let mut about = About::default();
+        let mut about = SourceField::default();
         event.record(&mut about);
         match self.admit(kind, about.0, Instant::now()) {
-            Admitted::Yes => true,
-            Admitted::No => false,
-            Admitted::NoAndFirst => {
+            Admission::Yes => true,
+            Admission::No => false,
+            Admission::NoAndFirst => {
                 let limit = *self;
                 let reporting = std::thread::Builder::new().name("log".to_owned()).spawn(move || {
                     // Nothing wakes it: the end of the process does not wait for it.
@@ -156,9 +156,9 @@ impl<S: Subscriber> Layer<S> for &'static FloodLimit {
 
 /// The source that a line is about; empty if it is about none.
 #[derive(Default)]
-struct About(String);
+struct SourceField(String);
 
-impl Visit for About {
+impl Visit for SourceField {
     fn record_str(&mut self, field: &Field, value: &str) {
         if matches!(field.name(), "server" | "source") {
             self.0 = value.chars().take(LONGEST_NAME).collect();

@@ -12,18 +12,18 @@ use crate::clean::{clean_line, escape_json};
 const MOST_CALLS: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum LineStyle {
     Plain,
     Coloured,
 }
 
 /// Which events are wanted; remembers of which server the calls are that run.
-pub(super) struct Seen {
+pub(super) struct EventFilter {
     server: Option<String>,
     calls: HashMap<String, String>,
 }
 
-impl Seen {
+impl EventFilter {
     pub(super) fn new(server: Option<String>) -> Self {
         Self { server, calls: HashMap::new() }
     }
@@ -58,7 +58,7 @@ pub(super) fn as_json(text: &str) -> Cow<'_, str> {
 }
 
 /// The event as a line for people.
-pub(super) fn in_words(event: &Value, look: Look) -> String {
+pub(super) fn format_line(event: &Value, look: LineStyle) -> String {
     let text = |value: &Value| clean_line(value.as_str().unwrap_or_default());
     let name = text(&event["event"]);
     let (colour, told) = match name.as_str() {
@@ -114,8 +114,8 @@ pub(super) fn in_words(event: &Value, look: Look) -> String {
     // The time of the day is enough for who watches.
     let at = at.split_once('T').map_or(at.as_str(), |(_, time)| time.trim_end_matches('Z'));
     match look {
-        Look::Plain => format!("{at} {name:<13} {told}"),
-        Look::Coloured => format!("{GREY}{at}{RESET} {colour}{name:<13}{RESET} {told}"),
+        LineStyle::Plain => format!("{at} {name:<13} {told}"),
+        LineStyle::Coloured => format!("{GREY}{at}{RESET} {colour}{name:<13}{RESET} {told}"),
     }
 }
 
@@ -148,7 +148,7 @@ fn short(id: &str) -> &str {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Look, Seen, as_json, in_words};
+    use super::{EventFilter, LineStyle, as_json, format_line};
     use crate::clean::is_deceptive;
 
     fn events() -> Vec<Value> {
@@ -184,10 +184,10 @@ mod tests {
 
     #[test]
     fn every_event_is_one_line_that_no_terminal_obeys() {
-        let lines: Vec<String> = events().iter().map(|event| in_words(event, Look::Plain)).collect();
+        let lines: Vec<String> = events().iter().map(|event| format_line(event, LineStyle::Plain)).collect();
         assert!(lines.iter().all(|line| !line.contains(is_deceptive)));
         insta::assert_snapshot!(lines.join("\n"));
-        let coloured = in_words(&events()[2], Look::Coloured);
+        let coloured = format_line(&events()[2], LineStyle::Coloured);
         assert_eq!(
             coloured,
             "\x1b[90m12:00:01.250\x1b[0m \x1b[33mchanged      \x1b[0m new lists: tools, prompts"
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn only_what_is_about_one_server_is_shown_where_that_is_wanted() {
         let wanted = |server: Option<&str>| {
-            let mut seen = Seen::new(server.map(str::to_owned));
+            let mut seen = EventFilter::new(server.map(str::to_owned));
             let names = events().into_iter().filter(|event| seen.is_wanted(event));
             names.map(|event| event["event"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };

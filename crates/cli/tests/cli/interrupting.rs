@@ -7,7 +7,8 @@ use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Principal, Yard};
 use toolyard_serve::{
-    Auth, ConnectionLimits, ControlSettings, DoorSettings, EndpointSettings, McpSettings, ServeSettings, bind,
+    Auth, ConnectionLimits, ControlSettings, EndpointSettings, McpSettings, ServeAuthSettings, ServeSettings,
+    bind,
 };
 use toolyard_testkit::harness::{Process, Scratch, Signal, soon};
 use toolyard_testkit::probe;
@@ -56,8 +57,11 @@ async fn ctrl_c_cancels_the_call_at_a_server_that_was_started() {
 async fn ctrl_c_cancels_the_call_at_a_server_over_http() {
     for era in ["legacy", "modern"] {
         let scratch = Scratch::new();
-        let door =
-            DoorSettings { auth: Auth::None(Principal::owner()), hosts: Vec::new(), origins: Vec::new() };
+        let door = ServeAuthSettings {
+            auth: Auth::None(Principal::owner()),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+        };
         let settings = ServeSettings {
             listen: ([127, 0, 0, 1], 0).into(),
             door,
@@ -68,7 +72,7 @@ async fn ctrl_c_cancels_the_call_at_a_server_over_http() {
             annexes: Vec::new(),
             drain: Duration::ZERO,
         };
-        let bound = bind(Yard::of([probe::source()]), settings).await.unwrap();
+        let bound = bind(Yard::with_sources([probe::source()]), settings).await.unwrap();
         let config = format!("[servers.probe]\nurl = \"http://{}/mcp\"\nera = \"{era}\"\n", bound.address());
         let config = scratch.file("c.toml", &config);
         let stop = CancellationToken::new();

@@ -269,7 +269,7 @@ async fn pages_of_configured_origins_may_use_it_and_no_others() {
 async fn examples() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
     let settings = toolyard_serve::ServeSettings {
         listen: ([127, 0, 0, 1], 0).into(),
-        door: toolyard_serve::DoorSettings {
+        door: toolyard_serve::ServeAuthSettings {
             auth: toolyard_serve::Auth::None(toolyard_hub::Principal::owner()),
             hosts: Vec::new(),
             origins: Vec::new(),
@@ -281,7 +281,7 @@ async fn examples() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
         control: toolyard_serve::ControlSettings::default(),
         drain: std::time::Duration::from_secs(1),
     };
-    let yard = toolyard_hub::Yard::of([toolyard_testkit::workbench::source()]);
+    let yard = toolyard_hub::Yard::with_sources([toolyard_testkit::workbench::source()]);
     let bound = toolyard_serve::bind(yard, settings).await.unwrap();
     let url = format!("http://{}/mcp", bound.address());
     let serving = tokio::spawn(bound.serve(tokio_util::sync::CancellationToken::new()));

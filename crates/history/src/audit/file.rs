@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use toolyard_hub::Timestamp;
 
-use super::{AuditSettings, Flush};
-use crate::line::BEGINNING;
+use super::{AuditFlush, AuditSettings};
+use crate::audit_line::BEGINNING;
 
 /// How long another process may hold the lock. It does so for one write at a time.
 const LOCK_TIME: Duration = Duration::from_secs(2);
@@ -22,19 +22,19 @@ const LONGEST_LINE: u64 = 1 << 20;
 const SHORTEST_TURN: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
-pub(super) struct LogFile {
+pub(super) struct AuditFile {
     path: PathBuf,
-    flush: Flush,
+    flush: AuditFlush,
     rotate_bytes: u64,
     keep_files: usize,
     keep_for: Option<Duration>,
-    open: Open,
+    open: OpenFile,
     /// That old files could not be moved was told.
     told: bool,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     file: File,
     kind: FileKind,
 }
@@ -51,7 +51,7 @@ enum FileKind {
     Other,
 }
 
-impl LogFile {
+impl AuditFile {
     pub(super) fn open(settings: &AuditSettings) -> io::Result<Self> {
         let mut file = Self {
             path: settings.file.clone(),
@@ -59,7 +59,7 @@ impl LogFile {
             rotate_bytes: settings.rotate_bytes.max(1),
             keep_files: settings.keep_files.max(1),
             keep_for: settings.keep_for,
-            open: Open::at(&settings.file)?,
+            open: OpenFile::at(&settings.file)?,
             told: false,
         };
         file.settle()?;
@@ -97,12 +97,12 @@ impl LogFile {
             }
         }
         let text = match size.torn {
-            Torn::No => Cow::Borrowed(text),
-            Torn::OfOthers => Cow::Owned([b"\n", text].concat()),
+            FileTail::No => Cow::Borrowed(text),
+            FileTail::OfOthers => Cow::Owned([b"\n", text].concat()),
         };
         let written = self.open.file.write_all(&text).and_then(|()| match self.flush {
-            Flush::Kernel => Ok(()),
-            Flush::Disk => self.open.file.sync_data(),
+            AuditFlush::Kernel => Ok(()),
+            AuditFlush::Disk => self.open.file.sync_data(),
         });
         if written.is_err() {
             // Half of a line is worse than none.
@@ -140,14 +140,14 @@ impl LogFile {
                 Err(error) => return Err(error),
             }
             // The lock of the old one goes when it is closed.
-            self.open = Open::at(&self.path)?;
+            self.open = OpenFile::at(&self.path)?;
         }
     }
 
     /// That there is a file of this name must survive a power cut where its lines are to.
     fn settle(&self) -> io::Result<()> {
         match (self.flush, folder(&self.path)) {
-            (Flush::Disk, Some(folder)) => File::open(folder)?.sync_all(),
+            (AuditFlush::Disk, Some(folder)) => File::open(folder)?.sync_all(),
             _ => Ok(()),
         }
     }
@@ -215,19 +215,19 @@ impl LogFile {
 
 /// Where a file ends, and in what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Size {
+struct FileEnd {
     end: u64,
-    torn: Torn,
+    torn: FileTail,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Torn {
+enum FileTail {
     No,
     /// The last line has no end and is none of ours, so it is left as it is.
     OfOthers,
 }
 
-impl Open {
+impl OpenFile {
     fn at(path: &Path) -> io::Result<Self> {
         let file = options().create(true).open(path)?;
         let about = file.metadata()?;
@@ -244,32 +244,34 @@ impl Open {
 
     /// Takes away half a line that a process left behind when it was killed in the middle of a write. Its call was not
     /// answered.
-    fn mend(&mut self) -> io::Result<Size> {
+    fn mend(&mut self) -> io::Result<FileEnd> {
         let size = self.file.metadata()?.len();
-        let FileKind::Plain { end, .. } = self.kind else { return Ok(Size { end: size, torn: Torn::No }) };
+        let FileKind::Plain { end, .. } = self.kind else {
+            return Ok(FileEnd { end: size, torn: FileTail::No });
+        };
         if size == end || size == 0 {
-            return Ok(Size { end: size, torn: Torn::No });
+            return Ok(FileEnd { end: size, torn: FileTail::No });
         }
         let start = size.saturating_sub(LONGEST_LINE);
         let mut last = [0];
         self.file.read_exact_at(&mut last, size - 1)?;
         if last == *b"\n" {
-            return Ok(Size { end: size, torn: Torn::No });
+            return Ok(FileEnd { end: size, torn: FileTail::No });
         }
         let mut tail = vec![0; usize::try_from(size - start).unwrap_or_default()];
         self.file.read_exact_at(&mut tail, start)?;
         let line = match memchr::memrchr(b'\n', &tail) {
             Some(at) => at + 1,
             None if start == 0 => 0,
-            None => return Ok(Size { end: size, torn: Torn::OfOthers }),
+            None => return Ok(FileEnd { end: size, torn: FileTail::OfOthers }),
         };
         let (tail, ours) = (&tail[line..], BEGINNING.as_bytes());
         if !tail.starts_with(&ours[..ours.len().min(tail.len())]) {
-            return Ok(Size { end: size, torn: Torn::OfOthers });
+            return Ok(FileEnd { end: size, torn: FileTail::OfOthers });
         }
         let end = start + line as u64;
         self.file.set_len(end)?;
-        Ok(Size { end, torn: Torn::No })
+        Ok(FileEnd { end, torn: FileTail::No })
     }
 }
 

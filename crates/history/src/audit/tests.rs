@@ -7,21 +7,21 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use toolyard_hub::{CallRecord, ExecutionId, Kind};
+use toolyard_hub::{CallRecord, ErrorKind, ExecutionId};
 
-use super::{Arguments, Audit, AuditSettings, Flush, OnFailure};
-use crate::line::tests::record;
+use super::{AuditArguments, AuditFailurePolicy, AuditFlush, AuditLog, AuditSettings};
+use crate::audit_line::tests::record;
 use crate::scratch::Scratch;
 
 fn settings(file: PathBuf) -> AuditSettings {
     AuditSettings {
         file,
-        arguments: Arguments::LeftOut,
-        flush: Flush::Kernel,
+        arguments: AuditArguments::Omit,
+        flush: AuditFlush::Kernel,
         rotate_bytes: 1 << 30,
         keep_files: 3,
         keep_for: None,
-        on_failure: OnFailure::Continue,
+        on_failure: AuditFailurePolicy::Continue,
     }
 }
 
@@ -48,12 +48,12 @@ fn aside(file: &Path, number: usize) -> PathBuf {
 
 #[tokio::test]
 async fn a_line_is_in_the_file_when_its_call_may_be_answered() {
-    for flush in [Flush::Kernel, Flush::Disk] {
+    for flush in [AuditFlush::Kernel, AuditFlush::Disk] {
         let scratch = Scratch::new();
         let file = scratch.path("audit.jsonl");
-        let audit = Audit::open(&AuditSettings { flush, ..settings(file.clone()) }).unwrap();
+        let audit = AuditLog::open(&AuditSettings { flush, ..settings(file.clone()) }).unwrap();
         for number in 0..3 {
-            audit.keep(&numbered(number)).await.unwrap();
+            audit.record(&numbered(number)).await.unwrap();
             assert_eq!(numbers(&file).last(), Some(&number));
         }
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -65,12 +65,12 @@ async fn a_line_is_in_the_file_when_its_call_may_be_answered() {
 async fn the_record_of_a_caller_that_has_hung_up_is_kept() {
     let scratch = Scratch::new();
     let file = scratch.path("audit.jsonl");
-    let audit = Audit::open(&settings(file.clone())).unwrap();
-    drop(audit.keep(&numbered(1)));
+    let audit = AuditLog::open(&settings(file.clone())).unwrap();
+    drop(audit.record(&numbered(1)));
     audit.close().await;
     assert_eq!(numbers(&file), [1]);
     // Now it is too late.
-    audit.keep(&numbered(2)).await.unwrap();
+    audit.record(&numbered(2)).await.unwrap();
     assert_eq!((numbers(&file), audit.lost()), (vec![1], 1));
 }
 
@@ -80,10 +80,10 @@ async fn many_at_once_from_two_processes_and_files_put_aside_lose_nothing_and_te
     let file = scratch.path("audit.jsonl");
     let of_one = AuditSettings { rotate_bytes: 20_000, keep_files: 100, ..settings(file.clone()) };
     // Each has the file open for itself, as two processes would.
-    let audits = [of_one.clone(), of_one].map(|settings| Arc::new(Audit::open(&settings).unwrap()));
+    let audits = [of_one.clone(), of_one].map(|settings| Arc::new(AuditLog::open(&settings).unwrap()));
     let keeping = (0..2_000_u64).map(|number| {
         let audit = Arc::clone(&audits[usize::from(number % 2 == 1)]);
-        tokio::spawn(async move { audit.keep(&numbered(number)).await })
+        tokio::spawn(async move { audit.record(&numbered(number)).await })
     });
     for kept in keeping.collect::<Vec<_>>() {
         kept.await.unwrap().unwrap();
@@ -104,9 +104,9 @@ async fn only_so_many_files_are_kept_and_strangers_are_left_alone() {
     for name in ["audit.jsonl.9", "audit.jsonl.09", "audit.jsonl.x", "audit.jsonl.old"] {
         fs::write(scratch.path(name), "").unwrap();
     }
-    let audit = Audit::open(&AuditSettings { rotate_bytes: 1, ..settings(file.clone()) }).unwrap();
+    let audit = AuditLog::open(&AuditSettings { rotate_bytes: 1, ..settings(file.clone()) }).unwrap();
     for number in 0..6 {
-        audit.keep(&numbered(number)).await.unwrap();
+        audit.record(&numbered(number)).await.unwrap();
     }
     let kept: Vec<_> = (1..=3).map(|number| numbers(&aside(&file, number))).collect();
     assert_eq!((numbers(&file), kept), (vec![5], vec![vec![4], vec![3], vec![2]]));
@@ -130,23 +130,25 @@ async fn what_is_too_old_goes() {
     let made_old = |path: &Path, age: Duration| {
         File::options().append(true).open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
     };
-    let line =
-        crate::line::line(&CallRecord { at: SystemTime::now() - 4 * day, ..numbered(1) }, Arguments::LeftOut);
+    let line = crate::audit_line::format_line(
+        &CallRecord { at: SystemTime::now() - 4 * day, ..numbered(1) },
+        AuditArguments::Omit,
+    );
     fs::write(&file, line).unwrap();
     for (number, age) in [(1, 5 * day), (2, 10 * day), (3, 30 * day)] {
         fs::write(aside(&file, number), "").unwrap();
         made_old(&aside(&file, number), age);
     }
     // Three files for nine days: each is written to for three.
-    let audit = Audit::open(&AuditSettings { keep_for: Some(9 * day), ..settings(file.clone()) }).unwrap();
-    audit.keep(&numbered(2)).await.unwrap();
+    let audit = AuditLog::open(&AuditSettings { keep_for: Some(9 * day), ..settings(file.clone()) }).unwrap();
+    audit.record(&numbered(2)).await.unwrap();
     assert_eq!((numbers(&file), numbers(&aside(&file, 1))), (vec![2], vec![1]));
     assert!(aside(&file, 2).exists() && !aside(&file, 3).exists());
 }
 
 #[tokio::test]
 async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words_are_not() {
-    let whole = crate::line::line(&numbered(1), Arguments::LeftOut);
+    let whole = crate::audit_line::format_line(&numbered(1), AuditArguments::Omit);
     for (before, after) in [
         (format!("{whole}{}", &whole[..whole.len() - 1]), whole.clone()),
         (format!("{whole}{}", &whole[..30]), whole.clone()),
@@ -159,8 +161,8 @@ async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words
         let scratch = Scratch::new();
         let file = scratch.path("audit.jsonl");
         fs::write(&file, &before).unwrap();
-        let audit = Audit::open(&settings(file.clone())).unwrap();
-        audit.keep(&numbered(2)).await.unwrap();
+        let audit = AuditLog::open(&settings(file.clone())).unwrap();
+        audit.record(&numbered(2)).await.unwrap();
         let text = fs::read_to_string(&file).unwrap();
         assert!(
             text.starts_with(&after) && text[after.len()..].starts_with("{\"time\""),
@@ -169,7 +171,7 @@ async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words
         assert_eq!(text[after.len()..].lines().count(), 1);
         // The same while the file is open, if another process dies.
         fs::write(&file, format!("{text}{{\"time\":\"2")).unwrap();
-        audit.keep(&numbered(3)).await.unwrap();
+        audit.record(&numbered(3)).await.unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), text.lines().count() + 1);
     }
 }
@@ -178,12 +180,12 @@ async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words
 async fn a_file_that_somebody_else_moved_away_is_made_anew() {
     let scratch = Scratch::new();
     let (file, moved) = (scratch.path("audit.jsonl"), scratch.path("moved"));
-    let audit = Audit::open(&settings(file.clone())).unwrap();
-    audit.keep(&numbered(1)).await.unwrap();
+    let audit = AuditLog::open(&settings(file.clone())).unwrap();
+    audit.record(&numbered(1)).await.unwrap();
     fs::rename(&file, &moved).unwrap();
-    audit.keep(&numbered(2)).await.unwrap();
+    audit.record(&numbered(2)).await.unwrap();
     fs::remove_file(&file).unwrap();
-    audit.keep(&numbered(3)).await.unwrap();
+    audit.record(&numbered(3)).await.unwrap();
     assert_eq!((numbers(&moved), numbers(&file)), (vec![1], vec![3]));
 }
 
@@ -191,28 +193,29 @@ async fn a_file_that_somebody_else_moved_away_is_made_anew() {
 async fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
     let scratch = Scratch::new();
     let missing = scratch.path("no/such/folder/audit.jsonl");
-    let error = Audit::open(&settings(missing.clone())).unwrap_err().to_string();
+    let error = AuditLog::open(&settings(missing.clone())).unwrap_err().to_string();
     assert_eq!(
         error,
         format!("cannot write the audit {}: No such file or directory (os error 2)", missing.display())
     );
-    assert!(Audit::open(&settings(scratch.path(""))).is_err());
+    assert!(AuditLog::open(&settings(scratch.path(""))).is_err());
 }
 
 #[tokio::test]
 async fn a_full_disk_stops_nobody_unless_it_is_to() {
     let full = PathBuf::from("/dev/full");
-    let audit = Audit::open(&settings(full.clone())).unwrap();
-    audit.keep(&numbered(1)).await.unwrap();
+    let audit = AuditLog::open(&settings(full.clone())).unwrap();
+    audit.record(&numbered(1)).await.unwrap();
     audit.admit().unwrap();
     audit.close().await;
     assert_eq!(audit.lost(), 1);
 
-    let audit = Audit::open(&AuditSettings { on_failure: OnFailure::Refuse, ..settings(full) }).unwrap();
+    let audit =
+        AuditLog::open(&AuditSettings { on_failure: AuditFailurePolicy::Refuse, ..settings(full) }).unwrap();
     audit.admit().unwrap();
-    assert_eq!(audit.keep(&numbered(1)).await.unwrap_err().kind(), Kind::ConnectionLost);
-    assert_eq!(audit.admit().unwrap_err().kind(), Kind::CannotConnect);
-    assert_eq!(audit.keep(&numbered(2)).await.unwrap_err().kind(), Kind::ConnectionLost);
+    assert_eq!(audit.record(&numbered(1)).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
+    assert_eq!(audit.admit().unwrap_err().kind(), ErrorKind::CannotConnect);
+    assert_eq!(audit.record(&numbered(2)).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
     audit.close().await;
     assert_eq!(audit.lost(), 2);
 }
@@ -224,16 +227,17 @@ async fn lines_that_could_not_be_written_are_written_when_that_works_again() {
     fs::create_dir(&folder).unwrap();
     let file = folder.join("audit.jsonl");
     let audit =
-        Audit::open(&AuditSettings { on_failure: OnFailure::Refuse, ..settings(file.clone()) }).unwrap();
-    audit.keep(&numbered(1)).await.unwrap();
+        AuditLog::open(&AuditSettings { on_failure: AuditFailurePolicy::Refuse, ..settings(file.clone()) })
+            .unwrap();
+    audit.record(&numbered(1)).await.unwrap();
     fs::rename(&folder, scratch.path("away")).unwrap();
-    assert!(audit.keep(&numbered(2)).await.is_err());
-    assert!(audit.keep(&numbered(3)).await.is_err());
+    assert!(audit.record(&numbered(2)).await.is_err());
+    assert!(audit.record(&numbered(3)).await.is_err());
     fs::rename(scratch.path("away"), &folder).unwrap();
     while audit.admit().is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    audit.keep(&numbered(4)).await.unwrap();
+    audit.record(&numbered(4)).await.unwrap();
     assert_eq!((numbers(&file), audit.lost()), (vec![1, 2, 3, 4], 0));
 }
 
@@ -241,10 +245,10 @@ async fn lines_that_could_not_be_written_are_written_when_that_works_again() {
 async fn a_process_that_keeps_the_lock_is_not_waited_for_for_ever() {
     let scratch = Scratch::new();
     let file = scratch.path("audit.jsonl");
-    let audit = Audit::open(&settings(file.clone())).unwrap();
+    let audit = AuditLog::open(&settings(file.clone())).unwrap();
     let other = File::open(&file).unwrap();
     other.lock().unwrap();
-    audit.keep(&numbered(1)).await.unwrap();
+    audit.record(&numbered(1)).await.unwrap();
     assert_eq!(numbers(&file), [0_u64; 0]);
     other.unlock().unwrap();
     audit.close().await;
@@ -257,6 +261,6 @@ async fn a_file_that_is_there_keeps_its_mode() {
     let file = scratch.path("audit.jsonl");
     fs::write(&file, "").unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
-    Audit::open(&settings(file.clone())).unwrap().keep(&numbered(1)).await.unwrap();
+    AuditLog::open(&settings(file.clone())).unwrap().record(&numbered(1)).await.unwrap();
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
 }

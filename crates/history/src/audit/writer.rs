@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::file::LogFile;
+use super::file::AuditFile;
 
 /// The most that waits for a write, in bytes. Callers wait for their lines, so it takes a disk that hangs to get there.
 const MOST_WAITING: usize = 64 << 20;
@@ -20,14 +20,14 @@ const TIDY: Duration = Duration::from_secs(3600);
 
 /// What became of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum AuditWriteStatus {
     Written,
     /// Not now; perhaps later.
     Failed,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct AuditQueue {
     waiting: Mutex<Batch>,
     filled: Condvar,
     failing: AtomicBool,
@@ -37,13 +37,13 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 struct Batch {
     text: Vec<u8>,
-    callers: Vec<oneshot::Sender<Fate>>,
+    callers: Vec<oneshot::Sender<AuditWriteStatus>>,
     closed: bool,
 }
 
-impl Shared {
+impl AuditQueue {
     /// Takes a line to be written. The answer comes when it is, or when it is known that it is not.
-    pub(super) fn take(&self, line: &str) -> oneshot::Receiver<Fate> {
+    pub(super) fn push(&self, line: &str) -> oneshot::Receiver<AuditWriteStatus> {
         let (tell, told) = oneshot::channel();
         let mut waiting = self.lock();
         if waiting.closed || waiting.text.len() + line.len() > MOST_WAITING {
@@ -86,30 +86,30 @@ impl Shared {
 }
 
 /// Writes what is taken in, until it is closed and nothing is left.
-pub(super) fn write_on(shared: &Shared, mut file: LogFile) {
+pub(super) fn run_writer(shared: &AuditQueue, mut file: AuditFile) {
     // A crash must not leave callers waiting for ever for lines that nobody writes.
     let _close = CloseOnDrop(shared);
-    let mut held = Held::default();
+    let mut held = AuditBacklog::default();
     loop {
         let Batch { text, callers, closed } = shared.next(if held.is_empty() { TIDY } else { TRY_AGAIN });
         let fate = match held.write_with(&text, &mut file, closed) {
-            None => Fate::Failed,
+            None => AuditWriteStatus::Failed,
             Some(Ok(())) => {
                 if shared.failing.swap(false, Ordering::Relaxed) {
                     let (file, lost) = (file.path().display(), shared.lost());
                     tracing::warn!(%file, lost, "the audit can be written again");
                 }
-                held = Held::default();
-                Fate::Written
+                held = AuditBacklog::default();
+                AuditWriteStatus::Written
             }
             Some(Err(error)) => {
                 if !shared.failing.swap(true, Ordering::Relaxed) {
                     tracing::error!(file = %file.path().display(), %error, "cannot write the audit");
                 }
-                Fate::Failed
+                AuditWriteStatus::Failed
             }
         };
-        if fate == Fate::Failed && !held.add(&text, callers.len()) {
+        if fate == AuditWriteStatus::Failed && !held.add(&text, callers.len()) {
             shared.lost.fetch_add(callers.len() as u64, Ordering::Relaxed);
         }
         for caller in callers {
@@ -128,19 +128,19 @@ pub(super) fn write_on(shared: &Shared, mut file: LogFile) {
 
 /// Lines that could not be written yet, and when that was tried last.
 #[derive(Debug, Default)]
-struct Held {
+struct AuditBacklog {
     text: Vec<u8>,
     lines: usize,
     tried: Option<Instant>,
 }
 
-impl Held {
+impl AuditBacklog {
     fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
     /// Writes what is held and what has come, unless that was tried in vain just now.
-    fn write_with(&mut self, text: &[u8], file: &mut LogFile, closed: bool) -> Option<io::Result<()>> {
+    fn write_with(&mut self, text: &[u8], file: &mut AuditFile, closed: bool) -> Option<io::Result<()>> {
         if self.is_empty() {
             if text.is_empty() {
                 file.tidy();
@@ -167,7 +167,7 @@ impl Held {
     }
 }
 
-struct CloseOnDrop<'a>(&'a Shared);
+struct CloseOnDrop<'a>(&'a AuditQueue);
 
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use toolyard_hub::Timestamp;
 
-use super::open::StoreError;
+use super::open::HistoryStoreError;
 
 /// How long another process may take to open or move the same database.
 const WAIT: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// What happens to a damaged history at start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnDamage {
+pub enum HistoryDamagePolicy {
     /// The start fails, and the error says how to move the file.
     #[default]
     Fail,
@@ -30,12 +30,13 @@ pub enum OnDamage {
 /// moved, because SQLite would then delete what belongs to the new one when it closes the old one.
 pub(super) fn open_or_move<T>(
     file: &Path,
-    open: impl Fn() -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    let failed = |source| StoreError::MoveAside { file: file.to_owned(), source };
-    let _turn = take_turn(file).map_err(|source| StoreError::File { file: file.to_owned(), source })?;
+    open: impl Fn() -> Result<T, HistoryStoreError>,
+) -> Result<T, HistoryStoreError> {
+    let failed = |source| HistoryStoreError::MoveAside { file: file.to_owned(), source };
+    let _turn =
+        take_turn(file).map_err(|source| HistoryStoreError::File { file: file.to_owned(), source })?;
     match open() {
-        Err(StoreError::Damaged { source, .. }) => {
+        Err(HistoryStoreError::Damaged { source, .. }) => {
             let moved_to = move_aside(file, SystemTime::now()).map_err(failed)?;
             tracing::warn!(
                 file = %file.display(),
@@ -51,7 +52,7 @@ pub(super) fn open_or_move<T>(
 
 /// Renames the database and what SQLite keeps beside it; says where it is now.
 pub(super) fn move_aside(file: &Path, now: SystemTime) -> io::Result<PathBuf> {
-    let target = aside(file, now);
+    let target = unused_aside_path(file, now);
     std::fs::rename(file, &target)?;
     for suffix in BESIDE {
         match std::fs::rename(with_suffix(file, suffix), with_suffix(&target, suffix)) {
@@ -63,7 +64,7 @@ pub(super) fn move_aside(file: &Path, now: SystemTime) -> io::Result<PathBuf> {
 }
 
 /// A name beside the file that no file has yet.
-pub(super) fn aside(file: &Path, now: SystemTime) -> PathBuf {
+pub(super) fn unused_aside_path(file: &Path, now: SystemTime) -> PathBuf {
     let time: String = Timestamp(now).to_string().chars().filter(|c| !matches!(c, '-' | ':')).collect();
     // Without the milliseconds.
     let time = time.split_once('.').map_or(time.as_str(), |(seconds, _)| seconds);

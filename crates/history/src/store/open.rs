@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::damage::aside;
+use super::damage::unused_aside_path;
 
 /// Stands in the head of the file and says that it is ours: `TYHI`.
 const OURS: i32 = 0x5459_4849;
@@ -43,7 +43,7 @@ pub(super) const STEPS: [&str; 2] = [
 
 /// The history cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub enum HistoryStoreError {
     #[error("cannot open the history {}: {source}", file.display())]
     File { file: PathBuf, source: io::Error },
     #[error("{} is not a history of Toolyard, and stays as it is", file.display())]
@@ -58,7 +58,7 @@ pub enum StoreError {
     MoveAside { file: PathBuf, source: io::Error },
 }
 
-impl StoreError {
+impl HistoryStoreError {
     /// What a person can do about it. Commands are complete, so that they can be pasted into a shell.
     pub fn suggestion(&self) -> Option<String> {
         match self {
@@ -85,7 +85,7 @@ impl StoreError {
 /// Moves the database and what SQLite keeps beside it, for people to run.
 fn command(file: &Path) -> String {
     let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
-    let target = aside(file, SystemTime::now());
+    let target = unused_aside_path(file, SystemTime::now());
     // SQLite finds the files beside a database by its name, so that they are renamed along with it.
     format!(
         "f={} t={}; for s in '' -wal -shm -journal; do [ -e \"$f$s\" ] && mv -n \"$f$s\" \"$t$s\"; done",
@@ -95,7 +95,7 @@ fn command(file: &Path) -> String {
 }
 
 /// For the one who writes.
-pub(super) fn writer(file: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open_writer(file: &Path) -> Result<Connection, HistoryStoreError> {
     claim(file)?;
     let opened = || {
         let mut database = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -111,18 +111,18 @@ pub(super) fn writer(file: &Path) -> Result<Connection, StoreError> {
         }
         Ok(found.map(|()| database))
     };
-    let newer = |found| StoreError::Newer { file: file.to_owned(), found };
+    let newer = |found| HistoryStoreError::Newer { file: file.to_owned(), found };
     opened().map_err(|source| explain(file, source))?.map_err(newer)
 }
 
 /// For those who read, beside a writer.
-pub(super) fn reader(file: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open_reader(file: &Path) -> Result<Connection, HistoryStoreError> {
     connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|source| explain(file, source))
 }
 
 /// Makes the file if there is none, for its owner alone, and looks whose it is before SQLite touches it.
-fn claim(file: &Path) -> Result<(), StoreError> {
-    let cannot = |source| StoreError::File { file: file.to_owned(), source };
+fn claim(file: &Path) -> Result<(), HistoryStoreError> {
+    let cannot = |source| HistoryStoreError::File { file: file.to_owned(), source };
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).map_err(cannot)?;
     }
@@ -133,13 +133,13 @@ fn claim(file: &Path) -> Result<(), StoreError> {
     }
     let there = File::open(file).map_err(cannot)?;
     if !there.metadata().map_err(cannot)?.is_file() {
-        return Err(StoreError::Foreign { file: file.to_owned() });
+        return Err(HistoryStoreError::Foreign { file: file.to_owned() });
     }
     let mut head = Vec::new();
     there.take(HEAD as u64).read_to_end(&mut head).map_err(cannot)?;
     let ours = head.starts_with(MAGIC) && head.get(OURS_AT..OURS_AT + 4) == Some(&OURS.to_be_bytes());
     // Empty is what a process leaves behind that was killed before it wrote anything.
-    if ours || head.is_empty() { Ok(()) } else { Err(StoreError::Foreign { file: file.to_owned() }) }
+    if ours || head.is_empty() { Ok(()) } else { Err(HistoryStoreError::Foreign { file: file.to_owned() }) }
 }
 
 fn connect(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
@@ -174,12 +174,14 @@ fn check(database: &Connection) -> rusqlite::Result<()> {
     database.query_row("SELECT count(*) FROM calls", [], |row| row.get::<_, i64>(0)).map(drop)
 }
 
-fn explain(file: &Path, source: rusqlite::Error) -> StoreError {
+fn explain(file: &Path, source: rusqlite::Error) -> HistoryStoreError {
     let file = file.to_owned();
     match source.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged { file, source },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            HistoryStoreError::Damaged { file, source }
+        }
         // What was there once is not there any more.
-        _ if source.to_string().contains("no such table") => StoreError::Damaged { file, source },
-        _ => StoreError::Database { file, source },
+        _ if source.to_string().contains("no such table") => HistoryStoreError::Damaged { file, source },
+        _ => HistoryStoreError::Database { file, source },
     }
 }

@@ -4,16 +4,18 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
-use toolyard_hub::{Ended, ExecutionId, HistoryQuery, Kind, Mark, PastCall, Standing, Thing};
+use toolyard_hub::{
+    CallEndReason, CallStatus, EntryKind, ErrorKind, ExecutionId, HistoryCursor, HistoryQuery, PastCall,
+};
 
 const COLUMNS: &str =
     "id, at, duration, thing, subject, source, principal, session_id, user_id, ended, kind, error";
 
 /// Those that fit, the latest first.
 pub(super) fn recent(database: &Connection, asked: &HistoryQuery) -> rusqlite::Result<Vec<PastCall>> {
-    let mut asking = Asking::default();
-    let micros = |at| Mark::new(at, ExecutionId::from_bytes([0; 16])).micros;
-    if let Some(Mark { micros, id }) = asked.after {
+    let mut asking = SqlFilter::default();
+    let micros = |at| HistoryCursor::new(at, ExecutionId::from_bytes([0; 16])).micros;
+    if let Some(HistoryCursor { micros, id }) = asked.after {
         asking.only("(at, id) < (?, ?)", [Value::from(micros), id.to_string().into()]);
     }
     if let Some(since) = asked.since {
@@ -32,7 +34,7 @@ pub(super) fn recent(database: &Connection, asked: &HistoryQuery) -> rusqlite::R
         asking.only("subject = ?", [Value::from(subject.clone())]);
     }
     if let Some(standing) = asked.standing {
-        asking.only("standing = ?", [Value::from(word(standing).to_owned())]);
+        asking.only("standing = ?", [Value::from(status_text(standing).to_owned())]);
     }
     if let Some(text) = &asked.text {
         let places = ["subject", "source", "session_id", "user_id", "error"];
@@ -53,21 +55,21 @@ pub(super) fn find(database: &Connection, id: ExecutionId) -> rusqlite::Result<O
 }
 
 /// How the standing of a call is written.
-pub(super) fn word(standing: Standing) -> &'static str {
+pub(super) fn status_text(standing: CallStatus) -> &'static str {
     match standing {
-        Standing::Succeeded => "succeeded",
-        Standing::Failed => "failed",
-        Standing::Cancelled => "cancelled",
+        CallStatus::Succeeded => "succeeded",
+        CallStatus::Failed => "failed",
+        CallStatus::Cancelled => "cancelled",
     }
 }
 
 #[derive(Default)]
-struct Asking {
+struct SqlFilter {
     filters: Vec<String>,
     values: Vec<Value>,
 }
 
-impl Asking {
+impl SqlFilter {
     fn only<const N: usize>(&mut self, filter: &str, values: [Value; N]) {
         self.filters.push(filter.to_owned());
         self.values.extend(values);
@@ -80,19 +82,19 @@ fn past_call(row: &Row<'_>) -> rusqlite::Result<PastCall> {
         |index| row.get::<_, i64>(index).map(|n| Duration::from_micros(u64::try_from(n).unwrap_or(0)));
     let kind = row.get::<_, Option<String>>(10)?;
     let ended = match row.get::<_, String>(9)?.as_str() {
-        "answered" => Ended::Answered,
-        "dropped" => Ended::Dropped,
-        "failed" => Ended::Failed,
-        _ => Ended::Error(kind.as_deref().and_then(Kind::from_words).unwrap_or(Kind::Bug)),
+        "answered" => CallEndReason::Answered,
+        "dropped" => CallEndReason::Dropped,
+        "failed" => CallEndReason::Failed,
+        _ => CallEndReason::Error(kind.as_deref().and_then(ErrorKind::from_words).unwrap_or(ErrorKind::Bug)),
     };
     let id: String = row.get(0)?;
     let no_id =
         |error| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error));
     Ok(PastCall {
-        id: id.parse().map_err(|error: toolyard_hub::NoExecutionId| no_id(error))?,
+        id: id.parse().map_err(|error: toolyard_hub::InvalidExecutionId| no_id(error))?,
         at: UNIX_EPOCH + micros(1)?,
         duration: micros(2)?,
-        thing: Thing::from_word(&row.get::<_, String>(3)?).unwrap_or(Thing::Tool),
+        thing: EntryKind::from_word(&row.get::<_, String>(3)?).unwrap_or(EntryKind::Tool),
         subject: row.get(4)?,
         source: row.get(5)?,
         principal: row.get(6)?,

@@ -7,17 +7,23 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::Connection;
 use toolyard_hub::{
-    CallRecord, Ended, Error, ExecutionId, History, HistoryQuery, Kind, PastCall, SourceName, Standing, Thing,
+    CallEndReason, CallRecord, CallStatus, EntryKind, ErrorKind, ExecutionId, History, HistoryQuery,
+    HubError, PastCall, SourceName,
 };
 
 use super::damage::move_aside;
 use super::open::STEPS;
-use super::{OnDamage, Store, StoreError, StoreSettings};
-use crate::line::tests::record;
+use super::{HistoryDamagePolicy, HistoryStore, HistoryStoreError, HistoryStoreSettings};
+use crate::audit_line::tests::record;
 use crate::scratch::Scratch;
 
-fn settings(file: &Path) -> StoreSettings {
-    StoreSettings { file: file.to_owned(), keep_rows: 1_000, keep_for: None, on_damage: OnDamage::Fail }
+fn settings(file: &Path) -> HistoryStoreSettings {
+    HistoryStoreSettings {
+        file: file.to_owned(),
+        keep_rows: 1_000,
+        keep_for: None,
+        on_damage: HistoryDamagePolicy::Fail,
+    }
 }
 
 fn id(number: u64) -> ExecutionId {
@@ -37,14 +43,14 @@ fn all() -> HistoryQuery {
 }
 
 /// The numbers of what is found, in order.
-async fn found(store: &Store, query: HistoryQuery) -> Vec<u64> {
+async fn found(store: &HistoryStore, query: HistoryQuery) -> Vec<u64> {
     let calls = store.recent(query).await.unwrap();
     calls.iter().map(|call| u64::from_be_bytes(call.id.as_bytes()[8..].try_into().unwrap())).collect()
 }
 
 /// Everything that is in the file, by a store of its own.
 async fn kept(file: &Path) -> Vec<u64> {
-    let store = Store::open(StoreSettings { keep_rows: u64::MAX, ..settings(file) }).unwrap();
+    let store = HistoryStore::open(HistoryStoreSettings { keep_rows: u64::MAX, ..settings(file) }).unwrap();
     let found = found(&store, all()).await;
     store.close().await;
     found
@@ -54,23 +60,24 @@ async fn kept(file: &Path) -> Vec<u64> {
 async fn a_call_is_found_again_as_it_was() {
     let scratch = Scratch::new();
     let file = scratch.path("new folder/history.db");
-    let store = Store::open(settings(&file)).unwrap();
-    let (source, error) = (SourceName::new("s"), Error::new(Kind::TimedOut, "too 'slow'; DROP TABLE calls"));
-    store.keep(&CallRecord {
-        thing: Thing::Prompt,
+    let store = HistoryStore::open(settings(&file)).unwrap();
+    let (source, error) =
+        (SourceName::new("s"), HubError::new(ErrorKind::TimedOut, "too 'slow'; DROP TABLE calls"));
+    store.record(&CallRecord {
+        thing: EntryKind::Prompt,
         source: Some(&source),
         session_id: Some("s1\0"),
         user_id: Some("u'1"),
-        ended: Ended::Error(Kind::TimedOut),
+        ended: CallEndReason::Error(ErrorKind::TimedOut),
         error: Some(&error),
         ..numbered(1)
     });
     store.close().await;
-    let store = Store::open(settings(&file)).unwrap();
+    let store = HistoryStore::open(settings(&file)).unwrap();
     let usual = numbered(1);
     let expected = PastCall {
         id: id(1),
-        thing: Thing::Prompt,
+        thing: EntryKind::Prompt,
         subject: "work".to_owned(),
         source: Some("s".to_owned()),
         principal: "ada".to_owned(),
@@ -78,7 +85,7 @@ async fn a_call_is_found_again_as_it_was() {
         user_id: Some("u'1".to_owned()),
         at: usual.at,
         duration: Duration::from_micros(1_234),
-        ended: Ended::Error(Kind::TimedOut),
+        ended: CallEndReason::Error(ErrorKind::TimedOut),
         error: Some("too 'slow'; DROP TABLE calls".to_owned()),
     };
     assert_eq!(store.find(id(1)).await.unwrap(), Some(expected.clone()));
@@ -91,18 +98,18 @@ async fn a_call_is_found_again_as_it_was() {
 async fn calls_are_found_by_what_is_said_of_them_the_latest_first() {
     let scratch = Scratch::new();
     let file = scratch.path("history.db");
-    let store = Store::open(settings(&file)).unwrap();
-    let (source, error) = (SourceName::new("Depot"), Error::new(Kind::ToolFailed, "No 100% disk_"));
+    let store = HistoryStore::open(settings(&file)).unwrap();
+    let (source, error) = (SourceName::new("Depot"), HubError::new(ErrorKind::ToolFailed, "No 100% disk_"));
     for record in [
         numbered(1),
         CallRecord { principal: "bob", ..numbered(2) },
         CallRecord { subject: "mcp__x__other", source: Some(&source), ..numbered(3) },
-        CallRecord { ended: Ended::Failed, user_id: Some("u9"), ..numbered(4) },
-        CallRecord { ended: Ended::Error(Kind::ToolFailed), error: Some(&error), ..numbered(5) },
-        CallRecord { ended: Ended::Error(Kind::Cancelled), ..numbered(6) },
-        CallRecord { ended: Ended::Dropped, thing: Thing::Resource, ..numbered(7) },
+        CallRecord { ended: CallEndReason::Failed, user_id: Some("u9"), ..numbered(4) },
+        CallRecord { ended: CallEndReason::Error(ErrorKind::ToolFailed), error: Some(&error), ..numbered(5) },
+        CallRecord { ended: CallEndReason::Error(ErrorKind::Cancelled), ..numbered(6) },
+        CallRecord { ended: CallEndReason::Dropped, thing: EntryKind::Resource, ..numbered(7) },
     ] {
-        store.keep(&record);
+        store.record(&record);
     }
     store.close().await;
     let at = |number| Some(numbered(number).at);
@@ -112,10 +119,10 @@ async fn calls_are_found_by_what_is_said_of_them_the_latest_first() {
         (HistoryQuery { limit: 2, ..all() }, vec![7, 6]),
         (HistoryQuery { principal: Some("bob".to_owned()), ..all() }, vec![2]),
         (HistoryQuery { subject: Some("mcp__x__other".to_owned()), ..all() }, vec![3]),
-        (HistoryQuery { standing: Some(Standing::Succeeded), ..all() }, vec![3, 2, 1]),
-        (HistoryQuery { standing: Some(Standing::Failed), ..all() }, vec![5, 4]),
-        (HistoryQuery { standing: Some(Standing::Cancelled), ..all() }, vec![7, 6]),
-        (HistoryQuery { thing: Some(Thing::Resource), ..all() }, vec![7]),
+        (HistoryQuery { standing: Some(CallStatus::Succeeded), ..all() }, vec![3, 2, 1]),
+        (HistoryQuery { standing: Some(CallStatus::Failed), ..all() }, vec![5, 4]),
+        (HistoryQuery { standing: Some(CallStatus::Cancelled), ..all() }, vec![7, 6]),
+        (HistoryQuery { thing: Some(EntryKind::Resource), ..all() }, vec![7]),
         (HistoryQuery { since: at(3), until: at(5), ..all() }, vec![4, 3]),
         (text("OTHER"), vec![3]),
         (text("depot"), vec![3]),
@@ -132,9 +139,9 @@ async fn calls_are_found_by_what_is_said_of_them_the_latest_first() {
 #[tokio::test]
 async fn pages_follow_each_other_without_gap_or_overlap_also_within_one_microsecond() {
     let scratch = Scratch::new();
-    let store = Store::open(settings(&scratch.path("history.db"))).unwrap();
+    let store = HistoryStore::open(settings(&scratch.path("history.db"))).unwrap();
     for number in 0..25 {
-        store.keep(&CallRecord { at: numbered(number / 10).at, ..numbered(number) });
+        store.record(&CallRecord { at: numbered(number / 10).at, ..numbered(number) });
     }
     store.close().await;
     let mut seen = Vec::new();
@@ -142,7 +149,7 @@ async fn pages_follow_each_other_without_gap_or_overlap_also_within_one_microsec
     loop {
         let page = store.recent(query.clone()).await.unwrap();
         let Some(last) = page.last() else { break };
-        query.after = Some(last.mark());
+        query.after = Some(last.cursor());
         seen.extend(page.iter().map(|call| call.id));
     }
     assert_eq!(seen, (0..25).rev().map(id).collect::<Vec<_>>());
@@ -152,9 +159,9 @@ async fn pages_follow_each_other_without_gap_or_overlap_also_within_one_microsec
 async fn what_is_too_much_and_what_is_too_old_goes() {
     let scratch = Scratch::new();
     let file = scratch.path("history.db");
-    let store = Store::open(StoreSettings { keep_rows: 100, ..settings(&file) }).unwrap();
+    let store = HistoryStore::open(HistoryStoreSettings { keep_rows: 100, ..settings(&file) }).unwrap();
     for number in 0..5_000 {
-        store.keep(&numbered(number));
+        store.record(&numbered(number));
     }
     store.close().await;
     let left = kept(&file).await;
@@ -163,12 +170,12 @@ async fn what_is_too_much_and_what_is_too_old_goes() {
     assert_eq!(left, (0..5_000).rev().take(left.len()).collect::<Vec<_>>());
 
     let old = scratch.path("old.db");
-    let store = Store::open(settings(&old)).unwrap();
-    store.keep(&numbered(1));
-    store.keep(&CallRecord { at: SystemTime::now(), ..numbered(2) });
+    let store = HistoryStore::open(settings(&old)).unwrap();
+    store.record(&numbered(1));
+    store.record(&CallRecord { at: SystemTime::now(), ..numbered(2) });
     store.close().await;
-    let day = StoreSettings { keep_for: Some(Duration::from_secs(86_400)), ..settings(&old) };
-    Store::open(day).unwrap().close().await;
+    let day = HistoryStoreSettings { keep_for: Some(Duration::from_secs(86_400)), ..settings(&old) };
+    HistoryStore::open(day).unwrap().close().await;
     assert_eq!(kept(&old).await, [2]);
 }
 
@@ -179,11 +186,11 @@ async fn two_processes_share_a_file() {
     // Opened at the same time, so that both find that there is nothing yet.
     let opening = [0, 1].map(|_| {
         let settings = settings(&file);
-        std::thread::spawn(move || Store::open(settings).unwrap())
+        std::thread::spawn(move || HistoryStore::open(settings).unwrap())
     });
     let stores = opening.map(|thread| thread.join().unwrap());
     for number in 0..600 {
-        stores[usize::from(number % 2 == 1)].keep(&numbered(number));
+        stores[usize::from(number % 2 == 1)].record(&numbered(number));
     }
     for store in &stores {
         store.close().await;
@@ -206,24 +213,27 @@ async fn a_file_of_somebody_else_is_not_touched() {
     fs::write(&short, b"SQLite format 3\0").unwrap();
     for file in [other, text, short] {
         let before = fs::read(&file).unwrap();
-        let error = Store::open(settings(&file)).unwrap_err();
-        assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
+        let error = HistoryStore::open(settings(&file)).unwrap_err();
+        assert!(matches!(error, HistoryStoreError::Foreign { .. }), "{error}");
         let expected = format!("{} is not a history of Toolyard, and stays as it is", file.display());
         assert_eq!(error.to_string(), expected);
         assert_eq!(fs::read(&file).unwrap(), before);
     }
     let folder = scratch.path("folder");
     fs::create_dir(&folder).unwrap();
-    assert!(matches!(Store::open(settings(&folder)), Err(StoreError::Foreign { .. })));
-    assert!(matches!(Store::open(settings(Path::new("/dev/full"))), Err(StoreError::Foreign { .. })));
+    assert!(matches!(HistoryStore::open(settings(&folder)), Err(HistoryStoreError::Foreign { .. })));
+    assert!(matches!(
+        HistoryStore::open(settings(Path::new("/dev/full"))),
+        Err(HistoryStoreError::Foreign { .. })
+    ));
 }
 
 /// A history with some calls in it.
 async fn filled(scratch: &Scratch) -> PathBuf {
     let file = scratch.path("history.db");
-    let store = Store::open(settings(&file)).unwrap();
+    let store = HistoryStore::open(settings(&file)).unwrap();
     for number in 0..500 {
-        store.keep(&numbered(number));
+        store.record(&numbered(number));
     }
     store.close().await;
     drop(store);
@@ -239,8 +249,8 @@ async fn a_damaged_file_is_told_of_and_stays_as_it_is() {
     garbled[100..].fill(0x55);
     for damaged in [garbled, whole[..5_000].to_vec(), whole[..100].to_vec()] {
         fs::write(&file, &damaged).unwrap();
-        let error = Store::open(settings(&file)).unwrap_err();
-        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+        let error = HistoryStore::open(settings(&file)).unwrap_err();
+        assert!(matches!(error, HistoryStoreError::Damaged { .. }), "{error}");
         assert!(fs::read(&file).unwrap() == damaged, "{error}");
     }
 }
@@ -260,7 +270,7 @@ async fn the_error_about_a_damaged_file_has_a_command_that_moves_it_aside() {
     let file = filled(&scratch).await;
     let damaged = fs::read(&file).unwrap()[..5_000].to_vec();
     fs::write(&file, &damaged).unwrap();
-    let error = Store::open(settings(&file)).unwrap_err();
+    let error = HistoryStore::open(settings(&file)).unwrap_err();
     let suggestion = error.suggestion().unwrap();
     assert!(suggestion.contains("on_damage = \"move-aside\""), "{suggestion}");
     let command = suggestion.lines().next().unwrap().split_once("run: ").unwrap().1;
@@ -279,13 +289,13 @@ async fn a_damaged_file_is_moved_aside_where_the_settings_say_so_and_nothing_is_
     let mut damaged = fs::read(&file).unwrap();
     damaged[100..].fill(0x55);
     fs::write(&file, &damaged).unwrap();
-    let moving = StoreSettings { on_damage: OnDamage::MoveAside, ..settings(&file) };
+    let moving = HistoryStoreSettings { on_damage: HistoryDamagePolicy::MoveAside, ..settings(&file) };
     // Two that start at once: the second must not move the new file of the first.
     let opening = [moving.clone(), moving.clone()]
-        .map(|settings| std::thread::spawn(move || Store::open(settings).unwrap()));
+        .map(|settings| std::thread::spawn(move || HistoryStore::open(settings).unwrap()));
     let stores = opening.map(|thread| thread.join().unwrap());
     for (number, store) in (0..).zip(&stores) {
-        store.keep(&numbered(number));
+        store.record(&numbered(number));
         store.close().await;
     }
     drop(stores);
@@ -296,8 +306,8 @@ async fn a_damaged_file_is_moved_aside_where_the_settings_say_so_and_nothing_is_
     // A file that is not ours is never moved.
     let notes = scratch.path("notes.txt");
     fs::write(&notes, "somebody's notes").unwrap();
-    let refused = Store::open(StoreSettings { file: notes.clone(), ..moving }).unwrap_err();
-    assert!(matches!(refused, StoreError::Foreign { .. }), "{refused}");
+    let refused = HistoryStore::open(HistoryStoreSettings { file: notes.clone(), ..moving }).unwrap_err();
+    assert!(matches!(refused, HistoryStoreError::Foreign { .. }), "{refused}");
     assert_eq!(fs::read_to_string(&notes).unwrap(), "somebody's notes");
 }
 
@@ -344,7 +354,7 @@ async fn a_file_of_an_earlier_version_is_brought_up_and_one_of_a_later_version_l
     assert_eq!(version(&database), 2);
     database.pragma_update(None, "user_version", 99).unwrap();
     drop(database);
-    let error = Store::open(settings(&file)).unwrap_err().to_string();
+    let error = HistoryStore::open(settings(&file)).unwrap_err().to_string();
     let expected =
         format!("the history {} was made by a newer Toolyard (version 99, this one knows 2)", file.display());
     assert_eq!(error, expected);
@@ -355,13 +365,13 @@ async fn a_file_of_an_earlier_version_is_brought_up_and_one_of_a_later_version_l
 async fn a_store_that_cannot_keep_up_loses_calls_and_makes_nobody_wait() {
     let scratch = Scratch::new();
     let file = scratch.path("history.db");
-    let store = Store::open(settings(&file)).unwrap();
+    let store = HistoryStore::open(settings(&file)).unwrap();
     let other = Connection::open(&file).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let all: Vec<_> = (0..10_000).map(numbered).collect();
     let began = std::time::Instant::now();
     for one in &all {
-        store.keep(one);
+        store.record(one);
     }
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
     let lost = store.lost();

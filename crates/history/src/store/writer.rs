@@ -5,10 +5,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::{Connection, params};
-use toolyard_hub::{Ended, Mark, PastCall, Standing};
+use toolyard_hub::{CallEndReason, CallStatus, HistoryCursor, PastCall};
 
-use super::StoreSettings;
-use super::query::word;
+use super::HistoryStoreSettings;
+use super::query::status_text;
 
 /// How long calls gather before they are written.
 const GATHER: Duration = Duration::from_millis(50);
@@ -18,16 +18,16 @@ const TIDY: Duration = Duration::from_secs(60);
 /// How many go in one transaction, so that nobody waits long for it.
 const GO_AT_ONCE: u64 = 2_000;
 
-pub(super) enum Order {
-    Keep(Box<PastCall>),
+pub(super) enum HistoryCommand {
+    Record(Box<PastCall>),
     Stop,
 }
 
 /// Obeys until it is told to stop, or nobody is left to give orders.
-pub(super) fn write_on(
+pub(super) fn run_writer(
     mut database: Connection,
-    orders: &Receiver<Order>,
-    settings: &StoreSettings,
+    orders: &Receiver<HistoryCommand>,
+    settings: &HistoryStoreSettings,
     lost: &AtomicU64,
 ) {
     let mut since_tidy = 0;
@@ -58,15 +58,15 @@ pub(super) fn write_on(
 }
 
 /// Calls that have come within a short time, and whether more may come.
-fn gather(orders: &Receiver<Order>) -> (Vec<PastCall>, bool) {
+fn gather(orders: &Receiver<HistoryCommand>) -> (Vec<PastCall>, bool) {
     let mut batch = Vec::new();
     let mut until = None;
     while batch.len() < MOST_AT_ONCE {
         let time = until.map_or(TIDY, |until: Instant| until.saturating_duration_since(Instant::now()));
         match orders.recv_timeout(time) {
-            Ok(Order::Keep(call)) => batch.push(*call),
+            Ok(HistoryCommand::Record(call)) => batch.push(*call),
             Err(RecvTimeoutError::Timeout) => break,
-            Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return (batch, false),
+            Ok(HistoryCommand::Stop) | Err(RecvTimeoutError::Disconnected) => return (batch, false),
         }
         until = until.or_else(|| Some(Instant::now() + GATHER));
     }
@@ -83,12 +83,12 @@ fn write(database: &mut Connection, batch: &[PastCall]) -> rusqlite::Result<()> 
         )?;
         for call in batch {
             let kind = match call.ended {
-                Ended::Error(kind) => Some(kind.as_str()),
-                Ended::Answered | Ended::Failed | Ended::Dropped => None,
+                CallEndReason::Error(kind) => Some(kind.as_str()),
+                CallEndReason::Answered | CallEndReason::Failed | CallEndReason::Dropped => None,
             };
             insert.execute(params![
                 call.id.to_string(),
-                call.mark().micros,
+                call.cursor().micros,
                 i64::try_from(call.duration.as_micros()).unwrap_or(i64::MAX),
                 call.thing.as_str(),
                 call.subject,
@@ -98,7 +98,7 @@ fn write(database: &mut Connection, batch: &[PastCall]) -> rusqlite::Result<()> 
                 call.user_id,
                 call.ended.as_str(),
                 kind,
-                word(Standing::from(call.ended)),
+                status_text(CallStatus::from(call.ended)),
                 call.error,
             ])?;
         }
@@ -107,16 +107,16 @@ fn write(database: &mut Connection, batch: &[PastCall]) -> rusqlite::Result<()> 
 }
 
 /// Takes away what is too old and what is too much, the oldest first.
-fn tidy(database: &mut Connection, settings: &StoreSettings) {
+fn tidy(database: &mut Connection, settings: &HistoryStoreSettings) {
     if let Err(error) = try_tidy(database, settings) {
         tracing::warn!(file = %settings.file.display(), %error, "cannot take old calls out of the history");
     }
 }
 
-fn try_tidy(database: &mut Connection, settings: &StoreSettings) -> rusqlite::Result<()> {
+fn try_tidy(database: &mut Connection, settings: &HistoryStoreSettings) -> rusqlite::Result<()> {
     let start = settings.keep_for.and_then(|time| SystemTime::now().checked_sub(time));
-    let start =
-        start.map_or(0, |start| Mark::new(start, toolyard_hub::ExecutionId::from_bytes([0; 16])).micros);
+    let start = start
+        .map_or(0, |start| HistoryCursor::new(start, toolyard_hub::ExecutionId::from_bytes([0; 16])).micros);
     loop {
         let count = |text: &str, values: &[i64]| {
             let values = rusqlite::params_from_iter(values);

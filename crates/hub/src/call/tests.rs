@@ -1,6 +1,6 @@
 //! The corridor, stage by stage, with small sources that are told what to do.
 
-use crate::error::{Error, Kind};
+use crate::error::{ErrorKind, HubError};
 
 mod allowed;
 mod asking;
@@ -15,6 +15,6 @@ mod records;
 mod versions;
 
 /// What a caller reads of an error.
-fn told(error: &Error) -> (Kind, &str, Option<&str>) {
+fn told(error: &HubError) -> (ErrorKind, &str, Option<&str>) {
     (error.kind(), error.message(), error.suggestion())
 }

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::error::Error;
+use crate::error::HubError;
 use crate::hooks::Hooks;
 use crate::json::{Object, Raw};
 use crate::name::{FullName, SourceName};
 use crate::principal::Principal;
-use crate::schema::Compiled;
-use crate::source::Listing;
+use crate::schema::CompiledSchema;
+use crate::source::ToolListing;
 use crate::uri_template::UriTemplate;
-use crate::visibility::Offered;
+use crate::visibility::CatalogEntry;
 
 /// A tool of the yard.
-pub struct Tool {
+pub struct ToolEntry {
     pub full_name: FullName,
     pub raw_name: String,
     pub source: SourceName,
@@ -35,25 +35,25 @@ pub struct Tool {
     pub description: Option<String>,
     pub permissions: Vec<String>,
     pub metadata: Map<String, Value>,
-    pub listing: Listing,
+    pub listing: ToolListing,
     /// The version that took the place of this one, if one did.
     pub deprecated_by: Option<String>,
     /// Older versions under the same name, newest first. No list shows them; they are reached by their version.
-    pub older: Vec<Arc<Tool>>,
+    pub older: Vec<Arc<ToolEntry>>,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
     /// Shared with the tool of the same name and schema in later catalogs, so that it is compiled once.
-    pub(super) compiled: Arc<Compiled>,
-    pub(super) compiled_output: Arc<Compiled>,
+    pub(super) compiled: Arc<CompiledSchema>,
+    pub(super) compiled_output: Arc<CompiledSchema>,
 }
 
-pub struct Resource {
+pub struct ResourceEntry {
     pub uri: String,
     pub source: SourceName,
     pub definition: Raw,
     pub permissions: Vec<String>,
 }
 
-pub struct Template {
+pub struct TemplateEntry {
     pub template: String,
     pub source: SourceName,
     pub definition: Raw,
@@ -61,7 +61,7 @@ pub struct Template {
     pub(super) matcher: UriTemplate,
 }
 
-pub struct Prompt {
+pub struct PromptEntry {
     pub full_name: FullName,
     pub raw_name: String,
     pub source: SourceName,
@@ -70,7 +70,7 @@ pub struct Prompt {
     pub permissions: Vec<String>,
 }
 
-impl Tool {
+impl ToolEntry {
     /// The version that its author wrote down.
     pub fn version(&self) -> Option<&str> {
         self.metadata.get("version")?.as_str()
@@ -82,7 +82,7 @@ impl Tool {
     }
 
     /// Checks arguments against the input schema; a schema that cannot be compiled lets everything pass.
-    pub async fn check(&self, arguments: &RawValue) -> Result<(), Error> {
+    pub async fn check(&self, arguments: &RawValue) -> Result<(), HubError> {
         self.compiled.check(self.full_name.as_str(), &self.input_schema, arguments).await
     }
 
@@ -110,7 +110,7 @@ impl Tool {
 }
 
 /// Anything with a full name and a bare one.
-pub trait Bare {
+pub trait NamedEntry {
     fn full_name(&self) -> &FullName;
     fn raw_name(&self) -> &str;
     fn source(&self) -> &SourceName;
@@ -120,7 +120,7 @@ pub trait Bare {
 
 macro_rules! bare {
     ($($kind:ty),*) => {$(
-        impl Bare for $kind {
+        impl NamedEntry for $kind {
             fn full_name(&self) -> &FullName {
                 &self.full_name
             }
@@ -136,15 +136,15 @@ macro_rules! bare {
         }
     )*};
 }
-bare!(Tool, Prompt);
+bare!(ToolEntry, PromptEntry);
 
 /// Whether a list that shows the one can go on showing the other: to everybody, on every front.
-pub(super) trait Unchanged {
+pub(super) trait EntryDiff {
     fn unchanged(&self, before: &Self) -> bool;
 }
 
 /// Two that are the same to whoever reads lists.
-impl PartialEq for Tool {
+impl PartialEq for ToolEntry {
     fn eq(&self, other: &Self) -> bool {
         self.unchanged(other)
     }
@@ -152,7 +152,7 @@ impl PartialEq for Tool {
 
 macro_rules! unchanged {
     ($($kind:ty => $($field:ident),*;)*) => {$(
-        impl Unchanged for $kind {
+        impl EntryDiff for $kind {
             fn unchanged(&self, before: &Self) -> bool {
                 self.definition.get() == before.definition.get() $(&& self.$field == before.$field)*
             }
@@ -160,10 +160,10 @@ macro_rules! unchanged {
     )*};
 }
 unchanged! {
-    Tool => full_name, source, permissions, metadata, deprecated_by, older;
-    Prompt => full_name, source, permissions;
-    Resource => source, permissions;
-    Template => source, permissions;
+    ToolEntry => full_name, source, permissions, metadata, deprecated_by, older;
+    PromptEntry => full_name, source, permissions;
+    ResourceEntry => source, permissions;
+    TemplateEntry => source, permissions;
 }
 
 macro_rules! debug_by {
@@ -175,4 +175,4 @@ macro_rules! debug_by {
         }
     )*};
 }
-debug_by!(Tool => full_name, Resource => uri, Template => template, Prompt => full_name);
+debug_by!(ToolEntry => full_name, ResourceEntry => uri, TemplateEntry => template, PromptEntry => full_name);

@@ -7,23 +7,23 @@ use futures_util::FutureExt;
 use serde_json::json;
 
 use super::Catalog;
-use crate::events::Change;
-use crate::fake::{Fake, prompts, resource, resources, templates, text, tool, tools};
+use crate::events::CatalogChange;
+use crate::fake::{ScriptedSource, prompts, resource, resources, templates, text, tool, tools};
 use crate::json::Raw;
 use crate::name::SourceName;
 use crate::request::ClientEra;
-use crate::source::{Listing, Offer, PromptOffer, Source, TemplateOffer, ToolOffer};
+use crate::source::{PromptOffer, Source, SourceOffer, TemplateOffer, ToolListing, ToolOffer};
 
-fn build(sources: &[&Arc<Fake>]) -> Catalog {
+fn build(sources: &[&Arc<ScriptedSource>]) -> Catalog {
     Catalog::build(&owned(sources))
 }
 
-fn owned(sources: &[&Arc<Fake>]) -> Vec<Arc<dyn Source>> {
+fn owned(sources: &[&Arc<ScriptedSource>]) -> Vec<Arc<dyn Source>> {
     sources.iter().map(|source| Arc::clone(*source) as Arc<dyn Source>).collect()
 }
 
 fn defined(definition: Raw) -> ToolOffer {
-    let (metadata, listing) = (serde_json::Map::new(), Listing::Listed);
+    let (metadata, listing) = (serde_json::Map::new(), ToolListing::Listed);
     ToolOffer { definition, permissions: Vec::new(), metadata, hooks: Vec::new(), listing }
 }
 
@@ -40,7 +40,7 @@ fn definitions_that_cannot_be_read_are_left_out_and_cost_nobody_else_their_place
     let definitions = ["7", "[]", r#"{"title":"no name"}"#, r#"{"name":7}"#, r#"{"name":"\ud800"}"#];
     let mut tools = tools(&["good", "good"]).tools;
     tools.extend(definitions.map(|definition| defined(text(definition))));
-    let offer = Offer {
+    let offer = SourceOffer {
         tools,
         prompts: vec![PromptOffer { definition: text("null"), permissions: Vec::new() }],
         resources: vec![resource(&json!({"name": "no uri"}))],
@@ -48,7 +48,10 @@ fn definitions_that_cannot_be_read_are_left_out_and_cost_nobody_else_their_place
         completes: false,
         reserved: None,
     };
-    let catalog = build(&[&Fake::offering("bad", offer), &Fake::offering("fine", resources(&["x://1"]))]);
+    let catalog = build(&[
+        &ScriptedSource::offering("bad", offer),
+        &ScriptedSource::offering("fine", resources(&["x://1"])),
+    ]);
     assert_eq!(full_names(&catalog), ["mcp__bad__good"]);
     assert_eq!((catalog.resources().len(), catalog.templates().len(), catalog.prompts().len()), (1, 0, 0));
     assert_eq!(
@@ -71,8 +74,8 @@ fn definitions_that_cannot_be_read_are_left_out_and_cost_nobody_else_their_place
 fn an_input_schema_that_breaks_clients_is_shown_as_an_open_object_and_kept_as_it_was() {
     for schema in ["null", "true", r#"["object"]"#, r#"{"type":["object"]}"#, r#"{"type":"string"}"#, "{}"] {
         let definition = format!(r#"{{"name":"t", "inputSchema": {schema}, "execution":{{"x":1.0}}}}"#);
-        let offer = Offer { tools: vec![defined(text(&definition))], ..Offer::default() };
-        let catalog = build(&[&Fake::offering("s", offer)]);
+        let offer = SourceOffer { tools: vec![defined(text(&definition))], ..SourceOffer::default() };
+        let catalog = build(&[&ScriptedSource::offering("s", offer)]);
         let tool = &catalog.tools()[0];
         assert_eq!(tool.definition.get(), definition);
         assert_eq!(
@@ -93,9 +96,9 @@ fn titles_come_from_title_then_annotations_then_name() {
         json!({"name": "a2", "annotations": {"title": "B"}, "inputSchema": schema}),
         json!({"name": "a3", "annotations": ["odd"], "title": 7, "inputSchema": schema}),
     ];
-    let catalog = build(&[&Fake::offering(
+    let catalog = build(&[&ScriptedSource::offering(
         "s",
-        Offer { tools: offers.iter().map(tool).collect(), ..Offer::default() },
+        SourceOffer { tools: offers.iter().map(tool).collect(), ..SourceOffer::default() },
     )]);
     let titles: Vec<_> = catalog.tools().iter().map(|tool| tool.title.as_str()).collect();
     assert_eq!(titles, ["A", "B", "a3"]);
@@ -103,8 +106,8 @@ fn titles_come_from_title_then_annotations_then_name() {
 
 #[test]
 fn where_two_sources_offer_a_resource_the_first_answers_for_it() {
-    let first = Fake::offering("a", resources(&["x://1"]));
-    let second = Fake::offering("b", resources(&["x://1", "x://2"]));
+    let first = ScriptedSource::offering("a", resources(&["x://1"]));
+    let second = ScriptedSource::offering("b", resources(&["x://1", "x://2"]));
     let catalog = build(&[&first, &second]);
     let holders: Vec<_> = catalog.resources().iter().map(|r| format!("{} {}", r.uri, r.source)).collect();
     assert_eq!(holders, ["x://1 a", "x://2 b"]);
@@ -116,8 +119,8 @@ fn where_two_sources_offer_a_resource_the_first_answers_for_it() {
 
 #[test]
 fn a_uri_leads_to_the_template_of_that_text_or_to_the_most_specific_that_fits() {
-    let wide = Fake::offering("wide", templates(&["x://{+all}"]));
-    let narrow = Fake::offering("narrow", templates(&["x://{id}", "y://{id}/z"]));
+    let wide = ScriptedSource::offering("wide", templates(&["x://{+all}"]));
+    let narrow = ScriptedSource::offering("narrow", templates(&["x://{id}", "y://{id}/z"]));
     let catalog = build(&[&wide, &narrow]);
     let found = |uri: &str| catalog.template_for(uri).map(|template| template.template.as_str());
     assert_eq!(found("x://7"), Some("x://{id}"));
@@ -132,8 +135,9 @@ fn a_uri_leads_to_the_template_of_that_text_or_to_the_most_specific_that_fits() 
 /// Which source answers for an address, and that the order of the sources does not matter.
 #[track_caller]
 fn check_answers(sources: &[(&str, &[&str])], uri: &str, expect: Option<&str>) {
-    let fakes: Vec<_> = sources.iter().map(|(name, uris)| Fake::offering(name, templates(uris))).collect();
-    let mut order: Vec<&Arc<Fake>> = fakes.iter().collect();
+    let fakes: Vec<_> =
+        sources.iter().map(|(name, uris)| ScriptedSource::offering(name, templates(uris))).collect();
+    let mut order: Vec<&Arc<ScriptedSource>> = fakes.iter().collect();
     for _ in 0..2 {
         let catalog = build(&order);
         let found = catalog.template_for(uri).map(|template| template.source.to_string());
@@ -169,11 +173,11 @@ fn a_catch_all_answers_for_no_address_that_another_source_has_one_for_too() {
 
 #[test]
 fn a_resource_answers_before_any_template() {
-    let catch_all = Fake::offering("a", templates(&["x://{id}", "{+any}"]));
-    let exact = Fake::offering("b", resources(&["x://1"]));
+    let catch_all = ScriptedSource::offering("a", templates(&["x://{id}", "{+any}"]));
+    let exact = ScriptedSource::offering("b", resources(&["x://1"]));
     for order in [[&catch_all, &exact], [&exact, &catch_all]] {
         let catalog = build(&order);
-        let holder = catalog.holder("x://1", &crate::Principal::owner(), &crate::Reach::All).unwrap();
+        let holder = catalog.match_uri("x://1", &crate::Principal::owner(), &crate::YardScope::All).unwrap();
         assert_eq!(holder.source().as_str(), "b");
     }
 }
@@ -181,7 +185,7 @@ fn a_resource_answers_before_any_template() {
 #[test]
 fn a_template_that_cannot_be_matched_is_listed_with_a_warning() {
     let long = "{a}".repeat(1000);
-    let catalog = build(&[&Fake::offering("s", templates(&[&long]))]);
+    let catalog = build(&[&ScriptedSource::offering("s", templates(&[&long]))]);
     assert_eq!(catalog.templates().len(), 1);
     assert!(catalog.template_for("aaa").is_none());
     let shown = format!("{}…", &long[..200]);
@@ -193,38 +197,45 @@ fn a_template_that_cannot_be_matched_is_listed_with_a_warning() {
 
 #[test]
 fn says_exactly_which_lists_changed() {
-    let change = |before: Offer, now: Offer| {
-        build(&[&Fake::offering("s", now)]).change_since(&build(&[&Fake::offering("s", before)]))
+    let change = |before: SourceOffer, now: SourceOffer| {
+        build(&[&ScriptedSource::offering("s", now)])
+            .change_since(&build(&[&ScriptedSource::offering("s", before)]))
     };
-    let none = Change::default();
+    let none = CatalogChange::default();
     assert_eq!(change(tools(&["a"]), tools(&["a"])), none);
-    assert_eq!(change(tools(&["a"]), tools(&["b"])), Change { tools: true, ..none });
-    assert_eq!(change(tools(&["a", "b"]), tools(&["b", "a"])), Change { tools: true, ..none });
-    assert_eq!(change(prompts(&["a"]), prompts(&[])), Change { prompts: true, ..none });
-    assert_eq!(change(resources(&["x://1"]), resources(&["x://2"])), Change { resources: true, ..none });
-    assert_eq!(change(templates(&["x://{a}"]), templates(&["x://{b}"])), Change { resources: true, ..none });
-    assert_eq!(change(tools(&["a"]), prompts(&["a"])), Change { tools: true, prompts: true, ..none });
+    assert_eq!(change(tools(&["a"]), tools(&["b"])), CatalogChange { tools: true, ..none });
+    assert_eq!(change(tools(&["a", "b"]), tools(&["b", "a"])), CatalogChange { tools: true, ..none });
+    assert_eq!(change(prompts(&["a"]), prompts(&[])), CatalogChange { prompts: true, ..none });
+    assert_eq!(
+        change(resources(&["x://1"]), resources(&["x://2"])),
+        CatalogChange { resources: true, ..none }
+    );
+    assert_eq!(
+        change(templates(&["x://{a}"]), templates(&["x://{b}"])),
+        CatalogChange { resources: true, ..none }
+    );
+    assert_eq!(change(tools(&["a"]), prompts(&["a"])), CatalogChange { tools: true, prompts: true, ..none });
     let mut guarded = tools(&["a"]);
     guarded.tools[0].permissions = vec!["read".to_owned()];
-    assert_eq!(change(tools(&["a"]), guarded), Change { tools: true, ..none });
+    assert_eq!(change(tools(&["a"]), guarded), CatalogChange { tools: true, ..none });
     // Both are shown as an open object; the one that is served alone is shown as it is.
-    let odd = |schema: &str| Offer {
+    let odd = |schema: &str| SourceOffer {
         tools: vec![defined(text(&format!(r#"{{"name":"a","inputSchema":{schema}}}"#)))],
-        ..Offer::default()
+        ..SourceOffer::default()
     };
-    assert_eq!(change(odd("null"), odd("7")), Change { tools: true, ..none });
+    assert_eq!(change(odd("null"), odd("7")), CatalogChange { tools: true, ..none });
 }
 
 #[test]
 fn what_did_not_change_is_neither_read_nor_compiled_again() {
-    let steady = Fake::offering("steady", tools(&["query"]));
-    let busy = Fake::offering("busy", tools(&["a", "b"]));
+    let steady = ScriptedSource::offering("steady", tools(&["query"]));
+    let busy = ScriptedSource::offering("busy", tools(&["a", "b"]));
     let sources = owned(&[&steady, &busy]);
     let before = Catalog::build(&sources);
     for tool in before.tools() {
         assert_eq!(tool.schema_problem(), None);
     }
-    let moved = owned(&[&steady, &Fake::offering("busy", tools(&["new", "b"]))]);
+    let moved = owned(&[&steady, &ScriptedSource::offering("busy", tools(&["new", "b"]))]);
     let now = before.rebuilt(&moved, ClientEra::Newest);
     assert_eq!(full_names(&now), ["mcp__steady__query", "mcp__busy__new", "mcp__busy__b"]);
     assert!(Arc::ptr_eq(&before.tools()[0], &now.tools()[0]));
@@ -235,7 +246,7 @@ fn what_did_not_change_is_neither_read_nor_compiled_again() {
 
 #[test]
 fn a_schema_is_compiled_once_however_often_it_is_checked() {
-    let catalog = build(&[&Fake::offering("s", tools(&["t"]))]);
+    let catalog = build(&[&ScriptedSource::offering("s", tools(&["t"]))]);
     let tool = &catalog.tools()[0];
     assert_eq!(tool.compiled.address(), None);
     tool.check(&text("{}")).now_or_never().unwrap().unwrap();
@@ -246,8 +257,9 @@ fn a_schema_is_compiled_once_however_often_it_is_checked() {
 
 #[test]
 fn names_that_another_source_takes_are_given_anew() {
-    let native = Fake::plain("native", tools(&["mcp__s__t"]));
-    let source = Fake::offering("s", Offer { prompts: prompts(&["p"]).prompts, ..tools(&["t"]) });
+    let native = ScriptedSource::plain("native", tools(&["mcp__s__t"]));
+    let source =
+        ScriptedSource::offering("s", SourceOffer { prompts: prompts(&["p"]).prompts, ..tools(&["t"]) });
     let alone = build(&[&source]);
     assert_eq!(full_names(&alone), ["mcp__s__t"]);
     let both = alone.rebuilt(&owned(&[&native, &source]), ClientEra::Newest);
@@ -268,18 +280,18 @@ fn a_source_that_crashes_when_asked_offers_nothing_and_hurts_nobody() {
         fn name(&self) -> &SourceName {
             &self.0
         }
-        fn offer(&self) -> Arc<Offer> {
+        fn offer(&self) -> Arc<SourceOffer> {
             panic!("as told")
         }
         fn call<'a>(
             &'a self,
-            _call: crate::Call,
-        ) -> crate::BoxFuture<'a, Result<crate::Outcome, crate::Error>> {
+            _call: crate::SourceCall,
+        ) -> crate::BoxFuture<'a, Result<crate::Outcome, crate::HubError>> {
             Box::pin(std::future::pending())
         }
     }
     let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(Crashing(SourceName::new("bad")))];
-    sources.extend(owned(&[&Fake::offering("fine", tools(&["t"]))]));
+    sources.extend(owned(&[&ScriptedSource::offering("fine", tools(&["t"]))]));
     let catalog = Catalog::build(&sources);
     assert_eq!(full_names(&catalog), ["mcp__fine__t"]);
     assert_eq!(warnings(&catalog), ["bad: it crashed when it was asked what it offers"]);
@@ -289,7 +301,8 @@ fn a_source_that_crashes_when_asked_offers_nothing_and_hurts_nobody() {
 fn ten_thousand_tools_are_read_in_good_time_and_kept_in_no_time() {
     let names: Vec<String> = (0..100).map(|at| format!("tool_number_{at}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let fakes: Vec<_> = (0..100).map(|at| Fake::offering(&format!("source{at}"), tools(&names))).collect();
+    let fakes: Vec<_> =
+        (0..100).map(|at| ScriptedSource::offering(&format!("source{at}"), tools(&names))).collect();
     let sources = owned(&fakes.iter().collect::<Vec<_>>());
     let began = Instant::now();
     let first = Catalog::build(&sources);
@@ -298,7 +311,7 @@ fn ten_thousand_tools_are_read_in_good_time_and_kept_in_no_time() {
     let began = Instant::now();
     let second = first.rebuilt(&sources, ClientEra::Newest);
     let kept = began.elapsed();
-    assert_eq!(second.change_since(&first), Change::default());
+    assert_eq!(second.change_since(&first), CatalogChange::default());
     // Generous, because this is a debug build on a shared machine: something quadratic would need minutes.
     assert!(read < Duration::from_secs(10) && kept < Duration::from_secs(5), "{read:?} {kept:?}");
 }

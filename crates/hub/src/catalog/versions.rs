@@ -5,32 +5,32 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-use super::read::{named, once};
+use super::source_entries::{duplicate_name_message, parse_definition};
 use crate::json::Object;
 use crate::source::ToolOffer;
 use crate::version;
 
 /// Everything that a source offers under one name, newest first.
-pub(super) struct Family<'a> {
+pub(super) struct ToolVersions<'a> {
     pub(super) name: String,
     pub(super) versions: Vec<(&'a ToolOffer, Object)>,
 }
 
 impl ToolOffer {
-    pub(super) fn says(&self, key: &str) -> Option<&str> {
+    pub(super) fn metadata_text(&self, key: &str) -> Option<&str> {
         self.metadata.get(key)?.as_str()
     }
 }
 
 /// The families of an offer in its order, and what had to be left out. Only tools that all say a version of their own
 /// can share a name: of others nobody could say which is meant.
-pub(super) fn families(offers: &[ToolOffer]) -> (Vec<Family<'_>>, Vec<String>) {
-    let mut families: Vec<Family<'_>> = Vec::new();
+pub(super) fn families(offers: &[ToolOffer]) -> (Vec<ToolVersions<'_>>, Vec<String>) {
+    let mut families: Vec<ToolVersions<'_>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut problems = Vec::new();
     for offer in offers {
         let definition: &RawValue = &offer.definition;
-        let (members, name) = match named(definition) {
+        let (members, name) = match parse_definition(definition) {
             Ok(named) => named,
             Err(problem) => {
                 problems.push(problem);
@@ -40,34 +40,35 @@ pub(super) fn families(offers: &[ToolOffer]) -> (Vec<Family<'_>>, Vec<String>) {
         match places.get(&name).map(|place| &mut families[*place]) {
             None => {
                 places.insert(name.clone(), families.len());
-                families.push(Family { name, versions: vec![(offer, members)] });
+                families.push(ToolVersions { name, versions: vec![(offer, members)] });
             }
             Some(family) if family.takes(offer) => family.versions.push((offer, members)),
-            Some(family) => problems.push(once(&family.name)),
+            Some(family) => problems.push(duplicate_name_message(&family.name)),
         }
     }
     for family in &mut families {
         family.versions.sort_by(|(a, _), (b, _)| {
-            let version = |offer: &ToolOffer| offer.says("version").unwrap_or_default().to_owned();
+            let version = |offer: &ToolOffer| offer.metadata_text("version").unwrap_or_default().to_owned();
             version::compare(&version(b), &version(a))
         });
     }
     (families, problems)
 }
 
-impl Family<'_> {
+impl ToolVersions<'_> {
     fn takes(&self, offer: &ToolOffer) -> bool {
-        let Some(version) = offer.says("version") else { return false };
+        let Some(version) = offer.metadata_text("version") else { return false };
         let other = |known: &str| version::compare(known, version).is_ne();
-        self.versions.iter().all(|(known, _)| known.says("version").is_some_and(other))
+        self.versions.iter().all(|(known, _)| known.metadata_text("version").is_some_and(other))
     }
 
     /// The version that took the place of the one at this index, if one says that it did.
     pub(super) fn deprecated_by(&self, index: usize) -> Option<String> {
-        let version = self.versions[index].0.says("version")?;
+        let version = self.versions[index].0.metadata_text("version")?;
         let newer = self.versions[..index].iter().map(|(offer, _)| offer);
-        let by =
-            newer.filter(|offer| offer.says("deprecates") == Some(version)).find_map(|o| o.says("version"));
+        let by = newer
+            .filter(|offer| offer.metadata_text("deprecates") == Some(version))
+            .find_map(|o| o.metadata_text("version"));
         by.map(ToOwned::to_owned)
     }
 }

@@ -1,9 +1,9 @@
 //! Whose quota is used up, and who is refused when memory runs out.
 
-use super::{OwnQuotas, Quota, QuotaLimits, Quotas};
-use crate::error::Kind;
-use crate::fake::{Fake, calling, tools, yard, yard_with};
-use crate::limits::{Bounds, Limits, Rate};
+use super::{Quota, QuotaLimits, QuotaOverrides, Quotas};
+use crate::error::ErrorKind;
+use crate::fake::{ScriptedSource, calling, tools, yard, yard_with};
+use crate::limits::{RateLimit, ScopedLimits, YardLimits};
 use crate::principal::{Permissions, Principal};
 
 fn named(name: &str) -> Principal {
@@ -24,8 +24,12 @@ fn a_quota_is_one_principals_own_and_comes_back_when_its_charges_are_dropped() {
         let held = [charge(&ada).unwrap(), charge(&ada).unwrap()];
         let refused = charge(&ada).unwrap_err();
         // Bytes are charged when the deed is done: that must not look as if nothing had happened.
-        let kind = if quota == Quota::Bytes { Kind::ConnectionLost } else { Kind::RateLimited };
-        assert_eq!((refused.kind(), refused.wait().is_some()), (kind, quota != Quota::Bytes), "{quota:?}");
+        let kind = if quota == Quota::Bytes { ErrorKind::ConnectionLost } else { ErrorKind::RateLimited };
+        assert_eq!(
+            (refused.kind(), refused.retry_after().is_some()),
+            (kind, quota != Quota::Bytes),
+            "{quota:?}"
+        );
         assert!(refused.suggestion().is_some(), "{quota:?}");
         // What one has used up is nobody else's trouble.
         let others = [charge(&bob).unwrap(), charge(&bob).unwrap()];
@@ -40,8 +44,8 @@ fn a_quota_is_one_principals_own_and_comes_back_when_its_charges_are_dropped() {
 #[test]
 fn a_principal_may_have_limits_of_its_own() {
     let quotas = Quotas::default();
-    let own = OwnQuotas { sessions: Some(1), streams: Some(usize::MAX), ..OwnQuotas::default() };
-    let ada = named("ada").bounded(Bounds { quotas: own, ..Bounds::default() });
+    let own = QuotaOverrides { sessions: Some(1), streams: Some(usize::MAX), ..QuotaOverrides::default() };
+    let ada = named("ada").bounded(ScopedLimits { quotas: own, ..ScopedLimits::default() });
     let _one = quotas.charge(&limits(), &ada, Quota::Sessions, 1).unwrap();
     assert!(quotas.charge(&limits(), &ada, Quota::Sessions, 1).is_err());
     let many: Vec<_> = (0..10).map(|_| quotas.charge(&limits(), &ada, Quota::Streams, 1).unwrap()).collect();
@@ -90,28 +94,28 @@ fn what_was_heavy_a_moment_ago_still_weighs_and_then_fades() {
 
 #[tokio::test(start_paused = true)]
 async fn lists_count_in_the_rate_of_their_caller() {
-    let rate = Some(Rate { per_second: 1.0, burst: 3.0 });
+    let rate = Some(RateLimit { per_second: 1.0, burst: 3.0 });
     let yard = yard_with(
-        Limits { rate, ..Limits::default() },
+        YardLimits { rate, ..YardLimits::default() },
         Vec::new(),
-        &[&Fake::offering("db", tools(&["query"]))],
+        &[&ScriptedSource::offering("db", tools(&["query"]))],
     );
     let owner = Principal::owner();
     yard.admit_list(&owner).unwrap();
     yard.call(calling("query")).await.unwrap();
     yard.admit_list(&owner).unwrap();
-    assert_eq!(yard.admit_list(&owner).unwrap_err().kind(), Kind::RateLimited);
-    assert_eq!(yard.call(calling("query")).await.unwrap_err().kind(), Kind::RateLimited);
+    assert_eq!(yard.admit_list(&owner).unwrap_err().kind(), ErrorKind::RateLimited);
+    assert_eq!(yard.call(calling("query")).await.unwrap_err().kind(), ErrorKind::RateLimited);
     yard.admit_list(&named("somebody else")).unwrap();
 }
 
 #[tokio::test]
 async fn calls_of_the_heaviest_are_refused_while_memory_is_short() {
-    let yard = yard(&[&Fake::offering("db", tools(&["query"]))]);
+    let yard = yard(&[&ScriptedSource::offering("db", tools(&["query"]))]);
     let held = yard.charge(&Principal::owner(), Quota::Bytes, 1_000_000).unwrap();
     yard.quotas().observe_memory(110, 100);
     let refused = yard.call(calling("query")).await.unwrap_err();
-    assert_eq!(refused.kind(), Kind::RateLimited);
+    assert_eq!(refused.kind(), ErrorKind::RateLimited);
     assert!(yard.admit_list(&Principal::owner()).is_err());
     assert!(yard.admit_list(&named("somebody else")).is_ok());
     drop(held);
@@ -122,16 +126,16 @@ async fn calls_of_the_heaviest_are_refused_while_memory_is_short() {
 #[tokio::test]
 async fn a_principal_that_does_not_read_is_refused_before_its_call_is_made() {
     let quotas = QuotaLimits { bytes: 1_000, ..QuotaLimits::default() };
-    let source = Fake::offering("db", tools(&["query"]));
-    let yard = yard_with(Limits { quotas, ..Limits::default() }, Vec::new(), &[&source]);
+    let source = ScriptedSource::offering("db", tools(&["query"]));
+    let yard = yard_with(YardLimits { quotas, ..YardLimits::default() }, Vec::new(), &[&source]);
     let held = yard.charge(&Principal::owner(), Quota::Bytes, 1_000).unwrap();
     // Nothing was done, so it can be tried again.
     let refused = yard.call(calling("query")).await.unwrap_err();
-    assert_eq!((refused.kind(), refused.wait().is_some()), (Kind::RateLimited, true));
+    assert_eq!((refused.kind(), refused.retry_after().is_some()), (ErrorKind::RateLimited, true));
     yard.admit_list(&named("somebody else")).unwrap();
     // An answer that does not fit comes after the deed, so nothing invites to try again.
     let withheld = yard.charge(&Principal::owner(), Quota::Bytes, 1).unwrap_err();
-    assert_eq!((withheld.kind(), withheld.wait()), (Kind::ConnectionLost, None));
+    assert_eq!((withheld.kind(), withheld.retry_after()), (ErrorKind::ConnectionLost, None));
     drop(held);
     yard.call(calling("query")).await.unwrap();
 }

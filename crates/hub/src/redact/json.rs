@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{HIDDEN, Redaction};
 
 pub(super) fn redacted(redaction: &Redaction, json: &str) -> String {
-    let mut reader = Reader { text: json, at: 0 };
+    let mut reader = JsonTokenizer { text: json, at: 0 };
     let mut out = String::with_capacity(json.len());
     // Of each container that is open: whether it is an object.
     let mut open: Vec<bool> = Vec::new();
@@ -58,12 +58,12 @@ fn string<'a>(redaction: &Redaction, quoted: &'a str) -> Cow<'a, str> {
     }
 }
 
-struct Reader<'a> {
+struct JsonTokenizer<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JsonTokenizer<'a> {
     /// The next token: a mark, a text with its quotes, or anything else up to the next mark or space.
     fn next(&mut self) -> Option<&'a str> {
         let bytes = self.text.as_bytes();

@@ -7,14 +7,14 @@ use proptest::prelude::proptest;
 use serde_json::value::RawValue;
 
 use super::Redaction;
-use crate::error::{Error, Kind};
-use crate::events::Event;
+use crate::error::{ErrorKind, HubError};
+use crate::events::YardEvent;
 use crate::fake::{reading, templates};
-use crate::manage::{Direction, Said};
+use crate::manage::{TranscriptDirection, TranscriptEntry};
 use crate::outcome::Outcome;
 use crate::principal::Principal;
-use crate::source::{Call, Feed, Offer, Source};
-use crate::status::{State, Status};
+use crate::source::{Source, SourceCall, SourceNotifier, SourceOffer};
+use crate::status::{SourceState, SourceStatus};
 use crate::yard::{Yard, YardSettings};
 use crate::{BoxFuture, CallRecord, Recorder, SourceName};
 
@@ -195,8 +195,8 @@ fn ordinary_lines_stay_as_they_were() {
 /// A source that tells secrets wherever it can.
 struct Telltale {
     name: SourceName,
-    offer: Arc<Offer>,
-    feed: OnceLock<Feed>,
+    offer: Arc<SourceOffer>,
+    feed: OnceLock<SourceNotifier>,
 }
 
 const TOLD: &str = "http://h/?token=hunter2&ssn=hunter2";
@@ -206,30 +206,30 @@ impl Source for Telltale {
         &self.name
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         Arc::clone(&self.offer)
     }
 
-    fn attach(&self, feed: Feed) {
+    fn attach(&self, feed: SourceNotifier) {
         let _ = self.feed.set(feed);
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> SourceStatus {
         let (reason, stderr) = (Some(TOLD.to_owned()), vec![TOLD.to_owned()]);
-        Status { reason, stderr, ..Status::new(State::BackingOff, true) }
+        SourceStatus { reason, stderr, ..SourceStatus::new(SourceState::BackingOff, true) }
     }
 
-    fn transcript(&self, _after: Option<u64>) -> Vec<Said> {
+    fn transcript(&self, _after: Option<u64>) -> Vec<TranscriptEntry> {
         let texts = [r#"{"params":{"jwt":"hunter2","url":"http://h/?ssn=hunter2"}}"#, "Cookie: hunter2"];
         let said = |text: &str| {
-            let (at, direction) = (SystemTime::now(), Direction::ToSource);
-            Said { number: 1, at, direction, text: text.to_owned() }
+            let (at, direction) = (SystemTime::now(), TranscriptDirection::ToSource);
+            TranscriptEntry { number: 1, at, direction, text: text.to_owned() }
         };
         texts.map(said).into()
     }
 
-    fn call<'a>(&'a self, _call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
-        Box::pin(async { Err(Error::new(Kind::ConnectionLost, TOLD)) })
+    fn call<'a>(&'a self, _call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
+        Box::pin(async { Err(HubError::new(ErrorKind::ConnectionLost, TOLD)) })
     }
 }
 
@@ -238,8 +238,8 @@ impl Source for Telltale {
 struct Keeps(Mutex<Vec<String>>);
 
 impl Recorder for Keeps {
-    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), Error>> {
-        let error = record.error.map(Error::message).unwrap_or_default();
+    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), HubError>> {
+        let error = record.error.map(HubError::message).unwrap_or_default();
         let kept = format!("{} {}", record.subject, record.redaction.text(error));
         self.0.lock().unwrap().push(kept);
         Box::pin(std::future::ready(Ok(())))
@@ -270,8 +270,8 @@ async fn what_a_yard_shows_and_records_has_no_secrets_in_it() {
     shown.push(stderr.try_recv().unwrap().line.clone());
     while let Ok(event) = events.try_recv() {
         match &*event {
-            Event::CallStarted { subject, .. } => shown.push(subject.clone()),
-            Event::CallEnded { error, .. } => shown.extend(error.clone()),
+            YardEvent::CallStarted { subject, .. } => shown.push(subject.clone()),
+            YardEvent::CallEnded { error, .. } => shown.extend(error.clone()),
             _ => {}
         }
     }

@@ -16,7 +16,7 @@ const SCHEMES: [&str; 7] = ["bearer", "basic", "digest", "token", "negotiate", "
 const PROSE: [&str; 6] = ["authorization", "credential", "cookie", "bearer", "session", "auth"];
 
 pub(super) fn redacted<'a>(redaction: &Redaction, text: &'a str) -> Cow<'a, str> {
-    let line = Line { redaction, text, bytes: text.as_bytes() };
+    let line = TextScanner { redaction, text, bytes: text.as_bytes() };
     let mut out = String::new();
     let (mut copied, mut at) = (0, 0);
     while at < line.bytes.len() {
@@ -41,7 +41,7 @@ pub(super) fn redacted<'a>(redaction: &Redaction, text: &'a str) -> Cow<'a, str>
     Cow::Owned(out)
 }
 
-struct Line<'a> {
+struct TextScanner<'a> {
     redaction: &'a Redaction,
     text: &'a str,
     bytes: &'a [u8],
@@ -60,7 +60,7 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._~+/=-".contains(&byte)
 }
 
-impl Line<'_> {
+impl TextScanner<'_> {
     fn begins_word(&self, at: usize) -> bool {
         at == 0 || !self.bytes[at - 1].is_ascii_alphanumeric()
     }

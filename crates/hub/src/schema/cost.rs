@@ -14,7 +14,7 @@ const DEEPEST: usize = 200;
 
 /// What one pass over one value costs, and what the patterns of the schema cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Cost {
+pub(super) struct SchemaCost {
     steps: u64,
     /// In how many ways the schema comes back to itself; each level of the value multiplies the work by it.
     loops: u64,
@@ -22,20 +22,20 @@ pub(super) struct Cost {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct SubschemaCost {
     steps: u64,
     loops: u64,
 }
 
-impl Cost {
+impl SchemaCost {
     /// Measures a schema with all its references followed, or says why it must not be compiled.
-    pub(super) fn of(schema: &Value) -> Result<Self, String> {
-        let mut walk = Walk { root: schema, names: Names::of(schema), seen: HashMap::new() };
-        let Part { steps, loops } = walk.cost(schema, 0)?;
+    pub(super) fn measure(schema: &Value) -> Result<Self, String> {
+        let mut walk = Walk { root: schema, names: SchemaAnchors::from_schema(schema), seen: HashMap::new() };
+        let SubschemaCost { steps, loops } = walk.cost(schema, 0)?;
         if steps > MOST_STEPS {
             return Err("it refers to itself too often to be checked".to_owned());
         }
-        Ok(Self { steps, loops, patterns: PatternWeights::of(schema)? })
+        Ok(Self { steps, loops, patterns: PatternWeights::measure(schema)? })
     }
 
     /// Whether the schema has no part that makes more of a small value than a few steps for each of its parts.
@@ -49,7 +49,7 @@ impl Cost {
     }
 }
 
-impl Part {
+impl SubschemaCost {
     fn and(self, other: Self) -> Self {
         Self { steps: self.steps.saturating_add(other.steps), loops: self.loops.saturating_add(other.loops) }
     }
@@ -57,23 +57,23 @@ impl Part {
 
 struct Walk<'a> {
     root: &'a Value,
-    names: Names<'a>,
+    names: SchemaAnchors<'a>,
     /// What each part costs, by its address; `None` while it is being measured.
-    seen: HashMap<*const Value, Option<Part>>,
+    seen: HashMap<*const Value, Option<SubschemaCost>>,
 }
 
 impl<'a> Walk<'a> {
-    fn cost(&mut self, part: &'a Value, depth: usize) -> Result<Part, &'static str> {
+    fn cost(&mut self, part: &'a Value, depth: usize) -> Result<SubschemaCost, &'static str> {
         if depth > DEEPEST {
             return Err("it is nested too deeply to be checked");
         }
         match self.seen.get(&std::ptr::from_ref(part)) {
             Some(Some(known)) => return Ok(*known),
-            Some(None) => return Ok(Part { steps: 1, loops: 1 }),
+            Some(None) => return Ok(SubschemaCost { steps: 1, loops: 1 }),
             None => {}
         }
         self.seen.insert(part, None);
-        let mut cost = Part { steps: 1, loops: 0 };
+        let mut cost = SubschemaCost { steps: 1, loops: 0 };
         match part {
             Value::Array(parts) => {
                 for part in parts {
@@ -106,10 +106,10 @@ impl<'a> Walk<'a> {
 }
 
 /// The parts of a schema that have a name of their own.
-pub(super) struct Names<'a>(HashMap<String, Vec<&'a Value>>);
+pub(super) struct SchemaAnchors<'a>(HashMap<String, Vec<&'a Value>>);
 
-impl<'a> Names<'a> {
-    pub(super) fn of(schema: &'a Value) -> Self {
+impl<'a> SchemaAnchors<'a> {
+    pub(super) fn from_schema(schema: &'a Value) -> Self {
         let mut names = Self(HashMap::new());
         names.collect(schema);
         names
@@ -149,7 +149,7 @@ impl<'a> Names<'a> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Cost, DEEPEST};
+    use super::{DEEPEST, SchemaCost};
 
     /// Definitions `d0` to `d{last}`, each made from the number of the next.
     fn chain(last: usize, link: impl Fn(String) -> Value) -> Value {
@@ -160,13 +160,13 @@ mod tests {
     }
 
     fn refused(schema: &Value) -> Option<String> {
-        Cost::of(schema).err()
+        SchemaCost::measure(schema).err()
     }
 
     #[test]
     fn a_schema_that_doubles_with_every_definition_is_refused() {
         let doubling = |last| chain(last, |next| json!({"allOf": [{"$ref": next}, {"$ref": next}]}));
-        assert!(Cost::of(&doubling(5)).is_ok());
+        assert!(SchemaCost::measure(&doubling(5)).is_ok());
         let too_often = Some("it refers to itself too often to be checked".to_owned());
         assert_eq!(refused(&doubling(60)), too_often);
         let named = json!({"$ref": "#a", "$defs": {
@@ -193,7 +193,10 @@ mod tests {
         assert_eq!(refused(&long), too_deep);
         let deep = chain(DEEPEST / 2 - 5, |next| json!({"allOf": [{"$ref": next}]}));
         let allowed = chain(DEEPEST / 3 - 5, |next| json!({"allOf": [{"$ref": next}]}));
-        assert_eq!((Cost::of(&deep).is_ok(), Cost::of(&allowed).is_ok()), (false, true));
+        assert_eq!(
+            (SchemaCost::measure(&deep).is_ok(), SchemaCost::measure(&allowed).is_ok()),
+            (false, true)
+        );
         // What is allowed compiles and checks on the stack that a worker thread has.
         assert!(jsonschema::is_valid(&allowed, &json!({})));
     }

@@ -51,7 +51,7 @@ const LARGE: Weight = Weight::Linear((LARGEST_PROGRAM / 1024) as u64);
 
 impl PatternWeights {
     /// Measures every expression, or says why there are too many or too large ones.
-    pub(super) fn of(schema: &Value) -> Result<Self, String> {
+    pub(super) fn measure(schema: &Value) -> Result<Self, String> {
         let mut all = Self { checks_expressions: has_regex_format(schema), ..Self::default() };
         let mut text = 0;
         collect(schema, &mut |pattern| {
@@ -123,7 +123,7 @@ fn weigh(pattern: &str) -> Result<Weight, String> {
     } else if jsonschema::options().with_pattern_options(options()).build(&schema).is_ok() {
         Ok(Weight::Backtracking)
     } else {
-        let pattern = json::short(pattern);
+        let pattern = json::truncate_for_message(pattern);
         Err(format!(
             "pattern {pattern:?} is not a valid regular expression, or exceeds {LARGEST_PROGRAM} bytes when compiled"
         ))
@@ -178,20 +178,23 @@ mod tests {
 
     #[test]
     fn too_many_and_too_large_expressions_are_refused() {
-        let long = PatternWeights::of(&json!({"pattern": "a".repeat(40_000)})).unwrap_err();
+        let long = PatternWeights::measure(&json!({"pattern": "a".repeat(40_000)})).unwrap_err();
         assert_eq!(long, "its patterns are longer than 32768 bytes together");
         let large: Vec<_> = (0..30).map(|at| json!({"pattern": format!(r"^\p{{L}}{{10}}{at}$")})).collect();
-        let error = PatternWeights::of(&json!({"anyOf": large})).unwrap_err();
+        let error = PatternWeights::measure(&json!({"anyOf": large})).unwrap_err();
         assert_eq!(error, "more than 8 of its patterns are large");
         for escape in [r"\d", r"\w", r"\cA", r"[\s]"] {
-            let error = PatternWeights::of(&json!({"pattern": escape.repeat(5_000)})).unwrap_err();
+            let error = PatternWeights::measure(&json!({"pattern": escape.repeat(5_000)})).unwrap_err();
             assert_eq!(error, "its patterns have too many class escapes", "{escape}");
-            assert!(PatternWeights::of(&json!({"pattern": escape.repeat(100)})).is_ok(), "{escape}");
+            assert!(PatternWeights::measure(&json!({"pattern": escape.repeat(100)})).is_ok(), "{escape}");
         }
         let many: Vec<_> = (0..300).map(|at| json!({"pattern": format!("a{at}")})).collect();
-        assert_eq!(PatternWeights::of(&json!({"anyOf": many})).unwrap_err(), "it has more than 200 patterns");
+        assert_eq!(
+            PatternWeights::measure(&json!({"anyOf": many})).unwrap_err(),
+            "it has more than 200 patterns"
+        );
         for bad in ["(", "(((((a{100}){100}){100}){100}){100}){100}"] {
-            let error = PatternWeights::of(&json!({"pattern": bad})).unwrap_err();
+            let error = PatternWeights::measure(&json!({"pattern": bad})).unwrap_err();
             assert!(error.contains("is not a valid regular expression, or exceeds 1048576 bytes"), "{error}");
         }
     }
@@ -200,6 +203,6 @@ mod tests {
     fn the_same_expression_is_counted_once_wherever_it_is() {
         let pattern = "a".repeat(20_000);
         let schema = json!({"pattern": pattern, "patternProperties": {"^x": {"pattern": pattern}}});
-        assert_eq!(PatternWeights::of(&schema).unwrap().weights.len(), 2);
+        assert_eq!(PatternWeights::measure(&schema).unwrap().weights.len(), 2);
     }
 }

@@ -7,11 +7,11 @@ use futures_util::{FutureExt, poll};
 use serde_json::json;
 
 use super::offload::hold_every_turn;
-use super::{Compiled, Schema, SchemaCheck};
-use crate::error::Error;
+use super::{CompiledSchema, Schema, SchemaCheck};
+use crate::error::HubError;
 use crate::json::{from_text, to_raw};
 
-fn checked(compiled: &Arc<Compiled>, schema: &str, arguments: &str) -> Result<(), Error> {
+fn checked(compiled: &Arc<CompiledSchema>, schema: &str, arguments: &str) -> Result<(), HubError> {
     let (schema, arguments) = (from_text(schema.to_owned()), from_text(arguments.to_owned()));
     compiled.check("t", &schema, &arguments).now_or_never().expect("it is small")
 }
@@ -87,7 +87,7 @@ fn a_schema_that_does_not_compile_blocks_nothing_and_says_why() {
     assert!(checked(&compiled, broken, r#"{"a":1}"#).is_ok());
     assert!(compiled.problem(&from_text(broken.to_owned())).is_some());
     let remote = from_text(r#"{"$ref":"https://example.com/schema.json"}"#.to_owned());
-    assert!(Compiled::default().problem(&remote).is_some());
+    assert!(CompiledSchema::default().problem(&remote).is_some());
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::RecordedCall;
-use crate::error::Kind;
-use crate::fake::{Fake, calling, holder_of, reading, resources, tools, yard};
+use crate::error::ErrorKind;
+use crate::fake::{ScriptedSource, calling, holder_of, reading, resources, tools, yard};
 use crate::name::SourceName;
 use crate::principal::{AllowList, Principal};
-use crate::request::{Request, Thing};
-use crate::source::{Offer, Source};
-use crate::status::{State, Status};
+use crate::request::{CallRequest, EntryKind};
+use crate::source::{Source, SourceOffer};
+use crate::status::{SourceState, SourceStatus};
 use crate::yard::Yard;
 
 fn lists(sources: Option<&[&str]>, tools: Option<&[&str]>) -> AllowList {
@@ -17,8 +17,8 @@ fn lists(sources: Option<&[&str]>, tools: Option<&[&str]>) -> AllowList {
     AllowList { sources: own(sources), tools: own(tools) }
 }
 
-fn failed() -> Status {
-    Status { reason: Some("no such host".to_owned()), ..Status::new(State::Failed, true) }
+fn failed() -> SourceStatus {
+    SourceStatus { reason: Some("no such host".to_owned()), ..SourceStatus::new(SourceState::Failed, true) }
 }
 
 fn names(yard: &Yard, principal: &Principal) -> Vec<String> {
@@ -30,10 +30,10 @@ fn four() -> Arc<Yard> {
     let mut guarded = tools(&["query"]);
     guarded.tools[0].permissions = vec!["read".to_owned()];
     yard(&[
-        &Fake::offering("git", tools(&["log", "commit"])),
-        &Fake::offering("db", guarded),
-        &Fake::silent("down", failed(), &[]),
-        &Fake::silent("vault", failed(), &["read"]),
+        &ScriptedSource::offering("git", tools(&["log", "commit"])),
+        &ScriptedSource::offering("db", guarded),
+        &ScriptedSource::silent("down", failed(), &[]),
+        &ScriptedSource::silent("vault", failed(), &["read"]),
     ])
 }
 
@@ -46,13 +46,13 @@ fn a_source_is_seen_by_who_may_use_something_of_it_or_could_if_it_were_there() {
         (holder_of(&["read"]), "git db down vault"),
         (holder_of(&["observe"]), "git db down vault"),
         (holder_of(&["manage"]), "git db down vault"),
-        (holder_of(&[]).allowed(lists(Some(&["vault", "d*"]), None)), "down"),
-        (holder_of(&["observe"]).allowed(lists(Some(&["vault"]), None)), "vault"),
-        (holder_of(&[]).allowed(lists(None, Some(&["mcp__git__log", "mcp__db__*"]))), "git"),
-        (holder_of(&["read"]).allowed(lists(None, Some(&["mcp__vault__open"]))), "vault"),
-        (holder_of(&["observe"]).allowed(lists(None, Some(&["mcp__git__push"]))), ""),
-        (holder_of(&["read"]).allowed(lists(Some(&["git"]), Some(&["*query"]))), ""),
-        (holder_of(&["read"]).allowed(lists(Some(&[]), None)), ""),
+        (holder_of(&[]).with_allow_list(lists(Some(&["vault", "d*"]), None)), "down"),
+        (holder_of(&["observe"]).with_allow_list(lists(Some(&["vault"]), None)), "vault"),
+        (holder_of(&[]).with_allow_list(lists(None, Some(&["mcp__git__log", "mcp__db__*"]))), "git"),
+        (holder_of(&["read"]).with_allow_list(lists(None, Some(&["mcp__vault__open"]))), "vault"),
+        (holder_of(&["observe"]).with_allow_list(lists(None, Some(&["mcp__git__push"]))), ""),
+        (holder_of(&["read"]).with_allow_list(lists(Some(&["git"]), Some(&["*query"]))), ""),
+        (holder_of(&["read"]).with_allow_list(lists(Some(&[]), None)), ""),
     ] {
         assert_eq!(names(&yard, &principal).join(" "), expected, "{principal:?}");
         for (name, _) in yard.statuses() {
@@ -65,13 +65,13 @@ fn a_source_is_seen_by_who_may_use_something_of_it_or_could_if_it_were_there() {
 #[tokio::test]
 async fn a_call_of_a_source_that_is_not_there_says_why_only_to_who_sees_the_source() {
     let yard = four();
-    let elsewhere = holder_of(&["read"]).allowed(lists(Some(&["git"]), None));
+    let elsewhere = holder_of(&["read"]).with_allow_list(lists(Some(&["git"]), None));
     for (principal, kind, message) in [
-        (holder_of(&["read"]), Kind::CannotConnect, "vault is failed: no such host"),
-        (holder_of(&[]), Kind::Forbidden, "mcp__vault__open needs the permission read"),
-        (elsewhere, Kind::UnknownTool, "unknown tool mcp__vault__open"),
+        (holder_of(&["read"]), ErrorKind::CannotConnect, "vault is failed: no such host"),
+        (holder_of(&[]), ErrorKind::Forbidden, "mcp__vault__open needs the permission read"),
+        (elsewhere, ErrorKind::UnknownTool, "unknown tool mcp__vault__open"),
     ] {
-        let error = yard.call(Request { principal, ..calling("mcp__vault__open") }).await.unwrap_err();
+        let error = yard.call(CallRequest { principal, ..calling("mcp__vault__open") }).await.unwrap_err();
         assert_eq!((error.kind(), error.message()), (kind, message));
     }
 }
@@ -80,29 +80,32 @@ async fn a_call_of_a_source_that_is_not_there_says_why_only_to_who_sees_the_sour
 fn calls_of_others_are_for_observers_whose_lists_include_what_was_called() {
     let yard = four();
     let call = |principal, thing, source, subject| RecordedCall { principal, thing, subject, source };
-    let log = call("bob", Thing::Tool, Some("git"), "mcp__git__log");
-    let alone = call("bob", Thing::Tool, Some("git"), "log");
-    let page = call("bob", Thing::Resource, Some("git"), "git://x");
-    let query = call("bob", Thing::Tool, Some("db"), "mcp__db__query");
-    let nowhere = call("bob", Thing::Tool, None, "mcp__db__qery");
-    let own = call("ada", Thing::Tool, Some("db"), "mcp__db__query");
+    let log = call("bob", EntryKind::Tool, Some("git"), "mcp__git__log");
+    let alone = call("bob", EntryKind::Tool, Some("git"), "log");
+    let page = call("bob", EntryKind::Resource, Some("git"), "git://x");
+    let query = call("bob", EntryKind::Tool, Some("db"), "mcp__db__query");
+    let nowhere = call("bob", EntryKind::Tool, None, "mcp__db__qery");
+    let own = call("ada", EntryKind::Tool, Some("db"), "mcp__db__query");
     let all = [log, alone, page, query, nowhere, own];
     for (principal, expected) in [
         (holder_of(&[]), [false, false, false, false, false, true]),
         (holder_of(&["observe"]), [true; 6]),
         (
-            holder_of(&["observe"]).allowed(lists(Some(&["git"]), None)),
+            holder_of(&["observe"]).with_allow_list(lists(Some(&["git"]), None)),
             [true, true, true, false, false, true],
         ),
         (
-            holder_of(&["observe"]).allowed(lists(None, Some(&["mcp__git__log"]))),
+            holder_of(&["observe"]).with_allow_list(lists(None, Some(&["mcp__git__log"]))),
             [true, true, false, false, false, true],
         ),
         (
-            holder_of(&["observe"]).allowed(lists(Some(&["git"]), Some(&["*commit"]))),
+            holder_of(&["observe"]).with_allow_list(lists(Some(&["git"]), Some(&["*commit"]))),
             [false, false, true, false, false, true],
         ),
-        (holder_of(&["read"]).allowed(lists(Some(&["db"]), None)), [false, false, false, false, false, true]),
+        (
+            holder_of(&["read"]).with_allow_list(lists(Some(&["db"]), None)),
+            [false, false, false, false, false, true],
+        ),
     ] {
         let visibility = yard.visibility(&principal);
         assert_eq!(all.map(|call| visibility.sees_call(&call)), expected, "{principal:?}");
@@ -110,23 +113,23 @@ fn calls_of_others_are_for_observers_whose_lists_include_what_was_called() {
         let stops = all.map(|call| visibility.may_stop_call(&call));
         assert_eq!(stops, [false, false, false, false, false, true], "{principal:?}");
     }
-    let manager = yard.visibility(&holder_of(&["manage"]).allowed(lists(Some(&["git"]), None)));
+    let manager = yard.visibility(&holder_of(&["manage"]).with_allow_list(lists(Some(&["git"]), None)));
     assert_eq!(all.map(|call| manager.may_stop_call(&call)), [true, true, true, false, false, true]);
 }
 
 #[test]
 fn a_source_cannot_name_its_tools_into_the_list_of_another() {
     let yard = yard(&[
-        &Fake::offering("a", tools(&["query"])),
-        &Fake::offering("b", tools(&["mcp__a__query", "gone"])),
+        &ScriptedSource::offering("a", tools(&["query"])),
+        &ScriptedSource::offering("b", tools(&["mcp__a__query", "gone"])),
     ]);
-    let observer = holder_of(&["observe"]).allowed(lists(None, Some(&["mcp__a__query"])));
+    let observer = holder_of(&["observe"]).with_allow_list(lists(None, Some(&["mcp__a__query"])));
     let visibility = yard.visibility(&observer);
     // As records name calls where the source is served alone, of a tool that is there and of one that is gone.
     for source in ["b", "c"] {
         let call = RecordedCall {
             principal: "bob",
-            thing: Thing::Tool,
+            thing: EntryKind::Tool,
             subject: "mcp__a__query",
             source: Some(source),
         };
@@ -137,7 +140,7 @@ fn a_source_cannot_name_its_tools_into_the_list_of_another() {
 #[test]
 fn counters_and_log_lines_follow_the_lists() {
     let yard = four();
-    let observer = |allowed| yard.visibility(&holder_of(&["observe"]).allowed(allowed));
+    let observer = |allowed| yard.visibility(&holder_of(&["observe"]).with_allow_list(allowed));
     let git = observer(lists(Some(&["git"]), None));
     let log = observer(lists(None, Some(&["mcp__git__log"])));
     let all = observer(AllowList::default());
@@ -169,29 +172,32 @@ fn changes_are_announced_to_whom_they_can_concern() {
     let yard = four();
     let hears = |principal: &Principal| {
         let visibility = yard.visibility(principal);
-        ["git", "db", "down", "vault"].map(|name| visibility.hears_changes_of(&SourceName::new(name)))
+        ["git", "db", "down", "vault"].map(|name| visibility.sees_changes_of(&SourceName::new(name)))
     };
     assert_eq!(hears(&Principal::owner()), [true; 4]);
     // The database might offer something without a permission; the vault's configuration says that it will not.
     assert_eq!(hears(&holder_of(&[])), [true, true, true, false]);
-    assert_eq!(hears(&holder_of(&[]).allowed(lists(Some(&["db"]), None))), [false, true, false, false]);
-    let tools = holder_of(&["read"]).allowed(lists(None, Some(&["mcp__vault__x", "mcp__g*"])));
+    assert_eq!(
+        hears(&holder_of(&[]).with_allow_list(lists(Some(&["db"]), None))),
+        [false, true, false, false]
+    );
+    let tools = holder_of(&["read"]).with_allow_list(lists(None, Some(&["mcp__vault__x", "mcp__g*"])));
     assert_eq!(hears(&tools), [true, false, false, true]);
 }
 
 #[tokio::test]
 async fn of_two_sources_with_one_address_the_one_on_the_list_answers_and_is_listed() {
     let yard = yard(&[
-        &Fake::offering("first", resources(&["x://1"])),
-        &Fake::offering("second", resources(&["x://1"])),
+        &ScriptedSource::offering("first", resources(&["x://1"])),
+        &ScriptedSource::offering("second", resources(&["x://1"])),
     ]);
     let listed = |principal: &Principal| {
         yard.view(principal).resources().map(|one| one.source.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(listed(&Principal::owner()), ["first"]);
-    let second = holder_of(&[]).allowed(lists(Some(&["second"]), None));
+    let second = holder_of(&[]).with_allow_list(lists(Some(&["second"]), None));
     assert_eq!(listed(&second), ["second"]);
-    let outcome = yard.call(Request { principal: second.clone(), ..reading("x://1") }).await;
+    let outcome = yard.call(CallRequest { principal: second.clone(), ..reading("x://1") }).await;
     outcome.unwrap();
     // What the source of the other name offers is no secret of the yard, but it is to this principal.
     let warnings =
@@ -203,7 +209,7 @@ async fn of_two_sources_with_one_address_the_one_on_the_list_answers_and_is_list
 #[test]
 fn an_offer_of_nothing_but_what_needs_a_permission_hides_its_source() {
     for kind in 0..4 {
-        let mut offer = Offer::default();
+        let mut offer = SourceOffer::default();
         let permissions = vec!["read".to_owned()];
         match kind {
             0 => offer.tools = tools(&["x"]).tools,
@@ -215,7 +221,7 @@ fn an_offer_of_nothing_but_what_needs_a_permission_hides_its_source() {
         offer.resources.iter_mut().for_each(|one| one.permissions.clone_from(&permissions));
         offer.templates.iter_mut().for_each(|one| one.permissions.clone_from(&permissions));
         offer.prompts.iter_mut().for_each(|one| one.permissions.clone_from(&permissions));
-        let source = Fake::offering("x", offer);
+        let source = ScriptedSource::offering("x", offer);
         let yard = yard(&[&source]);
         assert_eq!(names(&yard, &holder_of(&[])), Vec::<String>::new());
         assert_eq!(names(&yard, &holder_of(&["read"])), [source.name().as_str()]);

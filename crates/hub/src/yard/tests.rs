@@ -4,67 +4,68 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast::Receiver;
 
-use crate::events::{Change, Event};
-use crate::fake::{Fake, holder_of, prompts, resources, tools, yard};
+use crate::events::{CatalogChange, YardEvent};
+use crate::fake::{ScriptedSource, holder_of, prompts, resources, tools, yard};
 use crate::name::SourceName;
 use crate::principal::Principal;
-use crate::reach::Reach;
-use crate::source::Offer;
-use crate::view::View;
+use crate::scope::YardScope;
+use crate::source::SourceOffer;
+use crate::view::CatalogView;
 use crate::yard::Yard;
 
-fn names(view: &View) -> Vec<&str> {
+fn names(view: &CatalogView) -> Vec<&str> {
     view.tools().map(|tool| tool.full_name.as_str()).collect()
 }
 
-fn changes(events: &mut Receiver<Arc<Event>>) -> Vec<Change> {
+fn changes(events: &mut Receiver<Arc<YardEvent>>) -> Vec<CatalogChange> {
     let mut seen = Vec::new();
     while let Ok(event) = events.try_recv() {
         match &*event {
-            Event::Changed(change, _) => seen.push(*change),
+            YardEvent::CatalogChanged(change, _) => seen.push(*change),
             // Of sources that were taken in or away.
-            Event::StatusChanged { .. } => {}
+            YardEvent::StatusChanged { .. } => {}
             other => panic!("{other:?}"),
         }
     }
     seen
 }
 
-fn everything(yard: &Yard) -> View {
+fn everything(yard: &Yard) -> CatalogView {
     yard.view(&Principal::owner())
 }
 
 #[test]
 fn a_source_is_replaced_in_its_place_and_taken_away_whole() {
-    let yard = yard(&[&Fake::offering("a", tools(&["x"])), &Fake::offering("b", tools(&["y"]))]);
+    let yard =
+        yard(&[&ScriptedSource::offering("a", tools(&["x"])), &ScriptedSource::offering("b", tools(&["y"]))]);
     let mut events = yard.events().subscribe();
-    yard.add(Fake::offering("a", tools(&["x", "z"])));
+    yard.add(ScriptedSource::offering("a", tools(&["x", "z"])));
     assert_eq!(names(&everything(&yard)), ["mcp__a__x", "mcp__a__z", "mcp__b__y"]);
     yard.remove(&SourceName::new("a"));
     assert_eq!(names(&everything(&yard)), ["mcp__b__y"]);
     yard.remove(&SourceName::new("nobody"));
-    assert_eq!(changes(&mut events), [Change { tools: true, ..Change::default() }; 2]);
+    assert_eq!(changes(&mut events), [CatalogChange { tools: true, ..CatalogChange::default() }; 2]);
 }
 
 #[test]
 fn watchers_are_told_what_changed_and_nothing_else() {
-    let source = Fake::offering("s", tools(&["a"]));
+    let source = ScriptedSource::offering("s", tools(&["a"]));
     let yard = yard(&[&source]);
     let mut events = yard.events().subscribe();
     source.now_offers(tools(&["a"]));
     assert_eq!(changes(&mut events), []);
-    source.now_offers(Offer { prompts: prompts(&["p"]).prompts, ..resources(&["x://1"]) });
-    assert_eq!(changes(&mut events), [Change { tools: true, resources: true, prompts: true }]);
+    source.now_offers(SourceOffer { prompts: prompts(&["p"]).prompts, ..resources(&["x://1"]) });
+    assert_eq!(changes(&mut events), [CatalogChange { tools: true, resources: true, prompts: true }]);
     source.feed().resource_updated("x://1");
     let event = events.try_recv().unwrap();
     assert!(
-        matches!(&*event, Event::ResourceUpdated { source, uri } if source.as_str() == "s" && uri == "x://1")
+        matches!(&*event, YardEvent::ResourceUpdated { source, uri } if source.as_str() == "s" && uri == "x://1")
     );
 }
 
 #[test]
 fn a_catalog_in_hand_never_changes() {
-    let source = Fake::offering("s", tools(&["a"]));
+    let source = ScriptedSource::offering("s", tools(&["a"]));
     let yard = yard(&[&source]);
     let before = everything(&yard);
     source.now_offers(tools(&["b"]));
@@ -76,20 +77,20 @@ fn a_view_shows_what_the_principal_may_see_of_one_source_or_of_all() {
     let mut guarded = tools(&["open", "read", "both"]);
     guarded.tools[1].permissions = vec!["read".to_owned()];
     guarded.tools[2].permissions = vec!["read".to_owned(), "write".to_owned()];
-    let mut first = Offer { resources: resources(&["x://1"]).resources, ..guarded };
+    let mut first = SourceOffer { resources: resources(&["x://1"]).resources, ..guarded };
     first.resources[0].permissions = vec!["read".to_owned()];
-    let second = Offer { resources: resources(&["x://1"]).resources, ..tools(&["other"]) };
-    let yard = yard(&[&Fake::offering("a", first), &Fake::offering("b", second)]);
+    let second = SourceOffer { resources: resources(&["x://1"]).resources, ..tools(&["other"]) };
+    let yard = yard(&[&ScriptedSource::offering("a", first), &ScriptedSource::offering("b", second)]);
     let reader = yard.view(&holder_of(&["read"]));
     assert_eq!(names(&reader), ["mcp__a__open", "mcp__a__read", "mcp__b__other"]);
     assert_eq!(
-        names(&reader.clone().of(Reach::Source(SourceName::new("a")))),
+        names(&reader.clone().with_scope(YardScope::Source(SourceName::new("a")))),
         ["mcp__a__open", "mcp__a__read"]
     );
     assert_eq!(names(&everything(&yard)).len(), 4);
-    let holders = |view: &View| view.resources().map(|r| r.source.to_string()).collect::<Vec<_>>();
+    let holders = |view: &CatalogView| view.resources().map(|r| r.source.to_string()).collect::<Vec<_>>();
     assert_eq!(holders(&everything(&yard)), ["a"]);
-    assert_eq!(holders(&everything(&yard).of(Reach::Source(SourceName::new("b")))), ["b"]);
+    assert_eq!(holders(&everything(&yard).with_scope(YardScope::Source(SourceName::new("b")))), ["b"]);
     assert_eq!(holders(&yard.view(&holder_of(&[]))), [""; 0]);
     assert!(reader.is_private() && everything(&yard).is_private());
     yard.remove(&SourceName::new("a"));
@@ -98,7 +99,8 @@ fn a_view_shows_what_the_principal_may_see_of_one_source_or_of_all() {
 
 #[test]
 fn however_many_change_at_once_the_last_word_of_each_is_in_the_catalog() {
-    let sources: Vec<_> = (0..8).map(|at| Fake::offering(&format!("s{at}"), tools(&["old"]))).collect();
+    let sources: Vec<_> =
+        (0..8).map(|at| ScriptedSource::offering(&format!("s{at}"), tools(&["old"]))).collect();
     let yard = yard(&sources.iter().collect::<Vec<_>>());
     std::thread::scope(|scope| {
         for source in &sources {
@@ -115,7 +117,7 @@ fn however_many_change_at_once_the_last_word_of_each_is_in_the_catalog() {
 
 #[test]
 fn a_source_that_outlives_its_yard_tells_nobody() {
-    let source = Fake::offering("s", tools(&["a"]));
+    let source = ScriptedSource::offering("s", tools(&["a"]));
     drop(yard(&[&source]));
     source.now_offers(tools(&["b"]));
     source.feed().resource_updated("x://1");
@@ -123,8 +125,10 @@ fn a_source_that_outlives_its_yard_tells_nobody() {
 
 #[test]
 fn what_is_odd_about_an_offer_is_in_the_status_of_its_source() {
-    let yard =
-        yard(&[&Fake::offering("a", resources(&["x://1"])), &Fake::offering("b", resources(&["x://1"]))]);
+    let yard = yard(&[
+        &ScriptedSource::offering("a", resources(&["x://1"])),
+        &ScriptedSource::offering("b", resources(&["x://1"])),
+    ]);
     let warnings: Vec<_> =
         yard.statuses().into_iter().map(|(name, status)| (name.to_string(), status.warnings)).collect();
     let told = "resource x://1 is already offered by a".to_owned();

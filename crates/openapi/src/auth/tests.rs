@@ -4,35 +4,37 @@ use std::collections::BTreeMap;
 
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderValue};
-use toolyard_hub::{Kind, Secret};
+use toolyard_hub::{ErrorKind, Secret};
 
-use super::{Plan, Step, plan};
-use crate::operation::{Method, Operation, Place, Requirement, Scheme, SchemeKind};
-use crate::request::made::operation;
-use crate::settings::{AuthSettings, ClientSending, ClientSettings, Credential, MissingAuth};
+use super::{AuthPlan, AuthStep, plan_auth};
+use crate::operation::{
+    ArgumentLocation, Method, Operation, SecurityRequirement, SecurityScheme, SecuritySchemeKind,
+};
+use crate::request::fixtures::operation;
+use crate::settings::{ApiAuthSettings, ApiCredential, ClientAuthMethod, ClientCredentials, MissingAuth};
 
-fn scheme(name: &str, kind: SchemeKind) -> Scheme {
-    Scheme { name: name.to_owned(), kind }
+fn scheme(name: &str, kind: SecuritySchemeKind) -> SecurityScheme {
+    SecurityScheme { name: name.to_owned(), kind }
 }
 
-fn schemes() -> Vec<Scheme> {
-    let key = |place| SchemeKind::ApiKey { place, wire_name: "X-Key".to_owned() };
-    let client = SchemeKind::ClientCredentials { token_url: "/token".to_owned(), scopes: Vec::new() };
+fn schemes() -> Vec<SecurityScheme> {
+    let key = |place| SecuritySchemeKind::ApiKey { place, wire_name: "X-Key".to_owned() };
+    let client = SecuritySchemeKind::ClientCredentials { token_url: "/token".to_owned(), scopes: Vec::new() };
     vec![
-        scheme("key", key(Place::Header)),
-        scheme("query", key(Place::Query)),
-        scheme("basic", SchemeKind::Basic),
-        scheme("bearer", SchemeKind::Bearer),
-        scheme("digest", SchemeKind::Http { scheme: "Digest".to_owned() }),
+        scheme("key", key(ArgumentLocation::Header)),
+        scheme("query", key(ArgumentLocation::Query)),
+        scheme("basic", SecuritySchemeKind::Basic),
+        scheme("bearer", SecuritySchemeKind::Bearer),
+        scheme("digest", SecuritySchemeKind::Http { scheme: "Digest".to_owned() }),
         scheme("oauth", client),
-        scheme("oidc", SchemeKind::Token),
-        scheme("tls", SchemeKind::Other { kind: "mutualTLS".to_owned() }),
+        scheme("oidc", SecuritySchemeKind::Token),
+        scheme("tls", SecuritySchemeKind::Other { kind: "mutualTLS".to_owned() }),
     ]
 }
 
 /// An operation whose alternatives are these, each of them all of its names; `oauth` needs the scope `read`.
 fn needing(alternatives: &[&[&str]]) -> Operation {
-    let one = |name: &&str| Requirement {
+    let one = |name: &&str| SecurityRequirement {
         scheme: (*name).to_owned(),
         scopes: if *name == "oauth" { vec!["read".to_owned()] } else { Vec::new() },
     };
@@ -40,48 +42,48 @@ fn needing(alternatives: &[&[&str]]) -> Operation {
     Operation { security, ..operation(Method::Get, "/pets") }
 }
 
-fn with(credentials: &[(&str, Credential)]) -> AuthSettings {
-    let schemes: BTreeMap<String, Credential> =
+fn with(credentials: &[(&str, ApiCredential)]) -> ApiAuthSettings {
+    let schemes: BTreeMap<String, ApiCredential> =
         credentials.iter().map(|(name, credential)| ((*name).to_owned(), credential.clone())).collect();
-    AuthSettings { schemes, ..AuthSettings::default() }
+    ApiAuthSettings { schemes, ..ApiAuthSettings::default() }
 }
 
-fn token(text: &str) -> Credential {
-    Credential::Token(Secret::new(text))
+fn token(text: &str) -> ApiCredential {
+    ApiCredential::Token(Secret::new(text))
 }
 
-fn basic() -> Credential {
-    Credential::Basic { username: Secret::new("u"), password: Secret::new("p") }
+fn basic() -> ApiCredential {
+    ApiCredential::Basic { username: Secret::new("u"), password: Secret::new("p") }
 }
 
-fn client(token_url: Option<&str>) -> Credential {
-    Credential::Client(ClientSettings {
+fn client(token_url: Option<&str>) -> ApiCredential {
+    ApiCredential::Client(ClientCredentials {
         id: Secret::new("id"),
         secret: Secret::new("s3cret"),
         token_url: token_url.map(str::to_owned),
         scopes: vec!["extra".to_owned(), "read".to_owned()],
-        sending: ClientSending::Header,
+        sending: ClientAuthMethod::Header,
     })
 }
 
 /// What is done, or what is said.
-fn planned(alternatives: &[&[&str]], settings: &AuthSettings, present: &HeaderMap) -> String {
+fn planned(alternatives: &[&[&str]], settings: &ApiAuthSettings, present: &HeaderMap) -> String {
     let (operation, schemes) = (needing(alternatives), schemes());
-    match plan(&operation, &schemes, settings, present) {
-        Ok(Plan { steps }) => steps.iter().map(shown).collect::<Vec<_>>().join(" + "),
+    match plan_auth(&operation, &schemes, settings, present) {
+        Ok(AuthPlan { steps }) => steps.iter().map(shown).collect::<Vec<_>>().join(" + "),
         Err(error) => {
-            assert_eq!(error.kind(), Kind::CannotConnect);
+            assert_eq!(error.kind(), ErrorKind::CannotConnect);
             error.sentence()
         }
     }
 }
 
-fn shown(step: &Step<'_>) -> String {
+fn shown(step: &AuthStep<'_>) -> String {
     match step {
-        Step::Key { place, wire_name, value } => format!("{place:?} {wire_name}={value}"),
-        Step::Basic { username, password } => format!("Basic {username}:{password}"),
-        Step::Authorize { scheme, value } => format!("{scheme} {value}"),
-        Step::Fetched { token_url, scopes, .. } => format!("fetched {token_url} {}", scopes.join(",")),
+        AuthStep::Key { place, wire_name, value } => format!("{place:?} {wire_name}={value}"),
+        AuthStep::Basic { username, password } => format!("Basic {username}:{password}"),
+        AuthStep::Authorize { scheme, value } => format!("{scheme} {value}"),
+        AuthStep::Fetched { token_url, scopes, .. } => format!("fetched {token_url} {}", scopes.join(",")),
     }
 }
 
@@ -103,7 +105,8 @@ fn the_first_alternative_that_can_be_met_is_taken() {
 #[test]
 fn every_kind_of_scheme_is_met_with_what_fits_it() {
     let none = HeaderMap::new();
-    let met = |name: &str, credential: Credential| planned(&[&[name]], &with(&[(name, credential)]), &none);
+    let met =
+        |name: &str, credential: ApiCredential| planned(&[&[name]], &with(&[(name, credential)]), &none);
     assert_eq!(met("query", token("k")), "Query X-Key=k");
     assert_eq!(met("bearer", token("t")), "Bearer t");
     assert_eq!(met("digest", token("t")), "Digest t");
@@ -112,7 +115,7 @@ fn every_kind_of_scheme_is_met_with_what_fits_it() {
     assert_eq!(met("oauth", client(None)), "fetched /token extra,read");
     assert_eq!(met("oauth", client(Some("https://a/t"))), "fetched https://a/t extra,read");
     assert_eq!(met("oidc", client(Some("https://a/t"))), "fetched https://a/t extra,read");
-    let bearer = AuthSettings { bearer: Some(Secret::new("b")), ..AuthSettings::default() };
+    let bearer = ApiAuthSettings { bearer: Some(Secret::new("b")), ..ApiAuthSettings::default() };
     for name in ["bearer", "oidc", "oauth"] {
         assert_eq!(planned(&[&[name]], &bearer, &none), "Bearer b");
     }
@@ -121,26 +124,29 @@ fn every_kind_of_scheme_is_met_with_what_fits_it() {
 #[test]
 fn what_is_missing_is_said_before_anything_is_sent() {
     let none = HeaderMap::new();
-    let refused = |name: &str, settings: &AuthSettings| planned(&[&[name]], settings, &none);
+    let refused = |name: &str, settings: &ApiAuthSettings| planned(&[&[name]], settings, &none);
     insta::assert_snapshot!(
         [
-            refused("key", &AuthSettings::default()),
+            refused("key", &ApiAuthSettings::default()),
             refused("basic", &with(&[("basic", token("k"))])),
             refused("oidc", &with(&[("oidc", client(None))])),
             refused("tls", &with(&[("tls", token("k"))])),
-            refused("nobody", &AuthSettings::default()),
-            refused("digest", &AuthSettings { bearer: Some(Secret::new("b")), ..AuthSettings::default() }),
+            refused("nobody", &ApiAuthSettings::default()),
+            refused(
+                "digest",
+                &ApiAuthSettings { bearer: Some(Secret::new("b")), ..ApiAuthSettings::default() }
+            ),
         ]
         .join("\n")
     );
-    let send = AuthSettings { missing: MissingAuth::Send, ..AuthSettings::default() };
+    let send = ApiAuthSettings { missing: MissingAuth::Send, ..ApiAuthSettings::default() };
     assert_eq!(refused("key", &send), "");
 }
 
 #[test]
 fn a_header_that_is_sent_anyway_is_enough() {
     let present = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static("Bearer x"))]);
-    let nothing = AuthSettings::default();
+    let nothing = ApiAuthSettings::default();
     for name in ["bearer", "basic", "oauth", "oidc", "digest"] {
         assert_eq!(planned(&[&[name]], &nothing, &present), "", "{name}");
     }

@@ -11,13 +11,13 @@ use base64::prelude::BASE64_STANDARD;
 use reqwest::Url;
 use serde::Deserialize;
 use tokio::time::Instant;
-use toolyard_hub::{Error, Kind, Secret};
+use toolyard_hub::{ErrorKind, HubError, Secret};
 
-use super::Used;
-use crate::address::{Named, shown};
-use crate::clients::{Http, reason};
-use crate::request::{Allow, escaped};
-use crate::settings::{ClientSending, ClientSettings};
+use super::TokenVersion;
+use crate::clients::{HttpClients, reason};
+use crate::host_policy::{AllowedHosts, redact_url};
+use crate::request::{EncodeSet, escaped};
+use crate::settings::{ClientAuthMethod, ClientCredentials};
 
 /// A token is renewed this long before it runs out, or a tenth of its life where that is shorter.
 const EARLY: Duration = Duration::from_secs(60);
@@ -30,24 +30,24 @@ const MOST: usize = 1024;
 
 /// What tells one token from another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct TokenCacheKey {
     url: String,
     client: String,
     scopes: String,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Tokens {
-    kept: Mutex<HashMap<Key, Arc<Place>>>,
+pub(crate) struct TokenCache {
+    kept: Mutex<HashMap<TokenCacheKey, Arc<TokenSlot>>>,
     fetched: AtomicU64,
 }
 
 /// Where one token is kept. Whoever fetches it holds the lock, so that the others wait for that one.
 #[derive(Debug, Default)]
-struct Place(tokio::sync::Mutex<Option<Token>>);
+struct TokenSlot(tokio::sync::Mutex<Option<CachedToken>>);
 
 #[derive(Debug)]
-struct Token {
+struct CachedToken {
     text: Secret,
     serial: u64,
     stale_at: Option<Instant>,
@@ -55,32 +55,32 @@ struct Token {
 
 /// What a token is fetched with.
 #[derive(Debug)]
-pub(crate) struct Ask<'a> {
-    pub(crate) http: &'a Http,
-    pub(crate) named: &'a Named,
+pub(crate) struct TokenFetchContext<'a> {
+    pub(crate) http: &'a HttpClients,
+    pub(crate) named: &'a AllowedHosts,
     /// Where the request is going: a token's address may be relative to it.
     pub(crate) base: &'a Url,
 }
 
-impl Tokens {
+impl TokenCache {
     pub(crate) async fn get(
         &self,
-        client: &ClientSettings,
+        client: &ClientCredentials,
         token_url: &str,
         scopes: &[String],
-        ask: &Ask<'_>,
-    ) -> Result<(Secret, Used), Error> {
+        ask: &TokenFetchContext<'_>,
+    ) -> Result<(Secret, TokenVersion), HubError> {
         let url = ask.base.join(token_url).map_err(|_| {
-            Error::new(Kind::CannotConnect, "the address that gives out tokens is none")
+            HubError::new(ErrorKind::CannotConnect, "the address that gives out tokens is none")
                 .suggest("say token_url in the configuration")
         })?;
         let scopes = scopes.join(" ");
-        let key = Key { url: url.to_string(), client: client.id.reveal().to_owned(), scopes };
+        let key = TokenCacheKey { url: url.to_string(), client: client.id.reveal().to_owned(), scopes };
         let place = self.place(&key);
         let mut token = place.0.lock().await;
-        let fresh = |token: &Token| token.stale_at.is_none_or(|at| Instant::now() < at);
+        let fresh = |token: &CachedToken| token.stale_at.is_none_or(|at| Instant::now() < at);
         if let Some(token) = token.as_ref().filter(|token| fresh(token)) {
-            return Ok((token.text.clone(), Used { key, serial: token.serial }));
+            return Ok((token.text.clone(), TokenVersion { key, serial: token.serial }));
         }
         let serial = self.fetched.fetch_add(1, Ordering::Relaxed);
         // What is there is no good any more, also if nothing better can be had.
@@ -88,19 +88,19 @@ impl Tokens {
         let fetched = tokio::time::timeout(PATIENCE, fetch(client, &url, &key.scopes, ask)).await;
         let granted = fetched.unwrap_or_else(|_| Err(format!("it did not answer within {PATIENCE:?}")));
         let granted = granted.map_err(|why| {
-            Error::new(Kind::CannotConnect, format!("{} gave no token: {why}", shown(&url)))
+            HubError::new(ErrorKind::CannotConnect, format!("{} gave no token: {why}", redact_url(&url)))
         })?;
         let stale_at = granted.expires_in.map(|seconds| {
             let life = Duration::from_secs(seconds.min(365 * 24 * 3600));
             Instant::now() + life.saturating_sub(EARLY.min(life / 10))
         });
         let text = Secret::new(granted.access_token);
-        *token = Some(Token { text: text.clone(), serial, stale_at });
-        Ok((text, Used { key, serial }))
+        *token = Some(CachedToken { text: text.clone(), serial, stale_at });
+        Ok((text, TokenVersion { key, serial }))
     }
 
     /// A server would not take this token. Somebody may have fetched a newer one by now, which is left alone.
-    pub(crate) async fn drop_stale(&self, used: &Used) {
+    pub(crate) async fn drop_stale(&self, used: &TokenVersion) {
         let place = self.place(&used.key);
         let mut token = place.0.lock().await;
         if let Some(kept) = token.as_mut().filter(|kept| kept.serial == used.serial) {
@@ -108,12 +108,12 @@ impl Tokens {
         }
     }
 
-    fn place(&self, key: &Key) -> Arc<Place> {
+    fn place(&self, key: &TokenCacheKey) -> Arc<TokenSlot> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = kept.get(key) {
             return Arc::clone(place);
         }
-        let place = Arc::new(Place::default());
+        let place = Arc::new(TokenSlot::default());
         if kept.len() < MOST {
             kept.insert(key.clone(), Arc::clone(&place));
         }
@@ -122,7 +122,7 @@ impl Tokens {
 }
 
 #[derive(Deserialize)]
-struct Granted {
+struct TokenGrant {
     access_token: String,
     #[serde(default, deserialize_with = "seconds")]
     expires_in: Option<u64>,
@@ -137,9 +137,14 @@ fn seconds<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u
         .or_else(|| value.as_str()?.parse().ok()))
 }
 
-async fn fetch(client: &ClientSettings, url: &Url, scopes: &str, ask: &Ask<'_>) -> Result<Granted, String> {
-    let reach = ask.named.reach(url).map_err(|error| error.to_string())?;
-    let field = |text: &str| escaped(text, Allow::Unreserved);
+async fn fetch(
+    client: &ClientCredentials,
+    url: &Url,
+    scopes: &str,
+    ask: &TokenFetchContext<'_>,
+) -> Result<TokenGrant, String> {
+    let reach = ask.named.check_access(url).map_err(|error| error.to_string())?;
+    let field = |text: &str| escaped(text, EncodeSet::Unreserved);
     let mut form = "grant_type=client_credentials".to_owned();
     if !scopes.is_empty() {
         form.push_str(&format!("&scope={}", field(scopes)));
@@ -147,11 +152,11 @@ async fn fetch(client: &ClientSettings, url: &Url, scopes: &str, ask: &Ask<'_>) 
     let (id, secret) = (field(client.id.reveal()), field(client.secret.reveal()));
     let mut request = ask.http.client(reach).post(url.clone()).header("accept", "application/json");
     match client.sending {
-        ClientSending::Header => {
+        ClientAuthMethod::Header => {
             let pair = BASE64_STANDARD.encode(format!("{id}:{secret}"));
             request = request.header("authorization", format!("Basic {pair}"));
         }
-        ClientSending::Body => form.push_str(&format!("&client_id={id}&client_secret={secret}")),
+        ClientAuthMethod::Body => form.push_str(&format!("&client_id={id}&client_secret={secret}")),
     }
     let request = request.header("content-type", "application/x-www-form-urlencoded").body(form);
     let mut answer = request.send().await.map_err(|error| reason(&error))?;
@@ -170,7 +175,8 @@ async fn fetch(client: &ClientSettings, url: &Url, scopes: &str, ask: &Ask<'_>) 
         });
     }
     // What is wrong with the text is not said: it may hold a token.
-    let granted: Granted = serde_json::from_slice(&bytes).map_err(|_| "its answer is no token".to_owned())?;
+    let granted: TokenGrant =
+        serde_json::from_slice(&bytes).map_err(|_| "its answer is no token".to_owned())?;
     if granted.access_token.is_empty() {
         return Err("its answer is no token".to_owned());
     }
@@ -180,10 +186,10 @@ async fn fetch(client: &ClientSettings, url: &Url, scopes: &str, ask: &Ask<'_>) 
 /// The protocol's own word for what is wrong, and only if it looks like one.
 fn error_code(bytes: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
-    struct Refused {
+    struct TokenErrorBody {
         error: String,
     }
-    let refused: Refused = serde_json::from_slice(bytes).ok()?;
+    let refused: TokenErrorBody = serde_json::from_slice(bytes).ok()?;
     let word = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
     (refused.error.len() < 40 && refused.error.bytes().all(word)).then_some(refused.error)
 }

@@ -1,48 +1,48 @@
 //! The words about a tool: its title and its description, for people and for models.
 
-use crate::document::{Members, Node};
+use crate::document::{SpecNode, SpecObject};
 
-use super::keywords::cut;
-use super::parameters::{Kind, Parameter};
-use super::spot::Found;
-use crate::operation::Place;
+use super::keywords::truncate;
+use super::location::ResolvedObject;
+use super::parameters::{ParameterKind, SpecParameter};
+use crate::operation::ArgumentLocation;
 
-fn text<'a>(members: &'a Members, key: &str) -> &'a str {
-    members.get(key).and_then(Node::as_str).unwrap_or_default().trim()
+fn text<'a>(members: &'a SpecObject, key: &str) -> &'a str {
+    members.get(key).and_then(SpecNode::as_str).unwrap_or_default().trim()
 }
 
 /// The summary, else the operationId in words, else method and path. An id in another script than the name's is the title as
 /// it is.
-pub(super) fn title(operation: &Members, id: Option<&str>, method: &str, path: &str) -> String {
+pub(super) fn title(operation: &SpecObject, id: Option<&str>, method: &str, path: &str) -> String {
     let summary = text(operation, "summary");
     if !summary.is_empty() {
-        return cut(&one_line(summary), 200).into_owned();
+        return truncate(&one_line(summary), 200).into_owned();
     }
     let id = id.unwrap_or_default().trim();
     if !id.is_ascii() {
-        return cut(&one_line(id), 200).into_owned();
+        return truncate(&one_line(id), 200).into_owned();
     }
     let words = super::names::snake_case(id).replace('_', " ");
     let mut characters = words.chars();
     match characters.next() {
         Some(first) => {
-            cut(&format!("{}{}", first.to_ascii_uppercase(), characters.as_str()), 200).into_owned()
+            truncate(&format!("{}{}", first.to_ascii_uppercase(), characters.as_str()), 200).into_owned()
         }
-        None => cut(&format!("{method} {path}"), 200).into_owned(),
+        None => truncate(&format!("{method} {path}"), 200).into_owned(),
     }
 }
 
 /// What the operation does, what it takes and what it answers, cut where it gets too long.
 pub(super) fn description(
-    operation: &Members,
-    item: &Members,
+    operation: &SpecObject,
+    item: &SpecObject,
     label: &str,
-    parameters: &[Parameter<'_>],
-    responses: &[(&str, Found<'_>)],
+    parameters: &[SpecParameter<'_>],
+    responses: &[(&str, ResolvedObject<'_>)],
     most: usize,
 ) -> String {
     let mut said = String::new();
-    if operation.get("deprecated") == Some(&Node::Bool(true)) {
+    if operation.get("deprecated") == Some(&SpecNode::Bool(true)) {
         said.push_str("Deprecated. ");
     }
     let summary = text(operation, "summary");
@@ -69,13 +69,15 @@ pub(super) fn description(
         let about = text(parameter.members, "description");
         if !about.is_empty() {
             let place = match parameter.kind {
-                Kind::At(Place::Path) => "path",
-                Kind::At(Place::Query | Place::QueryString) => "query",
-                Kind::At(Place::Header) => "header",
-                Kind::At(Place::Cookie) => "cookie",
-                Kind::At(Place::Body | Place::BodyField) | Kind::Body | Kind::FormField => "body",
+                ParameterKind::At(ArgumentLocation::Path) => "path",
+                ParameterKind::At(ArgumentLocation::Query | ArgumentLocation::QueryString) => "query",
+                ParameterKind::At(ArgumentLocation::Header) => "header",
+                ParameterKind::At(ArgumentLocation::Cookie) => "cookie",
+                ParameterKind::At(ArgumentLocation::Body | ArgumentLocation::BodyField)
+                | ParameterKind::Body
+                | ParameterKind::FormField => "body",
             };
-            lines.push(format!("- {} ({place}): {}", parameter.wire_name, cut(&one_line(about), 120)));
+            lines.push(format!("- {} ({place}): {}", parameter.wire_name, truncate(&one_line(about), 120)));
         }
     }
     section(&mut said, "Parameters:", &lines);
@@ -83,11 +85,11 @@ pub(super) fn description(
     for (status, response) in responses {
         let about = text(response.members, "description");
         if !about.is_empty() {
-            lines.push(format!("- {status}: {}", cut(&one_line(about), 120)));
+            lines.push(format!("- {status}: {}", truncate(&one_line(about), 120)));
         }
     }
     section(&mut said, "Responses:", &lines);
-    cut(said.trim(), most).into_owned()
+    truncate(said.trim(), most).into_owned()
 }
 
 fn section(said: &mut String, heading: &str, lines: &[String]) {

@@ -1,21 +1,21 @@
 //! Files in multipart bodies: which members are files, wherever in the body's schema that is said, and what a caller may give
 //! for one.
 
-use super::bank::Key;
 use super::body::{bytes, rank};
-use super::draft::{Draft, Fields, object, typed};
-use super::schema::{Direction, Schemas};
-use super::spot::At;
-use super::view::View;
-use crate::document::{Members, Node};
-use crate::operation::Encoding;
+use super::interner::SchemaId;
+use super::keyword_view::KeywordView;
+use super::location::SpecPath;
+use super::schema::{SchemaConverter, SchemaDirection};
+use super::schema_node::{SchemaFields, SchemaNode, object, typed};
+use crate::document::{SpecNode, SpecObject};
+use crate::operation::BodyEncoding;
 
 /// Steps into a schema in which files are looked for.
 const MOST_HOPS: usize = 8;
 
 /// What may be given for a member that is a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Files {
+pub(super) struct FileInput {
     one: bool,
     many: bool,
     none: bool,
@@ -23,7 +23,7 @@ pub(super) struct Files {
     raw: bool,
 }
 
-impl Files {
+impl FileInput {
     pub(super) const ONE: Self = Self { one: true, many: false, none: false, raw: true };
 }
 
@@ -37,7 +37,7 @@ pub(super) struct FileMembers {
 }
 
 impl FileMembers {
-    fn add(&mut self, name: &str, files: Files) {
+    fn add(&mut self, name: &str, files: FileInput) {
         self.raw |= files.raw;
         if !self.names.iter().any(|known| known == name) {
             self.names.push(name.to_owned());
@@ -45,35 +45,35 @@ impl FileMembers {
     }
 }
 
-impl<'d> Schemas<'d> {
+impl<'d> SchemaConverter<'d> {
     /// The schema of a multipart body that stays one property.
-    pub(super) fn multipart(&mut self, value: &'d Node, at: &At<'_>) -> Draft<'d> {
+    pub(super) fn multipart(&mut self, value: &'d SpecNode, at: &SpecPath<'_>) -> SchemaNode<'d> {
         let before = std::mem::replace(&mut self.parts, true);
-        let converted = self.schema(value, at, Direction::Input);
+        let converted = self.schema(value, at, SchemaDirection::Input);
         self.parts = before;
         converted
     }
 
     /// A member of the value at hand as a file, if it is one.
-    pub(super) fn part(&mut self, property: &'d Node, part: usize) -> Option<Draft<'d>> {
+    pub(super) fn file_part(&mut self, property: &'d SpecNode, part: usize) -> Option<SchemaNode<'d>> {
         let described = property.as_object().filter(|_| self.parts)?;
-        let files = self.files(property, part)?;
-        Some(file_schema(View::all(described), files))
+        let files = self.file_input(property, part)?;
+        Some(file_schema(KeywordView::all(described), files))
     }
 
     /// Whether a body has bytes in it that JSON cannot hold.
-    pub(super) fn has_files(&mut self, schema: &Node, part: usize) -> bool {
+    pub(super) fn has_files(&mut self, schema: &SpecNode, part: usize) -> bool {
         self.files_in(schema, part).raw
     }
 
     /// The members that are files, in the schema or in any of its branches.
-    pub(super) fn files_in(&mut self, schema: &Node, part: usize) -> FileMembers {
+    pub(super) fn files_in(&mut self, schema: &SpecNode, part: usize) -> FileMembers {
         let mut found = FileMembers::default();
         self.gather_files(schema, part, MOST_HOPS, &mut found);
         found
     }
 
-    fn gather_files(&mut self, schema: &Node, part: usize, hops: usize, found: &mut FileMembers) {
+    fn gather_files(&mut self, schema: &SpecNode, part: usize, hops: usize, found: &mut FileMembers) {
         if hops == 0 {
             return;
         }
@@ -81,36 +81,36 @@ impl<'d> Schemas<'d> {
             self.gather_files(value, part, hops - 1, found);
         }
         for (name, property) in
-            schema.get("properties").and_then(Node::as_object).into_iter().flat_map(Members::iter)
+            schema.get("properties").and_then(SpecNode::as_object).into_iter().flat_map(SpecObject::iter)
         {
-            if let Some(files) = self.files(property, part) {
+            if let Some(files) = self.file_input(property, part) {
                 found.add(name, files);
             }
         }
         let more = schema.get("additionalProperties");
-        if let Some(files) = more.and_then(|more| self.files(more, part)) {
+        if let Some(files) = more.and_then(|more| self.file_input(more, part)) {
             found.more = true;
             found.raw |= files.raw;
         }
         let branches = ["allOf", "anyOf", "oneOf"].iter().filter_map(|key| schema.get(key));
-        for branch in branches.filter_map(Node::as_array).flatten() {
+        for branch in branches.filter_map(SpecNode::as_array).flatten() {
             self.gather_files(branch, part, hops - 1, found);
         }
     }
 
     /// What a schema leads to, if it is a reference.
-    fn referred(&mut self, schema: &Node, part: usize) -> Option<(&'d Node, usize)> {
-        let reference = schema.get("$ref").and_then(Node::as_str)?;
-        let key: Key = self.bank.look_up(self.document, part, reference).ok()?;
+    fn referred(&mut self, schema: &SpecNode, part: usize) -> Option<(&'d SpecNode, usize)> {
+        let reference = schema.get("$ref").and_then(SpecNode::as_str)?;
+        let key: SchemaId = self.bank.look_up(self.document, part, reference).ok()?;
         Some((self.bank.value(key)?, self.bank.part(key)))
     }
 
     /// Whether a value is a file or a list of files, if it can be nothing else.
-    pub(super) fn files(&mut self, schema: &Node, part: usize) -> Option<Files> {
+    pub(super) fn file_input(&mut self, schema: &SpecNode, part: usize) -> Option<FileInput> {
         self.files_within(schema, part, MOST_HOPS)
     }
 
-    fn files_within(&mut self, schema: &Node, part: usize, hops: usize) -> Option<Files> {
+    fn files_within(&mut self, schema: &SpecNode, part: usize, hops: usize) -> Option<FileInput> {
         if hops == 0 {
             return None;
         }
@@ -118,24 +118,25 @@ impl<'d> Schemas<'d> {
             return self.files_within(value, part, hops - 1);
         }
         if is_binary(schema) {
-            return Some(Files { none: allows_null(schema), raw: !is_base64(schema), ..Files::ONE });
+            return Some(FileInput { none: allows_null(schema), raw: !is_base64(schema), ..FileInput::ONE });
         }
         if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
             let one = self.files_within(items, part, hops - 1)?;
-            return one.one.then_some(Files { one: false, many: true, none: allows_null(schema), ..one });
+            return one.one.then_some(FileInput { one: false, many: true, none: allows_null(schema), ..one });
         }
-        if let Some(Node::Array(branches)) = schema.get("allOf") {
+        if let Some(SpecNode::Array(branches)) = schema.get("allOf") {
             return branches.iter().find_map(|branch| self.files_within(branch, part, hops - 1));
         }
-        let branches = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key).and_then(Node::as_array))?;
-        let mut all = Files { none: allows_null(schema), ..Files::default() };
+        let branches =
+            ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key).and_then(SpecNode::as_array))?;
+        let mut all = FileInput { none: allows_null(schema), ..FileInput::default() };
         for branch in branches {
-            if branch.get("type").and_then(Node::as_str) == Some("null") {
+            if branch.get("type").and_then(SpecNode::as_str) == Some("null") {
                 all.none = true;
                 continue;
             }
             let files = self.files_within(branch, part, hops - 1)?;
-            all = Files {
+            all = FileInput {
                 one: all.one || files.one,
                 many: all.many || files.many,
                 none: all.none || files.none,
@@ -146,32 +147,33 @@ impl<'d> Schemas<'d> {
     }
 }
 
-fn allows_null(schema: &Node) -> bool {
-    let nullable = ["nullable", "x-nullable"].iter().any(|key| schema.get(key) == Some(&Node::Bool(true)));
-    let types = schema.get("type").and_then(Node::as_array).into_iter().flatten();
-    nullable || types.filter_map(Node::as_str).any(|kind| kind == "null")
+fn allows_null(schema: &SpecNode) -> bool {
+    let nullable =
+        ["nullable", "x-nullable"].iter().any(|key| schema.get(key) == Some(&SpecNode::Bool(true)));
+    let types = schema.get("type").and_then(SpecNode::as_array).into_iter().flatten();
+    nullable || types.filter_map(SpecNode::as_str).any(|kind| kind == "null")
 }
 
-fn is_base64(schema: &Node) -> bool {
+fn is_base64(schema: &SpecNode) -> bool {
     let says = |key: &str, words: &[&str]| {
-        schema.get(key).and_then(Node::as_str).is_some_and(|word| words.contains(&word))
+        schema.get(key).and_then(SpecNode::as_str).is_some_and(|word| words.contains(&word))
     };
     says("format", &["byte", "base64"]) || schema.get("contentEncoding").is_some()
 }
 
 /// Whether a value is bytes.
-pub(super) fn is_binary(schema: &Node) -> bool {
+pub(super) fn is_binary(schema: &SpecNode) -> bool {
     let is = |key: &str, values: &[&str]| {
-        schema.get(key).and_then(Node::as_str).is_some_and(|value| values.contains(&value))
+        schema.get(key).and_then(SpecNode::as_str).is_some_and(|value| values.contains(&value))
     };
-    let typed = schema.get("contentMediaType").and_then(Node::as_str);
+    let typed = schema.get("contentMediaType").and_then(SpecNode::as_str);
     is("format", &["binary", "base64", "byte", "file"])
         || is("type", &["file"])
-        || typed.is_some_and(|media_type| rank(media_type).1 == Some(Encoding::Bytes))
+        || typed.is_some_and(|media_type| rank(media_type).1 == Some(BodyEncoding::Bytes))
 }
 
 /// What may be given for a file: its bytes, or those with a name and a type.
-pub(super) fn file_schema<'d>(source: View<'d>, files: Files) -> Draft<'d> {
+pub(super) fn file_schema<'d>(source: KeywordView<'d>, files: FileInput) -> SchemaNode<'d> {
     let named = object([
         ("type", "object".into()),
         (
@@ -182,10 +184,10 @@ pub(super) fn file_schema<'d>(source: View<'d>, files: Files) -> Draft<'d> {
                 ("content_type", typed("string")),
             ]),
         ),
-        ("required", Draft::texts(["data"])),
+        ("required", SchemaNode::texts(["data"])),
         ("additionalProperties", false.into()),
     ]);
-    let one: Vec<Draft<'d>> = vec![bytes().into(), named];
+    let one: Vec<SchemaNode<'d>> = vec![bytes().into(), named];
     let mut allowed = if files.one { one.clone() } else { Vec::new() };
     if files.many {
         let items = object([("anyOf", one.into())]);
@@ -201,10 +203,10 @@ pub(super) fn file_schema<'d>(source: View<'d>, files: Files) -> Draft<'d> {
             object([("anyOf", allowed.into())])
         }
     };
-    let mut words = Fields::new();
+    let mut words = SchemaFields::new();
     let remarks = [
         "A file: its bytes as base64 or as a data: URI, or an object with `data`, `filename` and `content_type`.",
     ];
-    super::keywords::words(source, &remarks.map(str::to_owned), &mut words);
-    super::parameters::wrapped(schema, words)
+    super::keywords::write_annotations(source, &remarks.map(str::to_owned), &mut words);
+    super::parameters::with_annotations(schema, words)
 }

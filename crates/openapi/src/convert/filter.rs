@@ -1,6 +1,6 @@
 //! Which operations become tools.
 
-use crate::document::{Members, Node};
+use crate::document::{SpecNode, SpecObject};
 
 use toolyard_hub::glob;
 
@@ -8,9 +8,9 @@ use super::Filters;
 
 /// Why an operation is no tool.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kept {
-    In,
-    Filtered,
+pub(super) enum FilterDecision {
+    Include,
+    Exclude,
     /// An extension of the document hides it.
     Hidden(&'static str),
 }
@@ -23,15 +23,15 @@ pub(super) struct Candidate<'a> {
     pub(super) path: &'a str,
     pub(super) id: Option<&'a str>,
     pub(super) tags: &'a [String],
-    pub(super) operation: &'a Members,
-    pub(super) item: &'a Members,
+    pub(super) operation: &'a SpecObject,
+    pub(super) item: &'a SpecObject,
 }
 
-pub(super) fn keep(filters: &Filters, candidate: &Candidate<'_>) -> Kept {
+pub(super) fn decide(filters: &Filters, candidate: &Candidate<'_>) -> FilterDecision {
     for (key, hides) in HIDING {
         let said = candidate.operation.get(key).or_else(|| candidate.item.get(key));
-        if said == Some(&Node::Bool(hides)) {
-            return Kept::Hidden(key);
+        if said == Some(&SpecNode::Bool(hides)) {
+            return FilterDecision::Hidden(key);
         }
     }
     let matches =
@@ -49,5 +49,5 @@ pub(super) fn keep(filters: &Filters, candidate: &Candidate<'_>) -> Kept {
         || method_in(&filters.exclude_methods)
         || matches(&filters.exclude_paths, candidate.path)
         || matches(&filters.exclude_operations, id);
-    if wanted && !unwanted { Kept::In } else { Kept::Filtered }
+    if wanted && !unwanted { FilterDecision::Include } else { FilterDecision::Exclude }
 }

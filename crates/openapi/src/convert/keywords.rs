@@ -4,27 +4,27 @@ use std::borrow::Cow;
 
 use serde_json::Number;
 
-use super::draft::{Draft, Fields, weighs_at_most};
+use super::keyword_view::KeywordView;
+use super::location::{ConversionReport, SpecPath};
 use super::pattern;
-use super::schema::Direction;
-use super::spot::{At, Report};
-use super::view::View;
-use crate::document::Node;
+use super::schema::SchemaDirection;
+use super::schema_node::{SchemaFields, SchemaNode, fits_json_size};
+use crate::document::SpecNode;
 
 /// Characters of one description inside a schema.
 const LONGEST_DESCRIPTION: usize = 1_000;
 
 /// Title and description, with what Draft 07 has no word for told in words.
-pub(super) fn words<'d>(source: View<'d>, remarks: &[String], out: &mut Fields<'d>) {
-    if let Some(title) = source.get("title").and_then(Node::as_str).filter(|title| !title.is_empty()) {
-        out.put("title", cut(title, LONGEST_DESCRIPTION));
+pub(super) fn write_annotations<'d>(source: KeywordView<'d>, remarks: &[String], out: &mut SchemaFields<'d>) {
+    if let Some(title) = source.get("title").and_then(SpecNode::as_str).filter(|title| !title.is_empty()) {
+        out.put("title", truncate(title, LONGEST_DESCRIPTION));
     }
-    let description = source.get("description").and_then(Node::as_str).unwrap_or_default().trim();
-    let mut said = if source.says("deprecated") {
+    let description = source.get("description").and_then(SpecNode::as_str).unwrap_or_default().trim();
+    let mut said = if source.is_true("deprecated") {
         let whole = format!("Deprecated. {description}");
-        Cow::Owned(cut(whole.trim(), LONGEST_DESCRIPTION).into_owned())
+        Cow::Owned(truncate(whole.trim(), LONGEST_DESCRIPTION).into_owned())
     } else {
-        cut(description, LONGEST_DESCRIPTION)
+        truncate(description, LONGEST_DESCRIPTION)
     };
     for remark in remarks {
         let said = said.to_mut();
@@ -41,16 +41,18 @@ pub(super) fn words<'d>(source: View<'d>, remarks: &[String], out: &mut Fields<'
 /// Levels of a default, an example or a choice.
 pub(super) const DEEPEST_DATA: usize = 16;
 
-pub(super) fn is_shallow(value: &Node, levels: usize) -> bool {
+pub(super) fn is_shallow(value: &SpecNode, levels: usize) -> bool {
     match value {
-        Node::Array(values) => levels > 0 && values.iter().all(|value| is_shallow(value, levels - 1)),
-        Node::Object(members) => levels > 0 && members.values().all(|value| is_shallow(value, levels - 1)),
+        SpecNode::Array(values) => levels > 0 && values.iter().all(|value| is_shallow(value, levels - 1)),
+        SpecNode::Object(members) => {
+            levels > 0 && members.values().all(|value| is_shallow(value, levels - 1))
+        }
         _ => true,
     }
 }
 
 /// A text of at most so many characters, with a mark where it was cut.
-pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
+pub(super) fn truncate(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || text.chars().nth(most).is_none() {
         return Cow::Borrowed(text);
     }
@@ -94,49 +96,50 @@ fn is_checked_format(format: &str) -> bool {
 }
 
 /// A step that is no whole number is checked with rounding errors.
-fn is_fractional(source: View<'_>) -> bool {
+fn is_fractional(source: KeywordView<'_>) -> bool {
     let step = source.get("multipleOf").and_then(|step| match step {
-        Node::Number(step) => step.as_f64(),
+        SpecNode::Number(step) => step.as_f64(),
         _ => None,
     });
     step.is_some_and(|step| step.fract() != 0.0)
 }
 
 /// What an answer is told to be in words, because not every client would check it alike.
-pub(super) fn output_remarks(source: View<'_>, remarks: &mut Vec<String>) {
+pub(super) fn output_remarks(source: KeywordView<'_>, remarks: &mut Vec<String>) {
     if let Some(format) =
-        source.get("format").and_then(Node::as_str).filter(|format| is_checked_format(format))
+        source.get("format").and_then(SpecNode::as_str).filter(|format| is_checked_format(format))
     {
         remarks.push(format!("Format: {format}"));
     }
-    if let Some(Node::Number(step)) = source.get("multipleOf").filter(|_| is_fractional(source)) {
+    if let Some(SpecNode::Number(step)) = source.get("multipleOf").filter(|_| is_fractional(source)) {
         remarks.push(format!("A multiple of {step}"));
     }
 }
 
 /// `format`, `default` and examples.
 pub(super) fn hints<'d>(
-    source: View<'d>,
-    at: &At<'_>,
-    direction: Direction,
-    report: &mut Report<'_>,
-    out: &mut Fields<'d>,
+    source: KeywordView<'d>,
+    at: &SpecPath<'_>,
+    direction: SchemaDirection,
+    report: &mut ConversionReport<'_>,
+    out: &mut SchemaFields<'d>,
 ) {
     match source.get("format") {
-        Some(Node::String(format)) if direction == Direction::Output && is_checked_format(format) => {}
-        Some(Node::String(format)) if !format.is_empty() => out.put("format", &**format),
-        None | Some(Node::Null | Node::String(_)) => {}
+        Some(SpecNode::String(format))
+            if direction == SchemaDirection::Output && is_checked_format(format) => {}
+        Some(SpecNode::String(format)) if !format.is_empty() => out.put("format", &**format),
+        None | Some(SpecNode::Null | SpecNode::String(_)) => {}
         Some(_) => {
             report.warn(&at.key("format"), "wrong-type", "the format is not a string; it was left out")
         }
     }
     for key in ["contentEncoding", "contentMediaType"] {
-        if let Some(Node::String(text)) = source.get(key) {
+        if let Some(SpecNode::String(text)) = source.get(key) {
             out.put(key, &**text);
         }
     }
     if let Some(value) = source.get("default").filter(|value| is_shallow(value, DEEPEST_DATA)) {
-        out.put("default", Draft::of(value));
+        out.put("default", SchemaNode::from_data(value));
     }
     examples(source, out);
 }
@@ -145,19 +148,21 @@ pub(super) fn hints<'d>(
 const LONGEST_EXAMPLE: usize = 1_000;
 
 /// `example` and `examples` in all their forms: at most three, and none that is long.
-pub(super) fn examples<'d>(source: View<'d>, out: &mut Fields<'d>) {
+pub(super) fn examples<'d>(source: KeywordView<'d>, out: &mut SchemaFields<'d>) {
     let short =
-        |example: &&Node| is_shallow(example, DEEPEST_DATA) && weighs_at_most(*example, LONGEST_EXAMPLE);
-    let examples: Vec<Draft<'d>> = match (source.get("examples"), source.get("example")) {
-        (Some(Node::Array(examples)), _) => examples.iter().filter(short).take(3).map(Draft::of).collect(),
+        |example: &&SpecNode| is_shallow(example, DEEPEST_DATA) && fits_json_size(*example, LONGEST_EXAMPLE);
+    let examples: Vec<SchemaNode<'d>> = match (source.get("examples"), source.get("example")) {
+        (Some(SpecNode::Array(examples)), _) => {
+            examples.iter().filter(short).take(3).map(SchemaNode::from_data).collect()
+        }
         // Named examples, as parameters have them.
-        (Some(Node::Object(examples)), _) => {
+        (Some(SpecNode::Object(examples)), _) => {
             let values = examples
                 .values()
                 .filter_map(|example| example.get("value").or_else(|| example.get("dataValue")));
-            values.filter(short).take(3).map(Draft::of).collect()
+            values.filter(short).take(3).map(SchemaNode::from_data).collect()
         }
-        (_, Some(example)) => Some(example).filter(short).map(Draft::of).into_iter().collect(),
+        (_, Some(example)) => Some(example).filter(short).map(SchemaNode::from_data).into_iter().collect(),
         _ => return,
     };
     if !examples.is_empty() {
@@ -167,22 +172,22 @@ pub(super) fn examples<'d>(source: View<'d>, out: &mut Fields<'d>) {
 
 /// Bounds of numbers, with 3.0's and Swagger's boolean `exclusive…` put into one keyword.
 pub(super) fn numbers(
-    source: View<'_>,
-    at: &At<'_>,
-    direction: Direction,
-    report: &mut Report<'_>,
-    out: &mut Fields<'_>,
+    source: KeywordView<'_>,
+    at: &SpecPath<'_>,
+    direction: SchemaDirection,
+    report: &mut ConversionReport<'_>,
+    out: &mut SchemaFields<'_>,
 ) {
     for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         let limit = number(source, bound, at, report);
         match source.get(exclusive) {
-            Some(Node::Bool(true)) => match limit {
+            Some(SpecNode::Bool(true)) => match limit {
                 Some(limit) => out.put(exclusive, limit),
                 None => {
                     report.warn(&at.key(exclusive), "no-bound", format!("there is no `{bound}` beside it"))
                 }
             },
-            None | Some(Node::Bool(false) | Node::Null) => {
+            None | Some(SpecNode::Bool(false) | SpecNode::Null) => {
                 if let Some(limit) = limit {
                     out.put(bound, limit);
                 }
@@ -197,7 +202,7 @@ pub(super) fn numbers(
             }
         }
     }
-    if direction == Direction::Output && is_fractional(source) {
+    if direction == SchemaDirection::Output && is_fractional(source) {
         return;
     }
     if let Some(step) = number(source, "multipleOf", at, report) {
@@ -213,14 +218,19 @@ pub(super) fn numbers(
     }
 }
 
-fn number(source: View<'_>, key: &str, at: &At<'_>, report: &mut Report<'_>) -> Option<Number> {
+fn number(
+    source: KeywordView<'_>,
+    key: &str,
+    at: &SpecPath<'_>,
+    report: &mut ConversionReport<'_>,
+) -> Option<Number> {
     match source.get(key)? {
-        Node::Number(number) => Some(number.clone()),
-        Node::String(text) if crate::document::number(text).is_some() => {
+        SpecNode::Number(number) => Some(number.clone()),
+        SpecNode::String(text) if crate::document::number(text).is_some() => {
             report.note(&at.key(key), "odd-number", format!("`{key}` is a string; it was read as a number"));
             crate::document::number(text)
         }
-        Node::Null => None,
+        SpecNode::Null => None,
         other => {
             let message =
                 format!("`{key}` is {}, not a number; it was left out", crate::document::kind(other));
@@ -231,7 +241,12 @@ fn number(source: View<'_>, key: &str, at: &At<'_>, report: &mut Report<'_>) -> 
 }
 
 /// Counts: lengths, items, properties.
-pub(super) fn counts(source: View<'_>, at: &At<'_>, report: &mut Report<'_>, out: &mut Fields<'_>) {
+pub(super) fn counts(
+    source: KeywordView<'_>,
+    at: &SpecPath<'_>,
+    report: &mut ConversionReport<'_>,
+    out: &mut SchemaFields<'_>,
+) {
     for key in ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"] {
         let Some(count) = number(source, key, at, report) else { continue };
         let whole = count.as_u64().or_else(|| {
@@ -249,21 +264,21 @@ pub(super) fn counts(source: View<'_>, at: &At<'_>, report: &mut Report<'_>, out
             ),
         }
     }
-    if let Some(Node::Bool(unique)) = source.get("uniqueItems") {
+    if let Some(SpecNode::Bool(unique)) = source.get("uniqueItems") {
         out.put("uniqueItems", *unique);
     }
 }
 
 /// `pattern`, or a remark about it where not everybody could read it.
 pub(super) fn pattern(
-    source: View<'_>,
-    at: &At<'_>,
-    report: &mut Report<'_>,
-    out: &mut Fields<'_>,
+    source: KeywordView<'_>,
+    at: &SpecPath<'_>,
+    report: &mut ConversionReport<'_>,
+    out: &mut SchemaFields<'_>,
     remarks: &mut Vec<String>,
 ) {
     match source.get("pattern") {
-        Some(Node::String(text)) => match pattern::portable(text) {
+        Some(SpecNode::String(text)) => match pattern::portable(text) {
             Some(pattern) => out.put("pattern", pattern),
             None => {
                 report.note(
@@ -271,10 +286,10 @@ pub(super) fn pattern(
                     "odd-pattern",
                     "not every checker reads this pattern; it is told in words",
                 );
-                remarks.push(format!("Pattern: {}", cut(text, 200)));
+                remarks.push(format!("Pattern: {}", truncate(text, 200)));
             }
         },
-        None | Some(Node::Null) => {}
+        None | Some(SpecNode::Null) => {}
         Some(_) => {
             report.warn(&at.key("pattern"), "wrong-type", "the pattern is not a string; it was left out")
         }

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
-use super::script::spelled;
+use super::transliterate::transliterate;
 
 /// Clients refuse names over 64 characters, and put something of their own before them.
 pub(super) const LONGEST: usize = 60;
 
 /// What a name is made of.
 #[derive(Debug)]
-pub(super) struct Named<'a> {
+pub(super) struct ToolNameInput<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) method: &'a str,
     pub(super) path: &'a str,
@@ -20,7 +20,7 @@ pub(super) struct Named<'a> {
 
 /// The name of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Name {
+pub(super) struct UniqueToolName {
     pub(super) text: String,
     /// How many operations would have had the same name, this one included, where there are several.
     pub(super) shared_by: Option<usize>,
@@ -29,7 +29,7 @@ pub(super) struct Name {
 /// A name for each operation, in the same order. Where several would have the same, each gets a suffix, so that which one
 /// comes first changes nothing: its method if that is another than those of the others, else the parameters of its path,
 /// else as much of its path as it takes.
-pub(super) fn names(operations: &[Named<'_>]) -> Vec<Name> {
+pub(super) fn names(operations: &[ToolNameInput<'_>]) -> Vec<UniqueToolName> {
     let plain: Vec<String> = operations.iter().map(plain).collect();
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, name) in plain.iter().enumerate() {
@@ -37,15 +37,15 @@ pub(super) fn names(operations: &[Named<'_>]) -> Vec<Name> {
     }
     let mut taken: HashSet<String> =
         groups.iter().filter(|(_, group)| group.len() == 1).map(|(name, _)| name.clone()).collect();
-    let mut settled: Vec<Option<Name>> = vec![None; operations.len()];
+    let mut settled: Vec<Option<UniqueToolName>> = vec![None; operations.len()];
     for (name, group) in groups {
         if let [only] = group.as_slice() {
-            settled[*only] = Some(Name { text: name, shared_by: None });
+            settled[*only] = Some(UniqueToolName { text: name, shared_by: None });
             continue;
         }
         let shared_by = Some(group.len());
         for (at, text) in apart(operations, &plain, group, &mut taken) {
-            settled[at] = Some(Name { text, shared_by });
+            settled[at] = Some(UniqueToolName { text, shared_by });
         }
     }
     // Every operation is in one group.
@@ -54,7 +54,7 @@ pub(super) fn names(operations: &[Named<'_>]) -> Vec<Name> {
 
 /// Names for operations that would have the same one. A suffix that two of them would get is given to neither.
 fn apart(
-    operations: &[Named<'_>],
+    operations: &[ToolNameInput<'_>],
     plain: &[String],
     mut group: Vec<usize>,
     taken: &mut HashSet<String>,
@@ -65,7 +65,13 @@ fn apart(
         *methods.entry(operations[*at].method).or_default() += 1;
     }
     let mut settled = Vec::with_capacity(group.len());
-    for step in [Step::Method, Step::Parameters, Step::PathEnd, Step::MethodAndPathEnd, Step::Path] {
+    for step in [
+        NameSuffix::Method,
+        NameSuffix::Parameters,
+        NameSuffix::PathEnd,
+        NameSuffix::MethodAndPathEnd,
+        NameSuffix::Path,
+    ] {
         let wanted: Vec<(usize, Option<String>)> = group
             .iter()
             .map(|at| {
@@ -102,7 +108,7 @@ fn apart(
 
 /// What tells operations apart that would have the same name, the shortest first.
 #[derive(Clone, Copy)]
-enum Step {
+enum NameSuffix {
     Method,
     Parameters,
     PathEnd,
@@ -110,9 +116,9 @@ enum Step {
     Path,
 }
 
-impl Step {
+impl NameSuffix {
     /// `alone` says whether no other operation of the group has this method.
-    fn suffix(self, operation: &Named<'_>, alone: bool) -> Option<String> {
+    fn suffix(self, operation: &ToolNameInput<'_>, alone: bool) -> Option<String> {
         let method = snake_case(operation.method);
         let suffix = match self {
             Self::Method => method,
@@ -131,17 +137,17 @@ impl Step {
 }
 
 /// The name that an operation has if no other has it.
-fn plain(operation: &Named<'_>) -> String {
+fn plain(operation: &ToolNameInput<'_>) -> String {
     let id = operation.id.unwrap_or_default();
     let word = snake_case(id);
     if !word.is_empty() {
-        return if spelled(id).lossy { format!("{word}_{}", short_hash(id)) } else { word };
+        return if transliterate(id).lossy { format!("{word}_{}", short_hash(id)) } else { word };
     }
     let method = snake_case(operation.method);
     let path = path_words(operation.path);
     let plain = if path.is_empty() { format!("{method}_root") } else { format!("{method}_{path}") };
     // What cannot be spelled is not there any more, and another path may be spelled the same.
-    match spelled(operation.path).lossy {
+    match transliterate(operation.path).lossy {
         true => format!("{}_{}", plain.trim_end_matches("_root"), short_hash(operation.path)),
         false => plain,
     }
@@ -169,7 +175,7 @@ fn hint(path: &str) -> String {
 
 /// `getHTTPStatus-v2` is `get_http_status_v2`.
 pub(super) fn snake_case(text: &str) -> String {
-    let characters: Vec<char> = spelled(text).text.chars().collect();
+    let characters: Vec<char> = transliterate(text).text.chars().collect();
     let mut out = String::with_capacity(text.len() + 8);
     for (at, &character) in characters.iter().enumerate() {
         if !character.is_ascii_alphanumeric() {
@@ -211,13 +217,13 @@ pub(super) fn short_hash(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, Name, Named, snake_case};
+    use super::{LONGEST, ToolNameInput, UniqueToolName, snake_case};
 
-    fn named(id: Option<&'static str>, method: &'static str, path: &'static str) -> Named<'static> {
-        Named { id, method, path }
+    fn named(id: Option<&'static str>, method: &'static str, path: &'static str) -> ToolNameInput<'static> {
+        ToolNameInput { id, method, path }
     }
 
-    fn names(operations: &[Named<'_>]) -> Vec<String> {
+    fn names(operations: &[ToolNameInput<'_>]) -> Vec<String> {
         super::names(operations).into_iter().map(|name| name.text).collect()
     }
 
@@ -327,7 +333,7 @@ mod tests {
                 named(Some("getPets"), "GET", "/other"),
             ]
         };
-        let by_operation = |operations: &[Named<'_>]| -> Vec<(String, String)> {
+        let by_operation = |operations: &[ToolNameInput<'_>]| -> Vec<(String, String)> {
             let mut pairs: Vec<(String, String)> = names(operations)
                 .into_iter()
                 .zip(operations)
@@ -353,7 +359,7 @@ mod tests {
             named(Some("user"), "POST", "/user"),
             named(Some("pet"), "GET", "/pet"),
         ];
-        let name = |text: &str, shared_by| Name { text: text.to_owned(), shared_by };
+        let name = |text: &str, shared_by| UniqueToolName { text: text.to_owned(), shared_by };
         assert_eq!(
             super::names(&operations),
             [name("user_get", Some(2)), name("user_post", Some(2)), name("pet", None)]

@@ -1,26 +1,26 @@
 //! Parameters of an operation: found in two places, in any version's form, and described as properties.
 
-use super::draft::{Draft, Fields, fields};
+use super::keyword_view::KeywordView;
 use super::keywords;
-use super::schema::{Direction, Schemas};
-use super::spot::{At, follow};
-use super::view::View;
-use crate::document::{Members, Node, Target};
-use crate::operation::{Place, Style};
-use crate::request::is_no_argument;
+use super::location::{SpecPath, resolve_object};
+use super::schema::{SchemaConverter, SchemaDirection};
+use super::schema_node::{SchemaFields, SchemaNode, fields};
+use crate::document::{ReferenceTarget, SpecNode, SpecObject};
+use crate::operation::{ArgumentLocation, ParameterStyle};
+use crate::request::is_reserved_header;
 
 /// A parameter as the document has it.
 #[derive(Debug)]
-pub(super) struct Parameter<'d> {
+pub(super) struct SpecParameter<'d> {
     pub(super) wire_name: String,
-    pub(super) kind: Kind,
-    pub(super) members: &'d Members,
-    pub(super) target: Target,
+    pub(super) kind: ParameterKind,
+    pub(super) members: &'d SpecObject,
+    pub(super) target: ReferenceTarget,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    At(Place),
+pub(super) enum ParameterKind {
+    At(ArgumentLocation),
     /// Swagger's body and forms.
     Body,
     FormField,
@@ -28,23 +28,26 @@ pub(super) enum Kind {
 
 /// How a parameter is written into the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Writing {
-    pub(super) style: Style,
+pub(super) struct ParameterSerialization {
+    pub(super) style: ParameterStyle,
     pub(super) explode: bool,
     pub(super) allow_reserved: bool,
     pub(super) content: Option<String>,
 }
 
-impl<'d> Schemas<'d> {
+impl<'d> SchemaConverter<'d> {
     /// All parameters of an operation: its own, and those of its path that it does not repeat.
-    pub(super) fn parameters(&mut self, lists: [(&'d Members, &Target); 2]) -> Vec<Parameter<'d>> {
-        let mut found: Vec<Parameter<'d>> = Vec::new();
+    pub(super) fn parameters(
+        &mut self,
+        lists: [(&'d SpecObject, &ReferenceTarget); 2],
+    ) -> Vec<SpecParameter<'d>> {
+        let mut found: Vec<SpecParameter<'d>> = Vec::new();
         for (owner, target) in lists {
-            let at = At::of(target);
+            let at = SpecPath::from_target(target);
             let here = at.key("parameters");
             let list = match owner.get("parameters") {
-                None | Some(Node::Null) => continue,
-                Some(Node::Array(list)) => list,
+                None | Some(SpecNode::Null) => continue,
+                Some(SpecNode::Array(list)) => list,
                 Some(other) => {
                     let message =
                         format!("`parameters` is {}; it was left out", crate::document::kind(other));
@@ -55,7 +58,7 @@ impl<'d> Schemas<'d> {
             for (n, value) in list.iter().enumerate() {
                 let at = here.index(n);
                 let Some(parameter) = self.parameter(value, &at) else { continue };
-                let same = |other: &&mut Parameter<'_>| {
+                let same = |other: &&mut SpecParameter<'_>| {
                     other.kind == parameter.kind && other.wire_name == parameter.wire_name
                 };
                 match found.iter_mut().find(same) {
@@ -76,27 +79,27 @@ impl<'d> Schemas<'d> {
         found
     }
 
-    fn parameter(&mut self, value: &'d Node, at: &At<'_>) -> Option<Parameter<'d>> {
-        let found = follow(self.document, &mut self.report, value, at, "a parameter")?;
-        let here = At::of(&found.target);
+    fn parameter(&mut self, value: &'d SpecNode, at: &SpecPath<'_>) -> Option<SpecParameter<'d>> {
+        let found = resolve_object(self.document, &mut self.report, value, at, "a parameter")?;
+        let here = SpecPath::from_target(&found.target);
         let name = match found.members.get("name") {
-            Some(Node::String(name)) if !name.is_empty() => name.to_string(),
-            Some(Node::Number(name)) => name.to_string(),
-            Some(Node::Bool(name)) => name.to_string(),
+            Some(SpecNode::String(name)) if !name.is_empty() => name.to_string(),
+            Some(SpecNode::Number(name)) => name.to_string(),
+            Some(SpecNode::Bool(name)) => name.to_string(),
             _ => {
                 self.report.warn(&here, "no-name", "a parameter has no name; it was left out");
                 return None;
             }
         };
-        let place = found.members.get("in").and_then(Node::as_str).unwrap_or_default();
+        let place = found.members.get("in").and_then(SpecNode::as_str).unwrap_or_default();
         let kind = match place.to_ascii_lowercase().as_str() {
-            "path" => Kind::At(Place::Path),
-            "query" => Kind::At(Place::Query),
-            "querystring" => Kind::At(Place::QueryString),
-            "header" => Kind::At(Place::Header),
-            "cookie" => Kind::At(Place::Cookie),
-            "body" => Kind::Body,
-            "formdata" | "form" => Kind::FormField,
+            "path" => ParameterKind::At(ArgumentLocation::Path),
+            "query" => ParameterKind::At(ArgumentLocation::Query),
+            "querystring" => ParameterKind::At(ArgumentLocation::QueryString),
+            "header" => ParameterKind::At(ArgumentLocation::Header),
+            "cookie" => ParameterKind::At(ArgumentLocation::Cookie),
+            "body" => ParameterKind::Body,
+            "formdata" | "form" => ParameterKind::FormField,
             other => {
                 let message =
                     format!("the parameter `{name}` is in `{other}`, which is no place; it was left out");
@@ -104,34 +107,47 @@ impl<'d> Schemas<'d> {
                 return None;
             }
         };
-        if kind == Kind::At(Place::Header) && is_no_argument(&name) {
+        if kind == ParameterKind::At(ArgumentLocation::Header) && is_reserved_header(&name) {
             let message = format!("the header `{name}` is not for a parameter to say; it was left out");
             self.report.note(&here, "reserved-header", message);
             return None;
         }
-        Some(Parameter { wire_name: name, kind, members: found.members, target: found.target })
+        Some(SpecParameter { wire_name: name, kind, members: found.members, target: found.target })
     }
 
     /// The property's schema and how the value is written.
-    pub(super) fn written(&mut self, parameter: &Parameter<'d>, place: Place) -> (Draft<'d>, Writing) {
+    pub(super) fn parameter_schema(
+        &mut self,
+        parameter: &SpecParameter<'d>,
+        place: ArgumentLocation,
+    ) -> (SchemaNode<'d>, ParameterSerialization) {
         let target = parameter.target.clone();
-        let at = At::of(&target);
+        let at = SpecPath::from_target(&target);
         let members = parameter.members;
         let default_style = match place {
-            Place::Query | Place::QueryString | Place::Cookie => Style::Form,
-            Place::Path | Place::Header | Place::Body | Place::BodyField => Style::Simple,
+            ArgumentLocation::Query | ArgumentLocation::QueryString | ArgumentLocation::Cookie => {
+                ParameterStyle::Form
+            }
+            ArgumentLocation::Path
+            | ArgumentLocation::Header
+            | ArgumentLocation::Body
+            | ArgumentLocation::BodyField => ParameterStyle::Simple,
         };
         if let Some((media_type, schema)) = self.content(members, &at) {
-            let explode = default_style == Style::Form;
-            let writing =
-                Writing { style: default_style, explode, allow_reserved: false, content: Some(media_type) };
+            let explode = default_style == ParameterStyle::Form;
+            let writing = ParameterSerialization {
+                style: default_style,
+                explode,
+                allow_reserved: false,
+                content: Some(media_type),
+            };
             return (schema, writing);
         }
         let schema = match members.get("schema") {
-            Some(schema) => self.inner(schema, &at.key("schema"), Direction::Input),
-            None => self.inline(View::of_parameter(members), &at, Direction::Input),
+            Some(schema) => self.inner(schema, &at.key("schema"), SchemaDirection::Input),
+            None => self.inline(KeywordView::of_parameter(members), &at, SchemaDirection::Input),
         };
-        let (style, explode) = match members.get("collectionFormat").and_then(Node::as_str) {
+        let (style, explode) = match members.get("collectionFormat").and_then(SpecNode::as_str) {
             Some(format) => self.collected(format, default_style, &at),
             None => self.styled(members, default_style, place, &at),
         };
@@ -143,30 +159,35 @@ impl<'d> Schemas<'d> {
             } else {
                 explode
             };
-        let allow_reserved = members.get("allowReserved") == Some(&Node::Bool(true));
-        (schema, Writing { style, explode, allow_reserved, content: None })
+        let allow_reserved = members.get("allowReserved") == Some(&SpecNode::Bool(true));
+        (schema, ParameterSerialization { style, explode, allow_reserved, content: None })
     }
 
     /// A parameter that is described by a media type: the first one counts.
-    fn content(&mut self, members: &'d Members, at: &At<'_>) -> Option<(String, Draft<'d>)> {
-        let Some(Node::Object(content)) = members.get("content") else { return None };
+    fn content(&mut self, members: &'d SpecObject, at: &SpecPath<'_>) -> Option<(String, SchemaNode<'d>)> {
+        let Some(SpecNode::Object(content)) = members.get("content") else { return None };
         let (media_type, described) = content.iter().next()?;
         let here = at.key("content");
         let here = here.key(media_type);
         let schema = match described.get("schema") {
-            Some(schema) => self.inner(schema, &here.key("schema"), Direction::Input),
-            None => Draft::anything(),
+            Some(schema) => self.inner(schema, &here.key("schema"), SchemaDirection::Input),
+            None => SchemaNode::anything(),
         };
         Some((media_type.to_owned(), schema))
     }
 
-    fn collected(&mut self, format: &str, default: Style, at: &At<'_>) -> (Style, bool) {
+    fn collected(
+        &mut self,
+        format: &str,
+        default: ParameterStyle,
+        at: &SpecPath<'_>,
+    ) -> (ParameterStyle, bool) {
         match format {
             "csv" => (default, false),
-            "ssv" => (Style::SpaceDelimited, false),
-            "tsv" => (Style::TabDelimited, false),
-            "pipes" => (Style::PipeDelimited, false),
-            "multi" => (Style::Form, true),
+            "ssv" => (ParameterStyle::SpaceDelimited, false),
+            "tsv" => (ParameterStyle::TabDelimited, false),
+            "pipes" => (ParameterStyle::PipeDelimited, false),
+            "multi" => (ParameterStyle::Form, true),
             other => {
                 let message = format!("`{other}` is no collectionFormat; commas are used");
                 self.report.warn(&at.key("collectionFormat"), "unknown-style", message);
@@ -175,8 +196,14 @@ impl<'d> Schemas<'d> {
         }
     }
 
-    fn styled(&mut self, members: &Members, default: Style, place: Place, at: &At<'_>) -> (Style, bool) {
-        let style = match members.get("style").and_then(Node::as_str) {
+    fn styled(
+        &mut self,
+        members: &SpecObject,
+        default: ParameterStyle,
+        place: ArgumentLocation,
+        at: &SpecPath<'_>,
+    ) -> (ParameterStyle, bool) {
+        let style = match members.get("style").and_then(SpecNode::as_str) {
             None => default,
             Some(name) => match style(name) {
                 Some(style) if fits(style, place) => style,
@@ -187,55 +214,57 @@ impl<'d> Schemas<'d> {
                 }
             },
         };
-        let explode = members.get("explode").and_then(Node::as_bool).unwrap_or(style == Style::Form);
+        let explode =
+            members.get("explode").and_then(SpecNode::as_bool).unwrap_or(style == ParameterStyle::Form);
         (style, explode)
     }
 }
 
-pub(super) fn style(name: &str) -> Option<Style> {
+pub(super) fn style(name: &str) -> Option<ParameterStyle> {
     Some(match name {
-        "form" | "cookie" => Style::Form,
-        "simple" => Style::Simple,
-        "label" => Style::Label,
-        "matrix" => Style::Matrix,
-        "spaceDelimited" => Style::SpaceDelimited,
-        "pipeDelimited" => Style::PipeDelimited,
-        "deepObject" => Style::DeepObject,
+        "form" | "cookie" => ParameterStyle::Form,
+        "simple" => ParameterStyle::Simple,
+        "label" => ParameterStyle::Label,
+        "matrix" => ParameterStyle::Matrix,
+        "spaceDelimited" => ParameterStyle::SpaceDelimited,
+        "pipeDelimited" => ParameterStyle::PipeDelimited,
+        "deepObject" => ParameterStyle::DeepObject,
         _ => return None,
     })
 }
 
-fn fits(style: Style, place: Place) -> bool {
+fn fits(style: ParameterStyle, place: ArgumentLocation) -> bool {
     match style {
-        Style::Label | Style::Matrix => place == Place::Path,
-        Style::Simple => place == Place::Path || place == Place::Header,
-        Style::Form => place != Place::Path && place != Place::Header,
-        Style::SpaceDelimited | Style::PipeDelimited | Style::DeepObject | Style::TabDelimited => {
-            place == Place::Query
-        }
+        ParameterStyle::Label | ParameterStyle::Matrix => place == ArgumentLocation::Path,
+        ParameterStyle::Simple => place == ArgumentLocation::Path || place == ArgumentLocation::Header,
+        ParameterStyle::Form => place != ArgumentLocation::Path && place != ArgumentLocation::Header,
+        ParameterStyle::SpaceDelimited
+        | ParameterStyle::PipeDelimited
+        | ParameterStyle::DeepObject
+        | ParameterStyle::TabDelimited => place == ArgumentLocation::Query,
     }
 }
 
 /// A property's schema with the words and examples of its parameter, which say more than those of a shared schema.
-pub(super) fn dressed<'d>(schema: Draft<'d>, members: &'d Members) -> Draft<'d> {
-    let mut words = Fields::new();
-    keywords::words(View::all(members), &[], &mut words);
+pub(super) fn with_parameter_docs<'d>(schema: SchemaNode<'d>, members: &'d SpecObject) -> SchemaNode<'d> {
+    let mut words = SchemaFields::new();
+    keywords::write_annotations(KeywordView::all(members), &[], &mut words);
     words.remove("title");
-    keywords::examples(View::all(members), &mut words);
-    wrapped(schema, words)
+    keywords::examples(KeywordView::all(members), &mut words);
+    with_annotations(schema, words)
 }
 
 /// Words about a schema, beside it, or around it where it is a reference.
-pub(super) fn wrapped<'d>(schema: Draft<'d>, words: Fields<'d>) -> Draft<'d> {
+pub(super) fn with_annotations<'d>(schema: SchemaNode<'d>, words: SchemaFields<'d>) -> SchemaNode<'d> {
     let mut out = match schema {
-        Draft::Object(schema) => schema,
+        SchemaNode::Object(schema) => schema,
         other => return other,
     };
     if words.is_empty() {
-        return Draft::Object(out);
+        return SchemaNode::Object(out);
     }
     if out.contains_key("$ref") {
-        out = fields([("allOf", vec![Draft::Object(out)].into())]);
+        out = fields([("allOf", vec![SchemaNode::Object(out)].into())]);
     }
     for (key, value) in words {
         if key == "examples" && out.contains_key("examples") {
@@ -243,5 +272,5 @@ pub(super) fn wrapped<'d>(schema: Draft<'d>, words: Fields<'d>) -> Draft<'d> {
         }
         out.insert(key, value);
     }
-    Draft::Object(out)
+    SchemaNode::Object(out)
 }

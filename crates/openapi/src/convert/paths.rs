@@ -1,10 +1,10 @@
 //! Finds the operations of a document, wherever its paths lead.
 
-use crate::document::{Members, Node};
+use crate::document::{SpecNode, SpecObject};
 
-use super::schema::Schemas;
-use super::spot::{At, follow};
-use super::tool::Source;
+use super::location::{SpecPath, resolve_object};
+use super::schema::SchemaConverter;
+use super::tool::SpecOperation;
 use crate::operation::Method;
 
 const METHODS: [(&str, Method); 9] = [
@@ -23,15 +23,15 @@ const METHODS: [(&str, Method); 9] = [
 const OTHERS: [&str; 7] =
     ["parameters", "servers", "summary", "description", "$ref", "additionalOperations", "security"];
 
-impl<'d> Schemas<'d> {
+impl<'d> SchemaConverter<'d> {
     /// Every operation in the order of the document. What is no operation is reported, webhooks and callbacks included:
     /// those are calls that the server makes.
-    pub(super) fn sources(&mut self) -> Vec<Source<'d>> {
+    pub(super) fn collect_operations(&mut self) -> Vec<SpecOperation<'d>> {
         let mut sources = Vec::new();
-        let top = At::new(0, "");
+        let top = SpecPath::new(0, "");
         let root = self.document.root();
         for key in ["webhooks", "x-webhooks"] {
-            if let Some(webhooks) = root.get(key).and_then(Node::as_object) {
+            if let Some(webhooks) = root.get(key).and_then(SpecNode::as_object) {
                 let message =
                     format!("{} webhooks are calls that the server makes; they are no tools", webhooks.len());
                 self.report.note(&top.key(key), "webhooks", message);
@@ -39,8 +39,8 @@ impl<'d> Schemas<'d> {
         }
         let here = top.key("paths");
         let paths = match root.get("paths") {
-            Some(Node::Object(paths)) => paths,
-            None | Some(Node::Null) => return sources,
+            Some(SpecNode::Object(paths)) => paths,
+            None | Some(SpecNode::Null) => return sources,
             Some(other) => {
                 let message =
                     format!("`paths` is {}; there is no operation in it", crate::document::kind(other));
@@ -53,7 +53,7 @@ impl<'d> Schemas<'d> {
                 continue;
             }
             let at = here.key(path);
-            let Some(found) = follow(self.document, &mut self.report, value, &at, "a path") else {
+            let Some(found) = resolve_object(self.document, &mut self.report, value, &at, "a path") else {
                 self.report.error(&at, "left-out", "no operation of this path could be read");
                 continue;
             };
@@ -69,11 +69,11 @@ impl<'d> Schemas<'d> {
     fn of_path(
         &mut self,
         path: &'d str,
-        item: &'d Members,
-        target: &crate::document::Target,
-        sources: &mut Vec<Source<'d>>,
+        item: &'d SpecObject,
+        target: &crate::document::ReferenceTarget,
+        sources: &mut Vec<SpecOperation<'d>>,
     ) {
-        let at = At::of(target);
+        let at = SpecPath::from_target(target);
         for (key, value) in item.iter() {
             let lower = key.to_ascii_lowercase();
             let method = METHODS.iter().find(|(name, _)| *name == lower).map(|(_, method)| method.clone());
@@ -81,7 +81,7 @@ impl<'d> Schemas<'d> {
                 Some(method) => self.take(path, method, value, &at.key(key), (item, target), sources),
                 None if key == "additionalOperations" => {
                     let here = at.key(key);
-                    for (name, value) in value.as_object().into_iter().flat_map(Members::iter) {
+                    for (name, value) in value.as_object().into_iter().flat_map(SpecObject::iter) {
                         let token = name
                             .bytes()
                             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte));
@@ -113,13 +113,13 @@ impl<'d> Schemas<'d> {
         &mut self,
         path: &'d str,
         method: Method,
-        value: &'d Node,
-        at: &At<'_>,
-        item: (&'d Members, &crate::document::Target),
-        sources: &mut Vec<Source<'d>>,
+        value: &'d SpecNode,
+        at: &SpecPath<'_>,
+        item: (&'d SpecObject, &crate::document::ReferenceTarget),
+        sources: &mut Vec<SpecOperation<'d>>,
     ) {
         self.report.operation = Some(format!("{} {path}", method.as_str()));
-        if let Some(found) = follow(self.document, &mut self.report, value, at, "an operation") {
+        if let Some(found) = resolve_object(self.document, &mut self.report, value, at, "an operation") {
             let members = found.members;
             if members.contains_key("callbacks") {
                 self.report.note(
@@ -129,8 +129,8 @@ impl<'d> Schemas<'d> {
                 );
             }
             let id = match members.get("operationId") {
-                Some(Node::String(id)) if !id.trim().is_empty() => Some(&**id),
-                None | Some(Node::Null | Node::String(_)) => None,
+                Some(SpecNode::String(id)) if !id.trim().is_empty() => Some(&**id),
+                None | Some(SpecNode::Null | SpecNode::String(_)) => None,
                 Some(_) => {
                     self.report.warn(
                         &at.key("operationId"),
@@ -140,12 +140,12 @@ impl<'d> Schemas<'d> {
                     None
                 }
             };
-            let tags = members.get("tags").and_then(Node::as_array).into_iter().flatten();
-            let tags = tags.filter_map(Node::as_str).map(str::to_owned).collect();
-            let same = |source: &&Source<'_>| source.path == path && source.method == method;
+            let tags = members.get("tags").and_then(SpecNode::as_array).into_iter().flatten();
+            let tags = tags.filter_map(SpecNode::as_str).map(str::to_owned).collect();
+            let same = |source: &&SpecOperation<'_>| source.path == path && source.method == method;
             if sources.iter().rev().take(20).find(same).is_none() {
                 let (item, item_target) = item;
-                sources.push(Source {
+                sources.push(SpecOperation {
                     method,
                     path,
                     id,

@@ -4,18 +4,18 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::bank::{Astray, Bank, Key};
-use super::draft::{Draft, Fields, fields, object, typed};
-use super::hidden::Said;
+use super::allowed_types::{AllowedTypes, choices};
+use super::hidden_properties::HiddenProperties;
+use super::interner::{ReferenceError, SchemaId, SchemaInterner};
+use super::keyword_view::{KeywordView, RefSiblings};
 use super::keywords;
-use super::kinds::{Kinds, choices};
-use super::spot::{At, Report};
-use super::view::{Beside, View};
-use crate::document::{Document, Node};
+use super::location::{ConversionReport, SpecPath};
+use super::schema_node::{SchemaFields, SchemaNode, fields, object, typed};
+use crate::document::{SpecDocument, SpecNode};
 
 /// What a schema describes: a request leaves out what is `readOnly`, an answer what is `writeOnly`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Direction {
+pub(super) enum SchemaDirection {
     Input = 0,
     Output = 1,
 }
@@ -26,45 +26,45 @@ const DEEPEST: usize = 44;
 
 /// Converts schemas of one document.
 #[derive(Debug)]
-pub(super) struct Schemas<'d> {
-    pub(super) document: &'d Document,
-    pub(super) report: Report<'d>,
-    pub(super) bank: Bank<'d>,
+pub(super) struct SchemaConverter<'d> {
+    pub(super) document: &'d SpecDocument,
+    pub(super) report: ConversionReport<'d>,
+    pub(super) bank: SchemaInterner<'d>,
     /// What the schema that is being converted refers to.
-    pub(super) needs: Vec<Key>,
+    pub(super) needs: Vec<SchemaId>,
     /// The definition that is being converted, while it speaks about its own value.
-    pub(super) own: Option<Key>,
+    pub(super) own: Option<SchemaId>,
     /// Properties of the value that the schema at hand is about, which do not go this way.
     pub(super) hidden: HashSet<&'d str>,
     /// Whether the value that the schema at hand is about is a multipart body, whose members may be files.
     pub(super) parts: bool,
     /// Definitions that are being written out where they stand, the outermost first.
-    pub(super) written_out: Vec<Key>,
-    pub(super) known_said: HashMap<(Key, Direction), Rc<Said<'d>>>,
+    pub(super) written_out: Vec<SchemaId>,
+    pub(super) known_said: HashMap<(SchemaId, SchemaDirection), Rc<HiddenProperties<'d>>>,
     /// The keywords beside `$ref` that count.
-    beside: Beside,
+    beside: RefSiblings,
 }
 
-impl<'d> Schemas<'d> {
-    pub(super) fn new(document: &'d Document) -> Self {
+impl<'d> SchemaConverter<'d> {
+    pub(super) fn new(document: &'d SpecDocument) -> Self {
         let dialect = document.dialect();
         let old = dialect.starts_with('2') || dialect.starts_with("3.0");
-        let report = Report::new(document);
+        let report = ConversionReport::new(document);
         Self {
             document,
             report,
-            bank: Bank::default(),
+            bank: SchemaInterner::default(),
             needs: Vec::new(),
             own: None,
             hidden: HashSet::new(),
             parts: false,
             written_out: Vec::new(),
             known_said: HashMap::new(),
-            beside: if old { Beside::Words } else { Beside::Others },
+            beside: if old { RefSiblings::Words } else { RefSiblings::Others },
         }
     }
 
-    pub(super) fn within<T>(&mut self, key: Key, work: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn in_definition<T>(&mut self, key: SchemaId, work: impl FnOnce(&mut Self) -> T) -> T {
         let own = self.own.replace(key);
         let hidden = std::mem::take(&mut self.hidden);
         let written_out = std::mem::take(&mut self.written_out);
@@ -75,12 +75,22 @@ impl<'d> Schemas<'d> {
     }
 
     /// A schema about another value than the one around it, such as a property.
-    pub(super) fn inner(&mut self, value: &'d Node, at: &At<'_>, direction: Direction) -> Draft<'d> {
+    pub(super) fn inner(
+        &mut self,
+        value: &'d SpecNode,
+        at: &SpecPath<'_>,
+        direction: SchemaDirection,
+    ) -> SchemaNode<'d> {
         self.about_another(|schemas| schemas.schema(value, at, direction))
     }
 
     /// Swagger has a parameter's schema in the parameter itself.
-    pub(super) fn inline(&mut self, parameter: View<'d>, at: &At<'_>, direction: Direction) -> Draft<'d> {
+    pub(super) fn inline(
+        &mut self,
+        parameter: KeywordView<'d>,
+        at: &SpecPath<'_>,
+        direction: SchemaDirection,
+    ) -> SchemaNode<'d> {
         self.about_another(|schemas| schemas.keywords(parameter, at, direction))
     }
 
@@ -93,101 +103,116 @@ impl<'d> Schemas<'d> {
         done
     }
 
-    pub(super) fn schema(&mut self, value: &'d Node, at: &At<'_>, direction: Direction) -> Draft<'d> {
+    pub(super) fn schema(
+        &mut self,
+        value: &'d SpecNode,
+        at: &SpecPath<'_>,
+        direction: SchemaDirection,
+    ) -> SchemaNode<'d> {
         match value {
-            Node::Object(source) => self.keywords(View::all(source), at, direction),
+            SpecNode::Object(source) => self.keywords(KeywordView::all(source), at, direction),
             _ if at.depth > DEEPEST => self.too_deep(at),
-            Node::Bool(true) => Draft::anything(),
-            Node::Bool(false) => object([("not", Draft::anything())]),
+            SpecNode::Bool(true) => SchemaNode::anything(),
+            SpecNode::Bool(false) => object([("not", SchemaNode::anything())]),
             other => {
                 let message = format!("a schema is {}; it allows anything", crate::document::kind(other));
                 self.report.warn(at, "wrong-type", message);
-                Draft::anything()
+                SchemaNode::anything()
             }
         }
     }
 
-    fn keywords(&mut self, source: View<'d>, at: &At<'_>, direction: Direction) -> Draft<'d> {
+    fn keywords(
+        &mut self,
+        source: KeywordView<'d>,
+        at: &SpecPath<'_>,
+        direction: SchemaDirection,
+    ) -> SchemaNode<'d> {
         if at.depth > DEEPEST {
             return self.too_deep(at);
         }
         let reference = ["$ref", "$dynamicRef", "$recursiveRef"].iter().find_map(|key| source.get(key));
-        match reference.and_then(Node::as_str) {
+        match reference.and_then(SpecNode::as_str) {
             Some(reference) if source.len() == 1 => self.reference(source, reference, at, direction),
-            Some(reference) => self.knowing_hidden(source, at.part, direction, |schemas| {
+            Some(reference) => self.with_hidden_properties(source, at.part, direction, |schemas| {
                 schemas.reference(source, reference, at, direction)
             }),
-            None => self.knowing_hidden(source, at.part, direction, |schemas| {
-                Draft::Object(schemas.described(source, at, direction))
+            None => self.with_hidden_properties(source, at.part, direction, |schemas| {
+                SchemaNode::Object(schemas.described(source, at, direction))
             }),
         }
     }
 
-    fn too_deep(&mut self, at: &At<'_>) -> Draft<'d> {
+    fn too_deep(&mut self, at: &SpecPath<'_>) -> SchemaNode<'d> {
         self.report.warn(at, "too-deep", "this is nested too deeply for most readers; it allows anything");
-        Draft::anything()
+        SchemaNode::anything()
     }
 
     fn reference(
         &mut self,
-        source: View<'d>,
+        source: KeywordView<'d>,
         reference: &str,
-        at: &At<'_>,
-        direction: Direction,
-    ) -> Draft<'d> {
-        let mut base = Fields::new();
+        at: &SpecPath<'_>,
+        direction: SchemaDirection,
+    ) -> SchemaNode<'d> {
+        let mut base = SchemaFields::new();
         match self.bank.look_up(self.document, at.part, reference) {
-            Ok(key) if self.own.is_some_and(|own| self.comes_back(key, own)) => {
+            Ok(key) if self.own.is_some_and(|own| self.is_reference_cycle(key, own)) => {
                 let message =
                     format!("`{reference}` leads back to this very schema; here it allows anything");
                 self.report.warn(at, "schema-cycle", message);
             }
-            Ok(key) => match self.in_this_place(key, at, direction) {
-                Some(Draft::Object(written_out)) => base = written_out,
+            Ok(key) => match self.inline_definition(key, at, direction) {
+                Some(SchemaNode::Object(written_out)) => base = written_out,
                 _ => {
                     self.needs.push(key);
                     base.put("$ref", format!("#/definitions/{}", self.bank.name(key)));
                 }
             },
-            Err(Astray::Dangling(reason)) => {
+            Err(ReferenceError::Dangling(reason)) => {
                 let message = format!("`{reference}`: {reason}; it allows anything");
                 self.report.warn(at, "dangling-reference", message);
             }
-            Err(Astray::Cycle) => {
+            Err(ReferenceError::Cycle) => {
                 let message = format!("`{reference}` leads back to itself; it allows anything");
                 self.report.warn(at, "reference-cycle", message);
             }
         }
-        if (source.says("nullable") || source.says("x-nullable")) && !base.is_empty() {
-            base = fields([("anyOf", vec![Draft::Object(base), typed("null")].into())]);
+        if (source.is_true("nullable") || source.is_true("x-nullable")) && !base.is_empty() {
+            base = fields([("anyOf", vec![SchemaNode::Object(base), typed("null")].into())]);
         }
         let beside = source.beside_reference(self.beside);
         if beside.is_empty() {
-            return Draft::Object(base);
+            return SchemaNode::Object(base);
         }
         let mut out = self.described(beside, at, direction);
         if out.is_empty() {
-            return Draft::Object(base);
+            return SchemaNode::Object(base);
         }
         if !base.is_empty() {
             // Draft 07 looks at nothing beside `$ref`.
-            let mut all = vec![Draft::Object(base)];
-            if let Some(Draft::List(more)) = out.swap_remove("allOf") {
+            let mut all = vec![SchemaNode::Object(base)];
+            if let Some(SchemaNode::List(more)) = out.swap_remove("allOf") {
                 all.extend(more);
             }
             out.put("allOf", all);
         }
-        Draft::Object(out)
+        SchemaNode::Object(out)
     }
 
-    fn described(&mut self, source: View<'d>, at: &At<'_>, direction: Direction) -> Fields<'d> {
-        let mut out = Fields::new();
+    fn described(
+        &mut self,
+        source: KeywordView<'d>,
+        at: &SpecPath<'_>,
+        direction: SchemaDirection,
+    ) -> SchemaFields<'d> {
+        let mut out = SchemaFields::new();
         let mut remarks = Vec::new();
-        let mut body = Fields::new();
-        if direction == Direction::Output {
+        let mut body = SchemaFields::new();
+        if direction == SchemaDirection::Output {
             keywords::output_remarks(source, &mut remarks);
         }
-        let kinds = Kinds::of(source, at, &mut self.report);
+        let kinds = AllowedTypes::read(source, at, &mut self.report);
         kinds.write(&mut body);
         choices(source, &kinds, at, &mut self.report, &mut body);
         keywords::numbers(source, at, direction, &mut self.report, &mut body);
@@ -201,9 +226,9 @@ impl<'d> Schemas<'d> {
         }
         // A schema without a type is nullable in that null is one more thing that it may be.
         if kinds.nullable && kinds.names.is_empty() && composed {
-            body = fields([("anyOf", vec![Draft::Object(body), typed("null")].into())]);
+            body = fields([("anyOf", vec![SchemaNode::Object(body), typed("null")].into())]);
         }
-        keywords::words(source, &remarks, &mut out);
+        keywords::write_annotations(source, &remarks, &mut out);
         for (key, value) in body {
             out.insert(key, value);
         }

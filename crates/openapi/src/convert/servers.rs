@@ -2,23 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use crate::document::{Members, Node};
+use crate::document::{SpecNode, SpecObject};
 
-use super::schema::Schemas;
-use super::spot::{At, follow};
-use crate::operation::{Place, Requirement, Scheme, SchemeKind, ServerUrl, Variable};
+use super::location::{SpecPath, resolve_object};
+use super::schema::SchemaConverter;
+use crate::operation::{
+    ArgumentLocation, SecurityRequirement, SecurityScheme, SecuritySchemeKind, ServerUrl, ServerVariable,
+};
 
-fn text<'a>(value: &'a Members, key: &str) -> &'a str {
-    value.get(key).and_then(Node::as_str).unwrap_or_default()
+fn text<'a>(value: &'a SpecObject, key: &str) -> &'a str {
+    value.get(key).and_then(SpecNode::as_str).unwrap_or_default()
 }
 
-impl Schemas<'_> {
+impl SchemaConverter<'_> {
     /// The nearest list of servers; Swagger has only one place for them.
-    pub(super) fn servers(&mut self, owners: [(&Members, &At<'_>); 3]) -> Vec<ServerUrl> {
+    pub(super) fn servers(&mut self, owners: [(&SpecObject, &SpecPath<'_>); 3]) -> Vec<ServerUrl> {
         for (owner, at) in owners {
             let Some(servers) = owner.get("servers") else { continue };
             let here = at.key("servers");
-            let Node::Array(servers) = servers else {
+            let SpecNode::Array(servers) = servers else {
                 self.report.warn(&here, "wrong-type", "`servers` is not a list; it was left out");
                 continue;
             };
@@ -38,16 +40,21 @@ impl Schemas<'_> {
         vec![plain("/")]
     }
 
-    fn server(&mut self, server: &Node, at: &At<'_>) -> Option<ServerUrl> {
-        let Some(template) = server.get("url").and_then(Node::as_str) else {
+    fn server(&mut self, server: &SpecNode, at: &SpecPath<'_>) -> Option<ServerUrl> {
+        let Some(template) = server.get("url").and_then(SpecNode::as_str) else {
             self.report.warn(at, "no-url", "a server has no `url`; it was left out");
             return None;
         };
         let mut variables = BTreeMap::new();
-        if let Some(Node::Object(described)) = server.get("variables") {
+        if let Some(SpecNode::Object(described)) = server.get("variables") {
             for (name, variable) in described.iter() {
-                let allowed: Vec<String> =
-                    variable.get("enum").and_then(Node::as_array).into_iter().flatten().map(scalar).collect();
+                let allowed: Vec<String> = variable
+                    .get("enum")
+                    .and_then(SpecNode::as_array)
+                    .into_iter()
+                    .flatten()
+                    .map(scalar)
+                    .collect();
                 let default = variable.get("default").map(scalar);
                 let default = default.or_else(|| allowed.first().cloned()).unwrap_or_else(|| {
                     self.report.warn(
@@ -57,7 +64,7 @@ impl Schemas<'_> {
                     );
                     String::new()
                 });
-                variables.insert(name.to_owned(), Variable { default, allowed });
+                variables.insert(name.to_owned(), ServerVariable { default, allowed });
             }
         }
         for name in template.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
@@ -76,19 +83,19 @@ impl Schemas<'_> {
     /// What an operation needs: its own list, else the document's.
     pub(super) fn security(
         &mut self,
-        owners: [(&Members, &At<'_>); 2],
-        schemes: &[Scheme],
-    ) -> Vec<Vec<Requirement>> {
+        owners: [(&SpecObject, &SpecPath<'_>); 2],
+        schemes: &[SecurityScheme],
+    ) -> Vec<Vec<SecurityRequirement>> {
         for (owner, at) in owners {
             let Some(security) = owner.get("security") else { continue };
             let here = at.key("security");
-            let Node::Array(choices) = security else {
+            let SpecNode::Array(choices) = security else {
                 self.report.warn(&here, "wrong-type", "`security` is not a list; it was left out");
                 continue;
             };
             let mut found = Vec::new();
             for (n, choice) in choices.iter().enumerate() {
-                let Node::Object(choice) = choice else {
+                let SpecNode::Object(choice) = choice else {
                     self.report.warn(
                         &here.index(n),
                         "wrong-type",
@@ -102,8 +109,8 @@ impl Schemas<'_> {
                         let message = format!("there is no security scheme `{scheme}`");
                         self.report.warn(&here.index(n), "unknown-scheme", message);
                     }
-                    let scopes = scopes.as_array().into_iter().flatten().filter_map(Node::as_str);
-                    all.push(Requirement {
+                    let scopes = scopes.as_array().into_iter().flatten().filter_map(SpecNode::as_str);
+                    all.push(SecurityRequirement {
                         scheme: scheme.to_owned(),
                         scopes: scopes.map(str::to_owned).collect(),
                     });
@@ -116,67 +123,68 @@ impl Schemas<'_> {
     }
 
     /// The document's security schemes.
-    pub(super) fn schemes(&mut self) -> Vec<Scheme> {
+    pub(super) fn schemes(&mut self) -> Vec<SecurityScheme> {
         let document = self.document;
         let places = ["/securityDefinitions", "/components/securitySchemes"];
         let found =
             places.iter().find_map(|place| Some((*place, document.root().pointer(place)?.as_object()?)));
         let Some((place, described)) = found else { return Vec::new() };
-        let here = At::new(0, place);
+        let here = SpecPath::new(0, place);
         let mut schemes = Vec::new();
         for (name, value) in described.iter() {
             let at = here.key(name);
-            let Some(found) = follow(document, &mut self.report, value, &at, "a security scheme") else {
+            let Some(found) = resolve_object(document, &mut self.report, value, &at, "a security scheme")
+            else {
                 continue;
             };
             let kind = self.scheme(found.members, &at);
-            schemes.push(Scheme { name: name.to_owned(), kind });
+            schemes.push(SecurityScheme { name: name.to_owned(), kind });
         }
         schemes
     }
 
-    fn scheme(&mut self, scheme: &Members, at: &At<'_>) -> SchemeKind {
+    fn scheme(&mut self, scheme: &SpecObject, at: &SpecPath<'_>) -> SecuritySchemeKind {
         match text(scheme, "type").to_ascii_lowercase().as_str() {
-            "basic" => SchemeKind::Basic,
+            "basic" => SecuritySchemeKind::Basic,
             "apikey" => {
                 let place = match text(scheme, "in") {
-                    "query" => Place::Query,
-                    "cookie" => Place::Cookie,
-                    "header" => Place::Header,
+                    "query" => ArgumentLocation::Query,
+                    "cookie" => ArgumentLocation::Cookie,
+                    "header" => ArgumentLocation::Header,
                     other => {
                         let message =
                             format!("the key is in `{other}`, which is no place; a header is assumed");
                         self.report.warn(at, "no-place", message);
-                        Place::Header
+                        ArgumentLocation::Header
                     }
                 };
-                SchemeKind::ApiKey { place, wire_name: text(scheme, "name").to_owned() }
+                SecuritySchemeKind::ApiKey { place, wire_name: text(scheme, "name").to_owned() }
             }
             "http" => match text(scheme, "scheme").to_ascii_lowercase().as_str() {
-                "basic" => SchemeKind::Basic,
-                "bearer" => SchemeKind::Bearer,
-                _ => SchemeKind::Http { scheme: text(scheme, "scheme").to_owned() },
+                "basic" => SecuritySchemeKind::Basic,
+                "bearer" => SecuritySchemeKind::Bearer,
+                _ => SecuritySchemeKind::Http { scheme: text(scheme, "scheme").to_owned() },
             },
-            "oauth2" => client_credentials(scheme).unwrap_or(SchemeKind::Token),
-            "openidconnect" => SchemeKind::Token,
+            "oauth2" => client_credentials(scheme).unwrap_or(SecuritySchemeKind::Token),
+            "openidconnect" => SecuritySchemeKind::Token,
             other => {
                 self.report.note(
                     at,
                     "unknown-scheme",
                     format!("`{other}` is a kind of security that is not known here"),
                 );
-                SchemeKind::Other { kind: other.to_owned() }
+                SecuritySchemeKind::Other { kind: other.to_owned() }
             }
         }
     }
 }
 
-fn client_credentials(scheme: &Members) -> Option<SchemeKind> {
+fn client_credentials(scheme: &SpecObject) -> Option<SecuritySchemeKind> {
     let flow = scheme.get("flows").and_then(|flows| flows.get("clientCredentials")?.as_object());
     let flow = flow.or_else(|| (text(scheme, "flow") == "application").then_some(scheme))?;
-    let scopes = flow.get("scopes").and_then(Node::as_object);
+    let scopes = flow.get("scopes").and_then(SpecNode::as_object);
     let scopes = scopes.map(|scopes| scopes.keys().map(str::to_owned).collect()).unwrap_or_default();
-    Some(SchemeKind::ClientCredentials { token_url: text(flow, "tokenUrl").to_owned(), scopes })
+    Some(SecuritySchemeKind::ClientCredentials { token_url: text(flow, "tokenUrl").to_owned(), scopes })
 }
 
 fn plain(template: &str) -> ServerUrl {
@@ -184,20 +192,21 @@ fn plain(template: &str) -> ServerUrl {
 }
 
 /// A scalar as it stands in an address.
-fn scalar(value: &Node) -> String {
+fn scalar(value: &SpecNode) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// One server for each scheme, the safer one first.
-fn swagger_servers(root: &Members) -> Vec<ServerUrl> {
-    let base = root.get("basePath").and_then(Node::as_str).unwrap_or_default().trim_end_matches('/');
+fn swagger_servers(root: &SpecObject) -> Vec<ServerUrl> {
+    let base = root.get("basePath").and_then(SpecNode::as_str).unwrap_or_default().trim_end_matches('/');
     let base = if base.is_empty() || base.starts_with('/') { base.to_owned() } else { format!("/{base}") };
-    let Some(host) = root.get("host").and_then(Node::as_str).filter(|host| !host.is_empty()) else {
+    let Some(host) = root.get("host").and_then(SpecNode::as_str).filter(|host| !host.is_empty()) else {
         return vec![plain(if base.is_empty() { "/" } else { &base })];
     };
     let host = host.trim_end_matches('/');
     let host = host.split_once("://").map_or(host, |(_, host)| host);
-    let schemes = root.get("schemes").and_then(Node::as_array).into_iter().flatten().filter_map(Node::as_str);
+    let schemes =
+        root.get("schemes").and_then(SpecNode::as_array).into_iter().flatten().filter_map(SpecNode::as_str);
     let mut schemes: Vec<&str> = schemes.filter(|scheme| ["http", "https"].contains(scheme)).collect();
     if schemes.is_empty() {
         schemes.push("https");

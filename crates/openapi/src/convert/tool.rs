@@ -8,31 +8,34 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use toolyard_hub::json::to_raw;
 
-use super::answer::{accepted, is_good};
-use super::body::Planned;
+use super::body::BodyPlan;
 use super::describe;
-use super::draft::{Draft, Fields, fields, typed};
-use super::parameters::{Kind, Parameter, Writing, dressed};
-use super::schema::{Direction, Schemas};
-use super::spot::{At, Extra};
-use super::{ConvertSettings, DRAFT, OutputSchemas};
-use crate::document::{Members, Node, Target};
-use crate::operation::{Argument, Body, Method, Operation, Place, Scheme, SchemeKind, Severity, Style};
+use super::location::{DiagnosticData, SpecPath};
+use super::parameters::{ParameterKind, ParameterSerialization, SpecParameter, with_parameter_docs};
+use super::response::{accepted, is_good};
+use super::schema::{SchemaConverter, SchemaDirection};
+use super::schema_node::{SchemaFields, SchemaNode, fields, typed};
+use super::{ConvertSettings, DRAFT, OutputSchemaMode};
+use crate::document::{ReferenceTarget, SpecNode, SpecObject};
+use crate::operation::{
+    Argument, ArgumentLocation, DiagnosticSeverity, Method, Operation, OperationBody, ParameterStyle,
+    SecurityScheme, SecuritySchemeKind,
+};
 
 /// An operation as the document has it.
 #[derive(Debug)]
-pub(super) struct Source<'d> {
+pub(super) struct SpecOperation<'d> {
     pub(super) method: Method,
     pub(super) path: &'d str,
     pub(super) id: Option<&'d str>,
     pub(super) tags: Vec<String>,
-    pub(super) members: &'d Members,
-    pub(super) target: Target,
-    pub(super) item: &'d Members,
-    pub(super) item_target: Target,
+    pub(super) members: &'d SpecObject,
+    pub(super) target: ReferenceTarget,
+    pub(super) item: &'d SpecObject,
+    pub(super) item_target: ReferenceTarget,
 }
 
-impl Source<'_> {
+impl SpecOperation<'_> {
     pub(super) fn label(&self) -> String {
         format!("{} {}", self.method.as_str(), self.path)
     }
@@ -41,26 +44,27 @@ impl Source<'_> {
 /// A property of the input schema on its way there.
 struct Property<'d> {
     wanted: String,
-    place: Place,
+    place: ArgumentLocation,
     wire_name: String,
-    writing: Writing,
+    writing: ParameterSerialization,
     required: bool,
-    schema: Draft<'d>,
+    schema: SchemaNode<'d>,
 }
 
-impl<'d> Schemas<'d> {
+impl<'d> SchemaConverter<'d> {
     pub(super) fn operation(
         &mut self,
-        source: &Source<'d>,
+        source: &SpecOperation<'d>,
         name: String,
-        schemes: &[Scheme],
+        schemes: &[SecurityScheme],
         settings: &ConvertSettings,
     ) -> Operation {
         let root = self.document.root().as_object();
-        let empty = Members::new();
+        let empty = SpecObject::new();
         let root = root.unwrap_or(&empty);
-        let top = At::new(0, "");
-        let (item_at, at) = (At::of(&source.item_target), At::of(&source.target));
+        let top = SpecPath::new(0, "");
+        let (item_at, at) =
+            (SpecPath::from_target(&source.item_target), SpecPath::from_target(&source.target));
         let servers = self.servers([(source.members, &at), (source.item, &item_at), (root, &top)]);
         let security = self.security([(source.members, &at), (root, &top)], schemes);
         let parameters =
@@ -78,28 +82,32 @@ impl<'d> Schemas<'d> {
         let keys = keys_of(&security, schemes);
         let mut properties = Vec::new();
         for parameter in &parameters {
-            if let Kind::At(place) = parameter.kind {
+            if let ParameterKind::At(place) = parameter.kind {
                 self.take_parameter(source, parameter, place, &keys, &mut properties);
             }
         }
         self.undeclared(source, &mut properties);
         let (arguments, body, input) = self.assembled(properties, body, &at);
         let needs = std::mem::take(&mut self.needs);
-        let packed = self.pack(input, &needs, Direction::Input, settings.budgets.input_bytes);
+        let packed = self.bundle(input, &needs, SchemaDirection::Input, settings.budgets.input_bytes);
         self.tell_elided(&at, "input", &packed.elided);
 
         let responses = self.responses(source.members, &at);
         let answer = match settings.output_schemas {
-            OutputSchemas::Shown => self.answer(&source.method, &responses, &produces),
-            OutputSchemas::Lenient => self.lenient_answer(&source.method, &responses, &produces),
-            OutputSchemas::LeftOut => None,
+            OutputSchemaMode::Exact => self.response_schema(&source.method, &responses, &produces),
+            OutputSchemaMode::Lenient => self.lenient_response_schema(&source.method, &responses, &produces),
+            OutputSchemaMode::Omit => None,
         };
         self.needs.clear();
         let wrapping = answer.as_ref().map(|answer| answer.wrapping).unwrap_or_default();
         let answer_rules = answer.as_ref().map(|answer| answer.rules.clone()).unwrap_or_default();
         let output = answer.map(|answer| {
-            let packed =
-                self.pack(answer.root, &answer.needs, Direction::Output, settings.budgets.output_bytes);
+            let packed = self.bundle(
+                answer.root,
+                &answer.needs,
+                SchemaDirection::Output,
+                settings.budgets.output_bytes,
+            );
             self.tell_elided(&at, "output", &packed.elided);
             packed.text
         });
@@ -110,7 +118,7 @@ impl<'d> Schemas<'d> {
             self.report.note(&at, "no-good-response", "no good response is described");
         }
 
-        let described = settings.said(source, &name, &settings.descriptions).map(str::to_owned);
+        let described = settings.override_for(source, &name, &settings.descriptions).map(str::to_owned);
         let most = settings.budgets.description_characters;
         let description = described.unwrap_or_else(|| {
             describe::description(source.members, source.item, &source.label(), &parameters, &responses, most)
@@ -145,35 +153,36 @@ impl<'d> Schemas<'d> {
 
     fn take_parameter(
         &mut self,
-        source: &Source<'_>,
-        parameter: &Parameter<'d>,
-        place: Place,
-        keys: &[(Place, &str)],
+        source: &SpecOperation<'_>,
+        parameter: &SpecParameter<'d>,
+        place: ArgumentLocation,
+        keys: &[(ArgumentLocation, &str)],
         properties: &mut Vec<Property<'d>>,
     ) {
         let name = &parameter.wire_name;
         let target = parameter.target.clone();
-        let at = At::of(&target);
+        let at = SpecPath::from_target(&target);
         if keys.iter().any(|(key_place, key)| *key_place == place && key.eq_ignore_ascii_case(name)) {
             let message =
                 format!("`{name}` is a credential; it comes from the configuration, not from an argument");
             self.report.note(&at, "credential", message);
             return;
         }
-        if place == Place::Path && !source.path.contains(&format!("{{{name}}}")) {
+        if place == ArgumentLocation::Path && !source.path.contains(&format!("{{{name}}}")) {
             let message = format!("the path has no `{{{name}}}`; the parameter was left out");
             self.report.warn(&at, "not-in-path", message);
             return;
         }
-        let (schema, writing) = self.written(parameter, place);
-        let required = place == Place::Path || parameter.members.get("required") == Some(&Node::Bool(true));
-        let mut schema = dressed(schema, parameter.members);
+        let (schema, writing) = self.parameter_schema(parameter, place);
+        let required = place == ArgumentLocation::Path
+            || parameter.members.get("required") == Some(&SpecNode::Bool(true));
+        let mut schema = with_parameter_docs(schema, parameter.members);
         // Without it the path would be another one, so an empty text is refused; the schema says so.
-        if let Draft::Object(members) = &mut schema
-            && place == Place::Path
+        if let SchemaNode::Object(members) = &mut schema
+            && place == ArgumentLocation::Path
             && members.text("type") == Some("string")
             && !members.contains_key("enum")
-            && members.get("minLength").is_none_or(|least| *least == Draft::from(0))
+            && members.get("minLength").is_none_or(|least| *least == SchemaNode::from(0))
         {
             members.put("minLength", 1);
         }
@@ -188,19 +197,21 @@ impl<'d> Schemas<'d> {
     }
 
     /// Parts of the path that no parameter describes are texts.
-    fn undeclared(&mut self, source: &Source<'_>, properties: &mut Vec<Property<'d>>) {
+    fn undeclared(&mut self, source: &SpecOperation<'_>, properties: &mut Vec<Property<'d>>) {
         for name in
             source.path.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
         {
-            let known = |property: &Property<'_>| property.place == Place::Path && property.wire_name == name;
+            let known = |property: &Property<'_>| {
+                property.place == ArgumentLocation::Path && property.wire_name == name
+            };
             if name.is_empty() || properties.iter().any(known) {
                 continue;
             }
             let message = format!("no parameter describes `{{{name}}}`; it is a text here");
-            self.report.warn(&At::of(&source.target), "undeclared-parameter", message);
+            self.report.warn(&SpecPath::from_target(&source.target), "undeclared-parameter", message);
             properties.push(Property {
                 wanted: property_name(name),
-                place: Place::Path,
+                place: ArgumentLocation::Path,
                 wire_name: name.to_owned(),
                 writing: simple(),
                 required: true,
@@ -213,22 +224,22 @@ impl<'d> Schemas<'d> {
     fn assembled(
         &mut self,
         mut properties: Vec<Property<'d>>,
-        body: Option<Planned<'d>>,
-        at: &At<'_>,
-    ) -> (Vec<Argument>, Option<Body>, Fields<'d>) {
+        body: Option<BodyPlan<'d>>,
+        at: &SpecPath<'_>,
+    ) -> (Vec<Argument>, Option<OperationBody>, SchemaFields<'d>) {
         // Names are given out in this order, whatever the order of the document.
         properties.sort_by_key(|property| match property.place {
-            Place::Path => 0,
-            Place::Query => 1,
-            Place::QueryString => 2,
-            Place::Header => 3,
-            Place::Cookie => 4,
-            Place::Body | Place::BodyField => 5,
+            ArgumentLocation::Path => 0,
+            ArgumentLocation::Query => 1,
+            ArgumentLocation::QueryString => 2,
+            ArgumentLocation::Header => 3,
+            ArgumentLocation::Cookie => 4,
+            ArgumentLocation::Body | ArgumentLocation::BodyField => 5,
         });
         let body = body.map(|plan| self.take_body(plan, &mut properties));
         let mut taken = HashSet::new();
         let mut arguments = Vec::new();
-        let mut shown = Fields::new();
+        let mut shown = SchemaFields::new();
         let mut required = Vec::new();
         for property in properties {
             let mut name = property.wanted.clone();
@@ -245,7 +256,7 @@ impl<'d> Schemas<'d> {
             }
             taken.insert(name.clone());
             if property.required {
-                required.push(Draft::from(name.clone()));
+                required.push(SchemaNode::from(name.clone()));
             }
             shown.put(name.clone(), titled(property.schema, &property.wire_name));
             arguments.push(Argument {
@@ -269,7 +280,7 @@ impl<'d> Schemas<'d> {
         (arguments, body, root)
     }
 
-    fn take_body(&mut self, plan: Planned<'d>, properties: &mut Vec<Property<'d>>) -> Body {
+    fn take_body(&mut self, plan: BodyPlan<'d>, properties: &mut Vec<Property<'d>>) -> OperationBody {
         let form = plan.whole.is_form();
         let members = plan.spread.filter(|members| {
             let clashes =
@@ -286,7 +297,7 @@ impl<'d> Schemas<'d> {
                     self.needs.extend(member.needs);
                     properties.push(Property {
                         wanted: property_name(&member.wire_name),
-                        place: Place::BodyField,
+                        place: ArgumentLocation::BodyField,
                         wire_name: member.wire_name,
                         writing: simple(),
                         required: member.required,
@@ -299,7 +310,7 @@ impl<'d> Schemas<'d> {
                 let schema = self.whole_schema(plan.whole);
                 properties.push(Property {
                     wanted: "body".to_owned(),
-                    place: Place::Body,
+                    place: ArgumentLocation::Body,
                     wire_name: "body".to_owned(),
                     writing: simple(),
                     required,
@@ -310,7 +321,7 @@ impl<'d> Schemas<'d> {
         plan.body
     }
 
-    fn tell_elided(&mut self, at: &At<'_>, which: &str, elided: &[String]) {
+    fn tell_elided(&mut self, at: &SpecPath<'_>, which: &str, elided: &[String]) {
         if elided.is_empty() {
             return;
         }
@@ -322,17 +333,17 @@ impl<'d> Schemas<'d> {
             shown.join(", ")
         );
         let list: Vec<&String> = elided.iter().take(100).collect();
-        let extra = Extra::Is(json!({"schema": which, "parts": count, "names": list}));
+        let extra = DiagnosticData::Value(json!({"schema": which, "parts": count, "names": list}));
         let code = if which == "input" { "input-elided" } else { "output-elided" };
-        self.report.add(Severity::Warning, at, code, message, extra);
+        self.report.add(DiagnosticSeverity::Warning, at, code, message, extra);
     }
 }
 
 impl ConvertSettings {
     /// What the settings say about an operation, by its id, its method and path, or its name.
-    pub(super) fn said<'a>(
+    pub(super) fn override_for<'a>(
         &self,
-        source: &Source<'_>,
+        source: &SpecOperation<'_>,
         name: &str,
         table: &'a std::collections::BTreeMap<String, String>,
     ) -> Option<&'a str> {
@@ -341,30 +352,35 @@ impl ConvertSettings {
     }
 }
 
-fn simple() -> Writing {
-    Writing { style: Style::Simple, explode: false, allow_reserved: false, content: None }
+fn simple() -> ParameterSerialization {
+    ParameterSerialization {
+        style: ParameterStyle::Simple,
+        explode: false,
+        allow_reserved: false,
+        content: None,
+    }
 }
 
-fn suffix(place: Place) -> &'static str {
+fn suffix(place: ArgumentLocation) -> &'static str {
     match place {
-        Place::Path => "path",
-        Place::Query => "query",
-        Place::QueryString => "querystring",
-        Place::Header => "header",
-        Place::Cookie => "cookie",
-        Place::Body | Place::BodyField => "body",
+        ArgumentLocation::Path => "path",
+        ArgumentLocation::Query => "query",
+        ArgumentLocation::QueryString => "querystring",
+        ArgumentLocation::Header => "header",
+        ArgumentLocation::Cookie => "cookie",
+        ArgumentLocation::Body | ArgumentLocation::BodyField => "body",
     }
 }
 
 /// The headers, cookies and query parameters that credentials go into.
 fn keys_of<'s>(
-    security: &[Vec<crate::operation::Requirement>],
-    schemes: &'s [Scheme],
-) -> Vec<(Place, &'s str)> {
+    security: &[Vec<crate::operation::SecurityRequirement>],
+    schemes: &'s [SecurityScheme],
+) -> Vec<(ArgumentLocation, &'s str)> {
     let needed = |name: &str| security.iter().flatten().any(|requirement| requirement.scheme == name);
     let keys = schemes.iter().filter(|scheme| needed(&scheme.name));
     keys.filter_map(|scheme| match &scheme.kind {
-        SchemeKind::ApiKey { place, wire_name } => Some((*place, wire_name.as_str())),
+        SecuritySchemeKind::ApiKey { place, wire_name } => Some((*place, wire_name.as_str())),
         _ => None,
     })
     .collect()
@@ -376,7 +392,7 @@ fn property_name(wire_name: &str) -> String {
     if wire_name.chars().all(fine) && wire_name.len() <= 64 {
         return wire_name.to_owned();
     }
-    let spelled = super::script::spelled(wire_name);
+    let spelled = super::transliterate::transliterate(wire_name);
     let mut name = String::new();
     for character in spelled.text.chars() {
         if fine(character) {
@@ -396,18 +412,18 @@ fn property_name(wire_name: &str) -> String {
 }
 
 /// A property whose name in the document is in another script says that name.
-fn titled<'d>(schema: Draft<'d>, wire_name: &str) -> Draft<'d> {
+fn titled<'d>(schema: SchemaNode<'d>, wire_name: &str) -> SchemaNode<'d> {
     let says = schema.as_object().is_some_and(|members| members.contains_key("title"));
     if wire_name.is_ascii() || says {
         return schema;
     }
-    super::parameters::wrapped(schema, fields([("title", wire_name.to_owned().into())]))
+    super::parameters::with_annotations(schema, fields([("title", wire_name.to_owned().into())]))
 }
 
 /// Swagger's `consumes` and `produces`: the operation's, else the document's.
-fn media_types(operation: &Members, root: &Members, key: &str) -> Vec<String> {
-    let list = operation.get(key).or_else(|| root.get(key)).and_then(Node::as_array);
-    let texts = list.into_iter().flatten().filter_map(Node::as_str);
+fn media_types(operation: &SpecObject, root: &SpecObject, key: &str) -> Vec<String> {
+    let list = operation.get(key).or_else(|| root.get(key)).and_then(SpecNode::as_array);
+    let texts = list.into_iter().flatten().filter_map(SpecNode::as_str);
     texts.filter(|text| text.contains('/')).map(str::to_owned).collect()
 }
 

@@ -6,13 +6,13 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-use super::locate::push_segment;
-use super::node::{Members, Node};
-use super::text::{Reading, Refusal};
+use super::node::{SpecNode, SpecObject};
+use super::parse::{ParseContext, ParseRefusal};
+use super::references::push_segment;
 
 const TOO_MANY: &str = "more values than are allowed";
 
-pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Node, Refusal> {
+pub(super) fn read(text: &str, reading: &mut ParseContext) -> Result<SpecNode, ParseRefusal> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     // The depth is ours to watch; what is deeper is skipped without recursion.
     deserializer.disable_recursion_limit();
@@ -21,15 +21,15 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Node, Refusal> {
     let whole = value.and_then(|value| deserializer.end().map(|()| value));
     whole.map_err(|error| {
         if error.to_string().starts_with(TOO_MANY) {
-            Refusal::TooManyValues
+            ParseRefusal::TooManyValues
         } else {
-            Refusal::Syntax(error.to_string())
+            ParseRefusal::Syntax(error.to_string())
         }
     })
 }
 
 struct Reader<'a> {
-    reading: &'a mut Reading,
+    reading: &'a mut ParseContext,
     depth: usize,
 }
 
@@ -50,9 +50,9 @@ impl Reader<'_> {
 }
 
 impl<'de> DeserializeSeed<'de> for Reader<'_> {
-    type Value = Node;
+    type Value = SpecNode;
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<SpecNode, D::Error> {
         if self.reading.count(1).is_err() {
             return Err(D::Error::custom(TOO_MANY));
         }
@@ -60,48 +60,48 @@ impl<'de> DeserializeSeed<'de> for Reader<'_> {
             deserializer.deserialize_ignored_any(IgnoredAny)?;
             let message = "this is nested too deeply; what is here was left out".to_owned();
             self.reading.warn(String::new(), "too-deep", message);
-            return Ok(Node::Null);
+            return Ok(SpecNode::Null);
         }
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Reader<'_> {
-    type Value = Node;
+    type Value = SpecNode;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("any JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Null)
+    fn visit_unit<E>(self) -> Result<SpecNode, E> {
+        Ok(SpecNode::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<SpecNode, E> {
+        Ok(SpecNode::Bool(value))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Number(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<SpecNode, E> {
+        Ok(SpecNode::Number(value.into()))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Number(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<SpecNode, E> {
+        Ok(SpecNode::Number(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Number::from_f64(value).map_or(Node::Null, Node::Number))
+    fn visit_f64<E>(self, value: f64) -> Result<SpecNode, E> {
+        Ok(Number::from_f64(value).map_or(SpecNode::Null, SpecNode::Number))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::String(value.into()))
+    fn visit_str<E>(self, value: &str) -> Result<SpecNode, E> {
+        Ok(SpecNode::String(value.into()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Node, E> {
-        Ok(Node::String(value.into()))
+    fn visit_string<E>(self, value: String) -> Result<SpecNode, E> {
+        Ok(SpecNode::String(value.into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<SpecNode, A::Error> {
         let mut values = Vec::new();
         loop {
             let found = self.reading.diagnostics.len();
@@ -111,11 +111,11 @@ impl<'de> Visitor<'de> for Reader<'_> {
             }
             values.push(value);
         }
-        Ok(Node::Array(values))
+        Ok(SpecNode::Array(values))
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Node, A::Error> {
-        let mut members = Members::new();
+    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<SpecNode, A::Error> {
+        let mut members = SpecObject::new();
         while let Some(key) = access.next_key::<Box<str>>()? {
             let found = self.reading.diagnostics.len();
             let value = access.next_value_seed(self.child())?;
@@ -128,6 +128,6 @@ impl<'de> Visitor<'de> for Reader<'_> {
             }
             members.insert(key, value);
         }
-        Ok(Node::Object(members))
+        Ok(SpecNode::Object(members))
     }
 }

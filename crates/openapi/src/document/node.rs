@@ -5,27 +5,27 @@ use std::fmt;
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Number, Value};
 
-use crate::ordered::Ordered;
+use crate::ordered_map::OrderedMap;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Node {
+pub(crate) enum SpecNode {
     Null,
     Bool(bool),
     Number(Number),
     String(Box<str>),
-    Array(Vec<Node>),
-    Object(Members),
+    Array(Vec<SpecNode>),
+    Object(SpecObject),
 }
 
 /// The members of an object.
-pub(crate) type Members = Ordered<Box<str>, Node>;
+pub(crate) type SpecObject = OrderedMap<Box<str>, SpecNode>;
 
-impl Node {
-    pub(crate) fn as_object(&self) -> Option<&Members> {
+impl SpecNode {
+    pub(crate) fn as_object(&self) -> Option<&SpecObject> {
         if let Self::Object(members) = self { Some(members) } else { None }
     }
 
-    pub(crate) fn as_array(&self) -> Option<&[Node]> {
+    pub(crate) fn as_array(&self) -> Option<&[SpecNode]> {
         if let Self::Array(values) = self { Some(values) } else { None }
     }
 
@@ -51,16 +51,16 @@ impl Node {
 
     /// Whether it is an object without members.
     pub(crate) fn is_blank(&self) -> bool {
-        self.as_object().is_some_and(Members::is_empty)
+        self.as_object().is_some_and(SpecObject::is_empty)
     }
 
     /// A member, if this is an object that has it.
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&SpecNode> {
         self.as_object()?.get(key)
     }
 
     /// What a JSON pointer leads to.
-    pub(crate) fn pointer(&self, pointer: &str) -> Option<&Node> {
+    pub(crate) fn pointer(&self, pointer: &str) -> Option<&SpecNode> {
         if pointer.is_empty() {
             return Some(self);
         }
@@ -81,7 +81,7 @@ fn index(step: &str) -> Option<usize> {
     if padded { None } else { step.parse().ok() }
 }
 
-impl Serialize for Node {
+impl Serialize for SpecNode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Null => serializer.serialize_unit(),
@@ -95,21 +95,21 @@ impl Serialize for Node {
 }
 
 /// As JSON.
-impl fmt::Display for Node {
+impl fmt::Display for SpecNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
-impl From<&Node> for Value {
-    fn from(node: &Node) -> Self {
+impl From<&SpecNode> for Value {
+    fn from(node: &SpecNode) -> Self {
         match node {
-            Node::Null => Self::Null,
-            Node::Bool(value) => Self::Bool(*value),
-            Node::Number(number) => Self::Number(number.clone()),
-            Node::String(text) => Self::String(text.to_string()),
-            Node::Array(values) => Self::Array(values.iter().map(Self::from).collect()),
-            Node::Object(members) => Self::Object(
+            SpecNode::Null => Self::Null,
+            SpecNode::Bool(value) => Self::Bool(*value),
+            SpecNode::Number(number) => Self::Number(number.clone()),
+            SpecNode::String(text) => Self::String(text.to_string()),
+            SpecNode::Array(values) => Self::Array(values.iter().map(Self::from).collect()),
+            SpecNode::Object(members) => Self::Object(
                 members.iter().map(|(key, value)| (key.to_string(), Self::from(value))).collect(),
             ),
         }
@@ -120,13 +120,13 @@ impl From<&Node> for Value {
 mod tests {
     use serde_json::json;
 
-    use super::super::text::{Reading, read};
+    use super::super::parse::{ParseContext, read};
     use super::Value;
 
     #[test]
     fn pointers_lead_where_they_lead_in_json() {
         let text = r#"{"a": [{"b/c": 1}, [2]], "": {"~": 3}, "01": 4}"#;
-        let mut reading = Reading { depth: 9, left: 99, diagnostics: Vec::new() };
+        let mut reading = ParseContext { depth: 9, left: 99, diagnostics: Vec::new() };
         let node = read(text.as_bytes(), &mut reading).unwrap();
         let value: Value = serde_json::from_str(text).unwrap();
         assert_eq!(Value::from(&node), value);

@@ -2,15 +2,15 @@
 
 use serde_json::Number;
 
-use super::node::Node;
+use super::node::SpecNode;
 
 /// The value of a scalar without quotes and without a tag.
-pub(super) fn plain(text: &str) -> Node {
+pub(super) fn plain(text: &str) -> SpecNode {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Node::Null,
-        "true" | "True" | "TRUE" => Node::Bool(true),
-        "false" | "False" | "FALSE" => Node::Bool(false),
-        _ => number(text).map_or_else(|| Node::String(text.into()), Node::Number),
+        "" | "~" | "null" | "Null" | "NULL" => SpecNode::Null,
+        "true" | "True" | "TRUE" => SpecNode::Bool(true),
+        "false" | "False" | "FALSE" => SpecNode::Bool(false),
+        _ => number(text).map_or_else(|| SpecNode::String(text.into()), SpecNode::Number),
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Document, Limits, LoadError, LoadSettings, Location, load};
+use super::{DocumentLimits, DocumentLocation, LoadError, LoadSettings, SpecDocument, load};
 
-fn text(text: &str) -> Result<Document, LoadError> {
-    load(&Location::Text { text: text.to_owned(), folder: None }, &LoadSettings::default())
+fn text(text: &str) -> Result<SpecDocument, LoadError> {
+    load(&DocumentLocation::Text { text: text.to_owned(), folder: None }, &LoadSettings::default())
 }
 
 /// The value of `x:` in an otherwise sound document.
@@ -260,8 +260,8 @@ fn a_document_without_a_version_is_taken_and_one_from_the_future_too() {
 
 #[test]
 fn too_large_a_file_is_refused() {
-    let limits = Limits { bytes: 10, ..Limits::default() };
-    let location = Location::Text { text: "openapi: 3.0.0\npaths: {}".to_owned(), folder: None };
+    let limits = DocumentLimits { bytes: 10, ..DocumentLimits::default() };
+    let location = DocumentLocation::Text { text: "openapi: 3.0.0\npaths: {}".to_owned(), folder: None };
     let error = load(&location, &LoadSettings { limits, ..LoadSettings::default() }).unwrap_err();
     assert_eq!(error.to_string(), "the document is larger than the 10 bytes that are allowed");
 }
@@ -273,8 +273,8 @@ fn tempdir(name: &str) -> std::path::PathBuf {
     folder
 }
 
-fn file(path: &Path) -> Result<Document, LoadError> {
-    load(&Location::File(path.to_owned()), &LoadSettings::default())
+fn file(path: &Path) -> Result<SpecDocument, LoadError> {
+    load(&DocumentLocation::File(path.to_owned()), &LoadSettings::default())
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn references_to_the_network_are_followed_when_that_is_switched_on() {
         "https://example.org/api/other.json" => Ok(b"{\"a\": 1}".to_vec()),
         _ => Err("not there".to_owned()),
     };
-    let location = Location::Url("https://example.org/api/main.yaml".to_owned());
+    let location = DocumentLocation::Url("https://example.org/api/main.yaml".to_owned());
     let settings = LoadSettings {
         fetch: Some(Arc::new(fetch)),
         follow_network_references: true,

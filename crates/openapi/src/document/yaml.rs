@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
-use super::locate::push_segment;
-use super::node::{Members, Node};
-use super::text::{Reading, Refusal};
-use super::{flow, scalar};
+use super::node::{SpecNode, SpecObject};
+use super::parse::{ParseContext, ParseRefusal};
+use super::references::push_segment;
+use super::{scalar, yaml_repair};
 
 /// Bytes that may be read again because of what others read and the parser refuses: each such place costs one reading.
 const MOST_AGAIN: usize = 16 << 20;
@@ -17,7 +17,7 @@ const LEAST_AGAIN: usize = 16 << 10;
 
 /// The first document of a stream; more of them are reported. A closing bracket that is not indented more than its key is
 /// against the rules of YAML, but many write it so, and most readers take it.
-pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Node, Refusal> {
+pub(super) fn read(text: &str, reading: &mut ParseContext) -> Result<SpecNode, ParseRefusal> {
     let (left, found) = (reading.left, reading.diagnostics.len());
     let mut text = Cow::Borrowed(text);
     let (mut again, mut shifted) = (MOST_AGAIN.max(text.len().saturating_mul(8)), None);
@@ -35,16 +35,16 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Node, Refusal> {
             Err(stop) => stop,
         };
         let other = match &stop {
-            Stop::TooDeep { .. } | Stop::Quoted { .. } if again < text.len().max(LEAST_AGAIN) => None,
-            Stop::TooDeep { line, column } => flow::without_the_deepest(&text, *line, *column),
-            Stop::Quoted { line, column } => {
-                flow::with_quoted_lines_indented(&text, *line, *column, MOST_AGAIN)
+            YamlStop::TooDeep { .. } | YamlStop::Quoted { .. } if again < text.len().max(LEAST_AGAIN) => None,
+            YamlStop::TooDeep { line, column } => yaml_repair::drop_deep_brackets(&text, *line, *column),
+            YamlStop::Quoted { line, column } => {
+                yaml_repair::with_quoted_lines_indented(&text, *line, *column, MOST_AGAIN)
             }
-            Stop::At(reason) if shifted.is_none() && reason.starts_with("invalid indentation") => {
+            YamlStop::At(reason) if shifted.is_none() && reason.starts_with("invalid indentation") => {
                 shifted = Some(stop.refusal());
                 Some(with_brackets_indented(&text))
             }
-            Stop::At(_) | Stop::TooManyValues => None,
+            YamlStop::At(_) | YamlStop::TooManyValues => None,
         };
         again = again.saturating_sub(text.len().max(LEAST_AGAIN));
         match other {
@@ -56,7 +56,7 @@ pub(super) fn read(text: &str, reading: &mut Reading) -> Result<Node, Refusal> {
 }
 
 /// Where and why the reader stopped.
-enum Stop {
+enum YamlStop {
     TooDeep {
         line: usize,
         column: usize,
@@ -70,30 +70,30 @@ enum Stop {
     TooManyValues,
 }
 
-impl Stop {
-    fn refusal(&self) -> Refusal {
+impl YamlStop {
+    fn refusal(&self) -> ParseRefusal {
         match self {
             Self::TooDeep { line, column } => {
                 let column = column + 1;
-                Refusal::Syntax(format!("brackets are nested too deeply at line {line} column {column}"))
+                ParseRefusal::Syntax(format!("brackets are nested too deeply at line {line} column {column}"))
             }
             Self::Quoted { line, column } => {
                 let column = column + 1;
-                Refusal::Syntax(format!(
+                ParseRefusal::Syntax(format!(
                     "invalid indentation in quoted scalar at line {line} column {column}"
                 ))
             }
-            Self::At(reason) => Refusal::Syntax(reason.clone()),
-            Self::TooManyValues => Refusal::TooManyValues,
+            Self::At(reason) => ParseRefusal::Syntax(reason.clone()),
+            Self::TooManyValues => ParseRefusal::TooManyValues,
         }
     }
 }
 
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
+impl From<ParseRefusal> for YamlStop {
+    fn from(refusal: ParseRefusal) -> Self {
         match refusal {
-            Refusal::TooManyValues => Self::TooManyValues,
-            Refusal::Syntax(reason) => Self::At(reason),
+            ParseRefusal::TooManyValues => Self::TooManyValues,
+            ParseRefusal::Syntax(reason) => Self::At(reason),
         }
     }
 }
@@ -111,7 +111,7 @@ fn with_brackets_indented(text: &str) -> String {
     shifted
 }
 
-fn read_strictly(text: &str, reading: &mut Reading) -> Result<Node, Stop> {
+fn read_strictly(text: &str, reading: &mut ParseContext) -> Result<SpecNode, YamlStop> {
     let mut builder = Builder { reading, open: Vec::new(), anchors: HashMap::new(), root: None, skipping: 0 };
     let mut documents = 0;
     let mut parser = Parser::new_from_str(text);
@@ -119,9 +119,9 @@ fn read_strictly(text: &str, reading: &mut Reading) -> Result<Node, Stop> {
         let (event, span) = event.map_err(|error| {
             let (line, column) = (error.marker().line(), error.marker().col());
             match error.info() {
-                "recursion limit exceeded" => Stop::TooDeep { line, column },
-                "invalid indentation in quoted scalar" => Stop::Quoted { line, column },
-                reason => Stop::At(format!("{reason} at line {line} column {}", column + 1)),
+                "recursion limit exceeded" => YamlStop::TooDeep { line, column },
+                "invalid indentation in quoted scalar" => YamlStop::Quoted { line, column },
+                reason => YamlStop::At(format!("{reason} at line {line} column {}", column + 1)),
             }
         })?;
         match event {
@@ -137,27 +137,27 @@ fn read_strictly(text: &str, reading: &mut Reading) -> Result<Node, Stop> {
             event => builder.take(event)?,
         }
     }
-    builder.root.ok_or_else(|| Stop::At("it has no content".to_owned()))
+    builder.root.ok_or_else(|| YamlStop::At("it has no content".to_owned()))
 }
 
 struct Builder<'r> {
-    reading: &'r mut Reading,
-    open: Vec<Open>,
-    anchors: HashMap<usize, Known>,
-    root: Option<Node>,
+    reading: &'r mut ParseContext,
+    open: Vec<OpenCollection>,
+    anchors: HashMap<usize, AnchoredValue>,
+    root: Option<SpecNode>,
     /// How many collections are open below the deepest that is kept.
     skipping: usize,
 }
 
 /// A value that an alias may repeat.
-struct Known {
-    value: Node,
+struct AnchoredValue {
+    value: SpecNode,
     size: usize,
     height: usize,
 }
 
 /// A collection that is not complete yet.
-struct Open {
+struct OpenCollection {
     anchor: usize,
     size: usize,
     height: usize,
@@ -165,8 +165,8 @@ struct Open {
 }
 
 enum Content {
-    List(Vec<Node>),
-    Map { members: Members, merged: Vec<Node>, key: Option<Key> },
+    List(Vec<SpecNode>),
+    Map { members: SpecObject, merged: Vec<SpecNode>, key: Option<Key> },
 }
 
 enum Key {
@@ -177,8 +177,8 @@ enum Key {
 }
 
 /// A value that is complete, on its way to the collection around it.
-struct Done {
-    value: Node,
+struct CompleteValue {
+    value: SpecNode,
     size: usize,
     height: usize,
     /// The text of a scalar, for keys, and whether it was plain.
@@ -186,11 +186,11 @@ struct Done {
 }
 
 impl Builder<'_> {
-    fn take(&mut self, event: Event<'_>) -> Result<(), Refusal> {
+    fn take(&mut self, event: Event<'_>) -> Result<(), ParseRefusal> {
         match event {
             Event::SequenceStart(anchor, _) => self.begin(anchor, Content::List(Vec::new())),
             Event::MappingStart(anchor, _) => {
-                let content = Content::Map { members: Members::new(), merged: Vec::new(), key: None };
+                let content = Content::Map { members: SpecObject::new(), merged: Vec::new(), key: None };
                 self.begin(anchor, content)
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
@@ -198,7 +198,7 @@ impl Builder<'_> {
                 self.reading.count(1)?;
                 let value = resolve(&text, style, tag.as_deref());
                 let text = Some((text.into(), style == ScalarStyle::Plain));
-                let done = Done { value, size: 1, height: 1, text };
+                let done = CompleteValue { value, size: 1, height: 1, text };
                 self.remember(anchor, &done)?;
                 self.place(done);
                 Ok(())
@@ -208,86 +208,86 @@ impl Builder<'_> {
         }
     }
 
-    fn begin(&mut self, anchor: usize, content: Content) -> Result<(), Refusal> {
+    fn begin(&mut self, anchor: usize, content: Content) -> Result<(), ParseRefusal> {
         if self.skipping > 0 || self.open.len() >= self.reading.depth {
             self.skipping += 1;
             return Ok(());
         }
         self.reading.count(1)?;
-        self.open.push(Open { anchor, size: 1, height: 1, content });
+        self.open.push(OpenCollection { anchor, size: 1, height: 1, content });
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Refusal> {
+    fn end(&mut self) -> Result<(), ParseRefusal> {
         if self.skipping > 0 {
             self.skipping -= 1;
             if self.skipping == 0 {
                 let message = "this is nested too deeply; what is here was left out".to_owned();
                 self.reading.warn(self.pointer(), "too-deep", message);
-                self.place(Done { value: Node::Null, size: 1, height: 1, text: None });
+                self.place(CompleteValue { value: SpecNode::Null, size: 1, height: 1, text: None });
             }
             return Ok(());
         }
         let Some(open) = self.open.pop() else { return Ok(()) };
         let value = match open.content {
-            Content::List(values) => Node::Array(values),
+            Content::List(values) => SpecNode::Array(values),
             Content::Map { mut members, merged, .. } => {
                 for source in merged {
                     self.merge(&mut members, source)?;
                 }
-                Node::Object(members)
+                SpecNode::Object(members)
             }
         };
-        let done = Done { value, size: open.size, height: open.height, text: None };
+        let done = CompleteValue { value, size: open.size, height: open.height, text: None };
         self.remember(open.anchor, &done)?;
         self.place(done);
         Ok(())
     }
 
-    fn repeat(&mut self, anchor: usize) -> Result<(), Refusal> {
+    fn repeat(&mut self, anchor: usize) -> Result<(), ParseRefusal> {
         let Some(known) = self.anchors.get(&anchor) else {
             let message = "an alias stands inside what it repeats; it was left out".to_owned();
             self.reading.warn(self.pointer(), "alias-cycle", message);
-            self.place(Done { value: Node::Null, size: 1, height: 1, text: None });
+            self.place(CompleteValue { value: SpecNode::Null, size: 1, height: 1, text: None });
             return Ok(());
         };
         self.reading.count(known.size)?;
         if self.open.len() + known.height > self.reading.depth {
             let message = "an alias makes this nested too deeply; it was left out".to_owned();
             self.reading.warn(self.pointer(), "too-deep", message);
-            self.place(Done { value: Node::Null, size: 1, height: 1, text: None });
+            self.place(CompleteValue { value: SpecNode::Null, size: 1, height: 1, text: None });
             return Ok(());
         }
         let text = known.value.as_str().map(|text| (text.into(), false));
-        let done = Done { value: known.value.clone(), size: known.size, height: known.height, text };
+        let done = CompleteValue { value: known.value.clone(), size: known.size, height: known.height, text };
         self.place(done);
         Ok(())
     }
 
     /// Keeps a value that has an anchor. The copy counts like any other value.
-    fn remember(&mut self, anchor: usize, done: &Done) -> Result<(), Refusal> {
+    fn remember(&mut self, anchor: usize, done: &CompleteValue) -> Result<(), ParseRefusal> {
         if anchor > 0 {
             self.reading.count(done.size)?;
-            let known = Known { value: done.value.clone(), size: done.size, height: done.height };
+            let known = AnchoredValue { value: done.value.clone(), size: done.size, height: done.height };
             self.anchors.insert(anchor, known);
         }
         Ok(())
     }
 
     /// The keys of a merged map that are not there already.
-    fn merge(&mut self, members: &mut Members, source: Node) -> Result<(), Refusal> {
+    fn merge(&mut self, members: &mut SpecObject, source: SpecNode) -> Result<(), ParseRefusal> {
         match source {
-            Node::Object(source) => {
+            SpecNode::Object(source) => {
                 for (key, value) in source {
                     if !members.contains_key(&key) {
                         members.insert(key, value);
                     }
                 }
             }
-            Node::Array(sources) => {
+            SpecNode::Array(sources) => {
                 for source in sources {
                     match source {
-                        Node::Object(_) => self.merge(members, source)?,
+                        SpecNode::Object(_) => self.merge(members, source)?,
                         _ => self.not_a_map(),
                     }
                 }
@@ -303,7 +303,7 @@ impl Builder<'_> {
     }
 
     /// Puts a complete value where it belongs: the root, a list, a key, or the value of a key.
-    fn place(&mut self, done: Done) {
+    fn place(&mut self, done: CompleteValue) {
         let Some(open) = self.open.last_mut() else {
             self.root.get_or_insert(done.value);
             return;
@@ -319,7 +319,7 @@ impl Builder<'_> {
                     let name = match (done.text, &done.value) {
                         (Some((text, true)), _) if &*text == "<<" => Key::Merge,
                         (Some((text, _)), _) => Key::Name(text),
-                        (None, Node::Array(_) | Node::Object(_)) => Key::Odd,
+                        (None, SpecNode::Array(_) | SpecNode::Object(_)) => Key::Odd,
                         (None, other) => Key::Name(other.to_string().into()),
                     };
                     *key = Some(name);
@@ -363,16 +363,16 @@ impl Builder<'_> {
 }
 
 /// A scalar's value: by its tag, else a string if it has quotes, else by its looks.
-fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Node {
+fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> SpecNode {
     if let Some(tag) = tag.filter(|tag| tag.is_yaml_core_schema()) {
         match tag.suffix.as_str() {
-            "str" | "binary" => return Node::String(text.into()),
+            "str" | "binary" => return SpecNode::String(text.into()),
             "int" | "float" | "bool" | "null" => return scalar::plain(text),
             _ => {}
         }
     }
     match style {
         ScalarStyle::Plain => scalar::plain(text),
-        _ => Node::String(text.into()),
+        _ => SpecNode::String(text.into()),
     }
 }

@@ -6,7 +6,7 @@ use http::header::{LOCATION, RETRY_AFTER};
 use http::{HeaderMap, Method, StatusCode};
 use reqwest::{Response, Url};
 
-use crate::address::shown;
+use crate::host_policy::redact_url;
 
 /// Where an answer leads.
 #[derive(Debug, PartialEq)]
@@ -37,7 +37,7 @@ fn decide(status: StatusCode, headers: &HeaderMap, method: &Method, from: &Url) 
     let target = location.to_str().ok().and_then(|location| from.join(location).ok());
     let Some(target) = target else { return refused("its redirect leads to no address") };
     if target.origin() != from.origin() || !target.username().is_empty() {
-        let to = shown(&target);
+        let to = redact_url(&target);
         return refused(&format!(
             "redirects to another origin are not followed; if you trust {to}, set it as `base_url` of this server"
         ));
@@ -56,7 +56,7 @@ fn refused(why: &str) -> Redirect {
 }
 
 /// How long the server wants us to wait before we try again, if it does.
-pub(super) fn wanted(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn retry_delay(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let asks = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     if !asks {
         return None;
@@ -79,7 +79,7 @@ mod tests {
     use http::{HeaderMap, HeaderValue, Method, StatusCode};
     use reqwest::Url;
 
-    use super::{Redirect, decide, wanted};
+    use super::{Redirect, decide, retry_delay};
 
     fn led(status: u16, method: &Method, to: &str) -> Redirect {
         let from = Url::parse("https://api.example.com/v1/a?x=1").unwrap();
@@ -118,7 +118,7 @@ mod tests {
     fn patience_is_read_in_both_of_its_forms() {
         let asked = |status, value: &str| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_str(value).unwrap())]);
-            wanted(status, &headers)
+            retry_delay(status, &headers)
         };
         let busy = StatusCode::TOO_MANY_REQUESTS;
         assert_eq!(asked(busy, " 7 "), Some(Duration::from_secs(7)));
@@ -129,6 +129,6 @@ mod tests {
         assert_eq!(asked(busy, "Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
         let far = asked(busy, "Tue, 31 Dec 2199 23:59:59 GMT").unwrap();
         assert!(far > Duration::from_secs(3_600 * 24 * 365));
-        assert_eq!(wanted(busy, &HeaderMap::new()), None);
+        assert_eq!(retry_delay(busy, &HeaderMap::new()), None);
     }
 }

@@ -12,39 +12,48 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::from_text;
 use toolyard_hub::{
-    Call, CallContext, Client, Deadline, Error, Outcome, Principal, Priority, SourceName, Target,
+    CallContext, CallerChannel, Deadline, HubError, Outcome, Principal, Priority, SourceCall, SourceName,
+    SourceTarget,
 };
 
-use super::Exchange;
-use crate::address::Named;
-use crate::auth::Tokens;
-use crate::clients::Http;
-use crate::document::Location;
-use crate::fake::{self, Fake};
-use crate::operation::{Method, Operation, Scheme, ServerUrl};
-use crate::request::made::operation;
+use super::HttpExchange;
+use crate::auth::TokenCache;
+use crate::clients::HttpClients;
+use crate::document::DocumentLocation;
+use crate::fake_server::{self, FakeServer};
+use crate::host_policy::AllowedHosts;
+use crate::operation::{Method, Operation, SecurityScheme, ServerUrl};
+use crate::request::fixtures::operation;
 use crate::settings::DocumentSettings;
 
 /// Everything that a call needs, around one operation.
 struct Stage {
-    http: Http,
+    http: HttpClients,
     settings: DocumentSettings,
-    named: Named,
-    tokens: Arc<Tokens>,
-    schemes: Vec<Scheme>,
+    named: AllowedHosts,
+    tokens: Arc<TokenCache>,
+    schemes: Vec<SecurityScheme>,
     operation: Operation,
 }
 
 impl Stage {
     /// A stage whose operation is at this address, because a person said so.
     fn at(url: &str, operation: Operation) -> Self {
-        let mut settings = DocumentSettings::new(SourceName::new("made"), Location::File("made.yaml".into()));
+        let mut settings =
+            DocumentSettings::new(SourceName::new("made"), DocumentLocation::File("made.yaml".into()));
         settings.base_url = Some(url.to_owned());
-        let named = Named::new([&Url::parse(url).unwrap()], &[]);
-        Self { http: fake::http(), settings, named, tokens: Arc::default(), schemes: Vec::new(), operation }
+        let named = AllowedHosts::new([&Url::parse(url).unwrap()], &[]);
+        Self {
+            http: fake_server::http(),
+            settings,
+            named,
+            tokens: Arc::default(),
+            schemes: Vec::new(),
+            operation,
+        }
     }
 
-    fn of(fake: &Fake, method: Method) -> Self {
+    fn of(fake: &FakeServer, method: Method) -> Self {
         Self::at(&fake.url(), operation(method, "/a"))
     }
 
@@ -54,28 +63,28 @@ impl Stage {
         let mut stage = Self::at("http://unused.example", operation(Method::Get, "/a"));
         stage.settings.base_url = None;
         stage.operation.servers = vec![server];
-        stage.named = Named::default();
+        stage.named = AllowedHosts::default();
         stage
     }
 
-    async fn call(&self, arguments: &str) -> Result<Outcome, Error> {
+    async fn call(&self, arguments: &str) -> Result<Outcome, HubError> {
         self.call_with(arguments, &[]).await
     }
 
-    async fn call_with(&self, arguments: &str, headers: &[(&str, &str)]) -> Result<Outcome, Error> {
+    async fn call_with(&self, arguments: &str, headers: &[(&str, &str)]) -> Result<Outcome, HubError> {
         let arguments = from_text(arguments.to_owned());
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let call = Call {
-            target: Target::Tool { name: "made".to_owned(), arguments: arguments.clone() },
+        let call = SourceCall {
+            target: SourceTarget::Tool { name: "made".to_owned(), arguments: arguments.clone() },
             principal: Principal::owner(),
             context: CallContext { headers, ..CallContext::default() },
             deadline: Deadline::after(Duration::from_secs(60)),
             cancel: CancellationToken::new(),
             meta: None,
-            client: Client::silent(),
+            client: CallerChannel::silent(),
             priority: Priority::Normal,
         };
-        let exchange = Exchange {
+        let exchange = HttpExchange {
             http: &self.http,
             settings: &self.settings,
             named: &self.named,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::{fetching, waiting};
-use crate::address::Named;
-use crate::clients::Http;
-use crate::document::{Fetch, LoadSettings, Location, load};
-use crate::fake::{Fake, Leading, answer, http, json, tls};
+use super::{blocking_fetcher, document_fetcher};
+use crate::clients::HttpClients;
+use crate::document::{DocumentLocation, FetchFn, LoadSettings, load};
+use crate::fake_server::{FakeServer, StaticResolver, answer, http, json, tls};
+use crate::host_policy::AllowedHosts;
 
 /// What a thread that may wait gets.
-async fn fetched(fetch: Arc<Fetch>, address: &str) -> Result<String, String> {
+async fn fetched(fetch: Arc<FetchFn>, address: &str) -> Result<String, String> {
     let address = address.to_owned();
     let brought = tokio::task::spawn_blocking(move || fetch(&address)).await.unwrap();
     brought.map(|bytes| String::from_utf8(bytes).unwrap())
@@ -22,7 +22,7 @@ const INSIDE: &str = "which is this machine, a private network or the like";
 
 #[tokio::test]
 async fn a_reference_to_an_inside_address_is_refused_and_the_rest_is_served() {
-    let fake = Fake::start(|_, _| json(r#"{"S":{"type":"integer"}}"#)).await;
+    let fake = FakeServer::start(|_, _| json(r#"{"S":{"type":"integer"}}"#)).await;
     let port = fake.port;
     let schema = |host: &str| json!({"$ref": format!("http://{host}:{port}/s.json#/S")});
     let hosts = ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "a.localhost"];
@@ -32,9 +32,9 @@ async fn a_reference_to_an_inside_address_is_refused_and_the_rest_is_served() {
         .map(|(n, host)| json!({"name": format!("p{n}"), "in": "query", "schema": schema(host)}))
         .collect();
     let document = json!({"openapi": "3.1.0", "paths": {"/": {"get": {"parameters": parameters, "responses": {"204": {}}}}}});
-    let location = Location::Text { text: document.to_string(), folder: None };
+    let location = DocumentLocation::Text { text: document.to_string(), folder: None };
     let settings = LoadSettings {
-        fetch: Some(fetching("document.json", http(), Handle::current())),
+        fetch: Some(document_fetcher("document.json", http(), Handle::current())),
         follow_network_references: true,
         ..LoadSettings::default()
     };
@@ -50,43 +50,45 @@ async fn a_reference_to_an_inside_address_is_refused_and_the_rest_is_served() {
 
 #[tokio::test]
 async fn the_host_that_a_person_has_named_may_be_inside_and_redirect_to_itself() {
-    let fake = Fake::start(|_, seen| match seen.line.as_str() {
+    let fake = FakeServer::start(|_, seen| match seen.line.as_str() {
         "GET /a" => answer("302 Found", "location: b/c\r\n", ""),
         line => json(&format!("{:?}", line)),
     })
     .await;
     let document = format!("{}/a", fake.url());
     assert_eq!(
-        fetched(fetching(&document, http(), Handle::current()), &document).await,
+        fetched(document_fetcher(&document, http(), Handle::current()), &document).await,
         Ok("\"GET /b/c\"".to_owned())
     );
 }
 
 #[tokio::test]
 async fn a_redirect_to_an_inside_address_is_not_followed() {
-    let inside = Fake::start(|_, _| json("{}")).await;
+    let inside = FakeServer::start(|_, _| json("{}")).await;
     let location = format!("location: {}/steal\r\n", inside.url());
-    let fake = Fake::start(move |_, _| answer("302 Found", &location, "")).await;
-    let named = Named::new([], &[format!("127.0.0.1:{}", fake.port)]);
+    let fake = FakeServer::start(move |_, _| answer("302 Found", &location, "")).await;
+    let named = AllowedHosts::new([], &[format!("127.0.0.1:{}", fake.port)]);
     let address = format!("{}/s.json", fake.url());
-    let error = fetched(waiting(named, http(), Handle::current()), &address).await.unwrap_err();
+    let error = fetched(blocking_fetcher(named, http(), Handle::current()), &address).await.unwrap_err();
     assert_eq!(error, format!("the document names {}, {INSIDE}", inside.url()));
     assert_eq!((fake.lines().len(), inside.lines().len()), (1, 0));
     for location in ["file:///etc/passwd", "ftp://127.0.0.1/"] {
         let fake =
-            Fake::start(move |_, _| answer("302 Found", &format!("location: {location}\r\n"), "")).await;
+            FakeServer::start(move |_, _| answer("302 Found", &format!("location: {location}\r\n"), ""))
+                .await;
         let document = fake.url();
-        let error = fetched(fetching(&document, http(), Handle::current()), &document).await.unwrap_err();
+        let error =
+            fetched(document_fetcher(&document, http(), Handle::current()), &document).await.unwrap_err();
         assert!(error.ends_with("is no address that starts with http:// or https://"), "{error}");
     }
 }
 
 #[tokio::test]
 async fn a_name_that_leads_inside_is_not_fetched_from() {
-    let fake = Fake::start(|_, _| json("{}")).await;
-    let names = Leading(vec![[127, 0, 0, 1].into(), [169, 254, 169, 254].into()]);
-    let leading = Http::looking_up_by(names, &tls());
-    let fetch = fetching("document.json", leading.unwrap(), Handle::current());
+    let fake = FakeServer::start(|_, _| json("{}")).await;
+    let names = StaticResolver(vec![[127, 0, 0, 1].into(), [169, 254, 169, 254].into()]);
+    let leading = HttpClients::with_resolver(names, &tls());
+    let fetch = document_fetcher("document.json", leading.unwrap(), Handle::current());
     let error = fetched(fetch, &format!("http://schemas.example.com:{}/s", fake.port)).await.unwrap_err();
     assert!(error.ends_with("its name leads to this machine, a private network or the like"), "{error}");
     assert_eq!(fake.lines(), [""; 0]);
@@ -94,9 +96,9 @@ async fn a_name_that_leads_inside_is_not_fetched_from() {
 
 #[tokio::test]
 async fn going_round_in_circles_ends() {
-    let fake = Fake::start(|_, _| answer("307 Temporary Redirect", "location: /a\r\n", "")).await;
+    let fake = FakeServer::start(|_, _| answer("307 Temporary Redirect", "location: /a\r\n", "")).await;
     let document = fake.url();
-    let error = fetched(fetching(&document, http(), Handle::current()), &document).await.unwrap_err();
+    let error = fetched(document_fetcher(&document, http(), Handle::current()), &document).await.unwrap_err();
     assert_eq!(error, format!("{document} led elsewhere more than 5 times"));
     assert_eq!(fake.lines().len(), 6);
 }

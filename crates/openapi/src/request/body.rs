@@ -4,12 +4,14 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use toolyard_hub::json::Object;
 
-use super::escape::Allow;
-use super::file::File;
-use super::given::{Given, plain};
-use super::styles::Writing;
-use super::{Refusal, is_json, multipart};
-use crate::operation::{Body, Encoding, FieldEncoding, Operation, Place, Style};
+use super::escape::EncodeSet;
+use super::file::FileArgument;
+use super::shallow_value::{ShallowValue, to_plain_text};
+use super::styles::ParameterSerializer;
+use super::{RequestBuildError, is_json, multipart};
+use crate::operation::{
+    ArgumentLocation, BodyEncoding, FieldEncoding, Operation, OperationBody, ParameterStyle,
+};
 
 /// What is sent, and as what.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,38 +21,39 @@ pub(crate) struct Payload {
 }
 
 /// What the arguments say about the body.
-pub(super) enum Said<'a> {
+pub(super) enum BodyInput<'a> {
     Whole {
         property: &'a str,
         value: &'a RawValue,
     },
     /// Its members, by wire name, and the property that each came from.
-    Members(Vec<Member<'a>>),
+    Members(Vec<BodyInputMember<'a>>),
 }
 
-pub(super) struct Member<'a> {
+pub(super) struct BodyInputMember<'a> {
     pub(super) name: &'a str,
     pub(super) property: &'a str,
     pub(super) value: &'a RawValue,
 }
 
 /// The body, if there is one.
-pub(super) fn body(operation: &Operation, given: &Object) -> Result<Option<Payload>, Refusal> {
+pub(super) fn body(operation: &Operation, given: &Object) -> Result<Option<Payload>, RequestBuildError> {
     let Some(body) = &operation.body else { return Ok(None) };
     let Some(said) = said(operation, body, given) else { return Ok(None) };
     let bytes = match body.encoding {
-        Encoding::Json => json(&said),
-        Encoding::Form => form(body, &said),
-        Encoding::Multipart => return multipart::write(body, &said).map(Some),
-        Encoding::Text => match &said {
-            Said::Whole { value, .. } => plain(value).unwrap_or_default().into_bytes(),
-            Said::Members(_) => json(&said),
+        BodyEncoding::Json => json(&said),
+        BodyEncoding::Form => form(body, &said),
+        BodyEncoding::Multipart => return multipart::write(body, &said).map(Some),
+        BodyEncoding::Text => match &said {
+            BodyInput::Whole { value, .. } => to_plain_text(value).unwrap_or_default().into_bytes(),
+            BodyInput::Members(_) => json(&said),
         },
-        Encoding::Bytes => {
-            let Said::Whole { property, value } = said else {
-                return Err(Refusal::Document("its body is bytes and has members".to_owned()));
+        BodyEncoding::Bytes => {
+            let BodyInput::Whole { property, value } = said else {
+                return Err(RequestBuildError::Document("its body is bytes and has members".to_owned()));
             };
-            let file = File::read(value).map_err(|why| Refusal::Argument(property.to_owned(), why))?;
+            let file = FileArgument::read(value)
+                .map_err(|why| RequestBuildError::Argument(property.to_owned(), why))?;
             let content_type = concrete(&body.media_type)
                 .map(str::to_owned)
                 .or(file.content_type)
@@ -60,7 +63,7 @@ pub(super) fn body(operation: &Operation, given: &Object) -> Result<Option<Paylo
     };
     let content_type = match (concrete(&body.media_type), body.encoding) {
         (Some(media_type), _) => media_type.to_owned(),
-        (None, Encoding::Text) => "text/plain; charset=utf-8".to_owned(),
+        (None, BodyEncoding::Text) => "text/plain; charset=utf-8".to_owned(),
         (None, _) => "application/json".to_owned(),
     };
     Ok(Some(Payload { content_type, bytes: bytes.into() }))
@@ -73,26 +76,26 @@ pub(super) fn concrete(media_type: &str) -> Option<&str> {
 }
 
 /// Nothing where nothing was said and nothing has to be.
-fn said<'a>(operation: &'a Operation, body: &Body, given: &'a Object) -> Option<Said<'a>> {
-    let whole = operation.arguments.iter().find(|argument| argument.place == Place::Body);
+fn said<'a>(operation: &'a Operation, body: &OperationBody, given: &'a Object) -> Option<BodyInput<'a>> {
+    let whole = operation.arguments.iter().find(|argument| argument.place == ArgumentLocation::Body);
     if let Some(whole) = whole {
         let property = whole.property.as_str();
-        return given.get(property).map(|value| Said::Whole { property, value });
+        return given.get(property).map(|value| BodyInput::Whole { property, value });
     }
-    let fields = operation.arguments.iter().filter(|argument| argument.place == Place::BodyField);
-    let members: Vec<Member<'_>> = fields
+    let fields = operation.arguments.iter().filter(|argument| argument.place == ArgumentLocation::BodyField);
+    let members: Vec<BodyInputMember<'_>> = fields
         .filter_map(|argument| {
             let value = given.get(&argument.property)?;
-            Some(Member { name: &argument.wire_name, property: &argument.property, value })
+            Some(BodyInputMember { name: &argument.wire_name, property: &argument.property, value })
         })
         .collect();
-    (body.required || !members.is_empty()).then_some(Said::Members(members))
+    (body.required || !members.is_empty()).then_some(BodyInput::Members(members))
 }
 
-fn json(said: &Said<'_>) -> Vec<u8> {
+fn json(said: &BodyInput<'_>) -> Vec<u8> {
     match said {
-        Said::Whole { value, .. } => value.get().as_bytes().to_vec(),
-        Said::Members(members) => {
+        BodyInput::Whole { value, .. } => value.get().as_bytes().to_vec(),
+        BodyInput::Members(members) => {
             let mut object = Object::default();
             for member in members {
                 object.set(member.name, member.value.to_owned());
@@ -102,17 +105,19 @@ fn json(said: &Said<'_>) -> Vec<u8> {
     }
 }
 
-fn form(body: &Body, said: &Said<'_>) -> Vec<u8> {
+fn form(body: &OperationBody, said: &BodyInput<'_>) -> Vec<u8> {
     let usual = FieldEncoding::default();
     let field = |name: &str, value: &RawValue| fields(name, value, body.fields.get(name).unwrap_or(&usual));
     let pairs: Vec<String> = match said {
-        Said::Members(members) => {
+        BodyInput::Members(members) => {
             members.iter().flat_map(|member| field(member.name, member.value)).collect()
         }
-        Said::Whole { value, .. } => match Given::read(value) {
-            Given::Object(members) => members.iter().flat_map(|(name, value)| field(name, value)).collect(),
+        BodyInput::Whole { value, .. } => match ShallowValue::read(value) {
+            ShallowValue::Object(members) => {
+                members.iter().flat_map(|(name, value)| field(name, value)).collect()
+            }
             // Somebody has written the form already.
-            _ => return plain(value).unwrap_or_default().into_bytes(),
+            _ => return to_plain_text(value).unwrap_or_default().into_bytes(),
         },
     };
     pairs.join("&").into_bytes()
@@ -121,17 +126,17 @@ fn form(body: &Body, said: &Said<'_>) -> Vec<u8> {
 /// One member of a form: a list is the name again and again, an object is JSON, unless the document says otherwise.
 fn fields(name: &str, value: &RawValue, how: &FieldEncoding) -> Vec<String> {
     let as_json = how.content_type.as_deref().is_some_and(is_json);
-    let writing = Writing {
+    let writing = ParameterSerializer {
         name,
-        style: how.style.unwrap_or(Style::Form),
-        explode: how.explode.unwrap_or(how.style.is_none_or(|style| style == Style::Form)),
-        allow: Allow::in_query(how.allow_reserved),
+        style: how.style.unwrap_or(ParameterStyle::Form),
+        explode: how.explode.unwrap_or(how.style.is_none_or(|style| style == ParameterStyle::Form)),
+        allow: EncodeSet::in_query(how.allow_reserved),
     };
     let styled = how.style.is_some() || how.explode.is_some();
     let pair = |(name, value): (String, String)| format!("{name}={value}");
     if as_json || (!styled && value.get().starts_with('{')) {
-        let text = super::escape::escaped(value.get(), Allow::Unreserved);
-        return vec![pair((super::escape::escaped(name, Allow::Unreserved), text))];
+        let text = super::escape::escaped(value.get(), EncodeSet::Unreserved);
+        return vec![pair((super::escape::escaped(name, EncodeSet::Unreserved), text))];
     }
     writing.pairs(value).into_iter().map(pair).collect()
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// What may stand for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Allow {
+pub(crate) enum EncodeSet {
     /// Letters, digits and `-._~`.
     Unreserved,
     /// Also what has a meaning in addresses, in a path: a slash is one then. What would end the path is not.
@@ -18,7 +18,7 @@ pub(crate) enum Allow {
     Everything,
 }
 
-impl Allow {
+impl EncodeSet {
     /// How a value is written in a query, where the document says whether reserved characters stay.
     pub(crate) fn in_query(reserved: bool) -> Self {
         if reserved { Self::ReservedInQuery } else { Self::Unreserved }
@@ -47,8 +47,8 @@ impl Allow {
 }
 
 /// Adds a text, encoded.
-pub(crate) fn escape(text: &str, allow: Allow, to: &mut String) {
-    if allow == Allow::Everything {
+pub(crate) fn escape(text: &str, allow: EncodeSet, to: &mut String) {
+    if allow == EncodeSet::Everything {
         to.push_str(text);
         return;
     }
@@ -66,7 +66,7 @@ pub(crate) fn escape(text: &str, allow: Allow, to: &mut String) {
     }
 }
 
-pub(crate) fn escaped(text: &str, allow: Allow) -> String {
+pub(crate) fn escaped(text: &str, allow: EncodeSet) -> String {
     let mut to = String::with_capacity(text.len());
     escape(text, allow, &mut to);
     to
@@ -74,17 +74,17 @@ pub(crate) fn escaped(text: &str, allow: Allow) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Allow, escaped};
+    use super::{EncodeSet, escaped};
 
     #[test]
     fn each_place_keeps_what_has_no_meaning_there() {
         let all = "aZ0-._~ :/?#[]@!$&'()*+,;=%|é\"<>\\^`{}";
         insta::assert_snapshot!(
             [
-                ("unreserved", Allow::Unreserved),
-                ("path", Allow::ReservedInPath),
-                ("query", Allow::ReservedInQuery),
-                ("literal", Allow::Literal),
+                ("unreserved", EncodeSet::Unreserved),
+                ("path", EncodeSet::ReservedInPath),
+                ("query", EncodeSet::ReservedInQuery),
+                ("literal", EncodeSet::Literal),
             ]
             .map(|(name, allow)| format!("{name:10} {}", escaped(all, allow)))
             .join("\n")
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn what_is_encoded_already_stays_so_only_where_reserved_characters_do() {
-        assert_eq!(escaped("50%25 %zz", Allow::Unreserved), "50%2525%20%25zz");
-        assert_eq!(escaped("50%25 %zz%2", Allow::ReservedInQuery), "50%25%20%25zz%252");
+        assert_eq!(escaped("50%25 %zz", EncodeSet::Unreserved), "50%2525%20%25zz");
+        assert_eq!(escaped("50%25 %zz%2", EncodeSet::ReservedInQuery), "50%25%20%25zz%252");
     }
 }

@@ -6,7 +6,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::value::RawValue;
 use toolyard_hub::json::Object;
 
-use super::given::{Given, plain};
+use super::shallow_value::{ShallowValue, to_plain_text};
 
 /// People send both alphabets, with and without the padding.
 const LENIENT: GeneralPurposeConfig =
@@ -15,20 +15,20 @@ const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIEN
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct File {
+pub(super) struct FileArgument {
     pub(super) bytes: Vec<u8>,
     pub(super) filename: Option<String>,
     pub(super) content_type: Option<String>,
 }
 
-impl File {
+impl FileArgument {
     /// Why it cannot be had is said without what was given: it may be long, and it may be private.
     pub(super) fn read(raw: &RawValue) -> Result<Self, String> {
-        match Given::read(raw) {
-            Given::Text(text) => Self::from_text(&text),
-            Given::Object(_) => {
+        match ShallowValue::read(raw) {
+            ShallowValue::Text(text) => Self::from_text(&text),
+            ShallowValue::Object(_) => {
                 let object = Object::parse(raw).unwrap_or_default();
-                let said = |key| object.get(key).and_then(plain);
+                let said = |key| object.get(key).and_then(to_plain_text);
                 let data = said("data").ok_or("is an object without `data`")?;
                 let file = Self::from_text(&data)?;
                 Ok(Self {
@@ -112,16 +112,24 @@ mod tests {
     use serde_json::json;
     use toolyard_hub::json::to_raw;
 
-    use super::File;
+    use super::FileArgument;
 
-    fn file(bytes: &[u8], filename: Option<&str>, content_type: Option<&str>) -> Result<File, String> {
+    fn file(
+        bytes: &[u8],
+        filename: Option<&str>,
+        content_type: Option<&str>,
+    ) -> Result<FileArgument, String> {
         let owned = |text: Option<&str>| text.map(str::to_owned);
-        Ok(File { bytes: bytes.to_vec(), filename: owned(filename), content_type: owned(content_type) })
+        Ok(FileArgument {
+            bytes: bytes.to_vec(),
+            filename: owned(filename),
+            content_type: owned(content_type),
+        })
     }
 
     #[test]
     fn a_file_is_read_however_it_was_written() {
-        let read = |value: serde_json::Value| File::read(&to_raw(&value));
+        let read = |value: serde_json::Value| FileArgument::read(&to_raw(&value));
         let bytes = [0xfb, 0xff, 0x00, 0x41];
         for text in ["+/8AQQ==", "+/8AQQ", "-_8AQQ==", "-_8AQQ", "+/8A\r\n QQ=="] {
             assert_eq!(read(json!(text)), file(&bytes, None, None), "{text}");
@@ -142,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_refused_without_repeating_it() {
-        let read = |value: serde_json::Value| File::read(&to_raw(&value)).unwrap_err();
+        let read = |value: serde_json::Value| FileArgument::read(&to_raw(&value)).unwrap_err();
         assert_eq!(read(json!("not base64!")), "is neither base64 nor a data URI");
         assert_eq!(read(json!("data:text/plain")), "is a data URI without a comma");
         assert_eq!(read(json!("data:;base64,!!")), "is a data URI whose data is no base64");

@@ -2,30 +2,33 @@
 
 use serde_json::value::RawValue;
 
-use super::body::{Payload, Said, concrete};
-use super::file::File;
-use super::given::{Given, plain};
-use super::{Refusal, is_json};
-use crate::operation::{Body, FieldEncoding, Style};
+use super::body::{BodyInput, Payload, concrete};
+use super::file::FileArgument;
+use super::shallow_value::{ShallowValue, to_plain_text};
+use super::{RequestBuildError, is_json};
+use crate::operation::{FieldEncoding, OperationBody, ParameterStyle};
 
-pub(super) fn write(body: &Body, said: &Said<'_>) -> Result<Payload, Refusal> {
-    let mut parts = Parts { boundary: boundary()?, bytes: Vec::new() };
+pub(super) fn write(body: &OperationBody, said: &BodyInput<'_>) -> Result<Payload, RequestBuildError> {
+    let mut parts = MultipartWriter { boundary: boundary()?, bytes: Vec::new() };
     let usual = FieldEncoding { file: body.more_files, ..FieldEncoding::default() };
     let how = |name: &str| body.fields.get(name).unwrap_or(&usual);
     match said {
-        Said::Members(members) => {
+        BodyInput::Members(members) => {
             for member in members {
-                let wrong = |why| Refusal::Argument(member.property.to_owned(), why);
+                let wrong = |why| RequestBuildError::Argument(member.property.to_owned(), why);
                 parts.field(member.name, member.value, how(member.name)).map_err(wrong)?;
             }
         }
-        Said::Whole { property, value } => {
-            let Given::Object(members) = Given::read(value) else {
-                return Err(Refusal::Argument((*property).to_owned(), "must be an object".to_owned()));
+        BodyInput::Whole { property, value } => {
+            let ShallowValue::Object(members) = ShallowValue::read(value) else {
+                return Err(RequestBuildError::Argument(
+                    (*property).to_owned(),
+                    "must be an object".to_owned(),
+                ));
             };
             for (name, value) in &members {
                 let wrong = |why: String| {
-                    Refusal::Argument((*property).to_owned(), format!("has {name}, which {why}"))
+                    RequestBuildError::Argument((*property).to_owned(), format!("has {name}, which {why}"))
                 };
                 parts.field(name, value, how(name)).map_err(wrong)?;
             }
@@ -37,33 +40,33 @@ pub(super) fn write(body: &Body, said: &Said<'_>) -> Result<Payload, Refusal> {
 }
 
 /// Not to be guessed, so that no file can hold it.
-fn boundary() -> Result<String, Refusal> {
-    let id = toolyard_random::hex_id().map_err(|error| Refusal::Machine(error.to_string()))?;
+fn boundary() -> Result<String, RequestBuildError> {
+    let id = toolyard_random::hex_id().map_err(|error| RequestBuildError::Internal(error.to_string()))?;
     Ok(format!("toolyard-{id}"))
 }
 
-struct Parts {
+struct MultipartWriter {
     boundary: String,
     bytes: Vec<u8>,
 }
 
-impl Parts {
+impl MultipartWriter {
     /// A list is one part for each of its items, unless the document says how to write it as one.
     fn field(&mut self, name: &str, value: &RawValue, how: &FieldEncoding) -> Result<(), String> {
         let as_json = how.content_type.as_deref().is_some_and(is_json);
-        if let Given::List(items) = Given::read(value)
+        if let ShallowValue::List(items) = ShallowValue::read(value)
             && !as_json
         {
             let delimiter = match (how.style, how.explode) {
                 _ if how.file => None,
-                (Some(Style::SpaceDelimited), _) => Some(" "),
-                (Some(Style::PipeDelimited), _) => Some("|"),
-                (Some(Style::TabDelimited), _) => Some("\t"),
+                (Some(ParameterStyle::SpaceDelimited), _) => Some(" "),
+                (Some(ParameterStyle::PipeDelimited), _) => Some("|"),
+                (Some(ParameterStyle::TabDelimited), _) => Some("\t"),
                 (_, Some(false)) => Some(","),
                 _ => None,
             };
             if let Some(delimiter) = delimiter {
-                let items: Vec<String> = items.into_iter().filter_map(plain).collect();
+                let items: Vec<String> = items.into_iter().filter_map(to_plain_text).collect();
                 self.part(name, None, None, items.join(delimiter).as_bytes());
                 return Ok(());
             }
@@ -78,7 +81,7 @@ impl Parts {
             if value.get() == "null" {
                 return Ok(());
             }
-            let file = File::read(value)?;
+            let file = FileArgument::read(value)?;
             let content_type = file.content_type.or(said.map(str::to_owned));
             let content_type = content_type.as_deref().unwrap_or("application/octet-stream");
             if !content_type.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
@@ -93,7 +96,7 @@ impl Parts {
             Some(kind) if is_json(kind) => self.part(name, None, Some(kind), value.get().as_bytes()),
             None if is_object => self.part(name, None, Some("application/json"), value.get().as_bytes()),
             kind => {
-                if let Some(text) = plain(value) {
+                if let Some(text) = to_plain_text(value) {
                     self.part(name, None, kind, text.as_bytes());
                 }
             }
@@ -138,14 +141,14 @@ fn first(list: &str) -> Option<&str> {
 mod tests {
     use toolyard_random::SimulatedOutage;
 
-    use super::{Refusal, boundary};
+    use super::{RequestBuildError, boundary};
 
     #[test]
     fn without_random_numbers_there_is_no_boundary() {
         let outage = SimulatedOutage::begin();
         let refused = boundary();
         assert!(
-            matches!(&refused, Err(Refusal::Machine(why)) if why == "the system's source of random numbers failed"),
+            matches!(&refused, Err(RequestBuildError::Internal(why)) if why == "the system's source of random numbers failed"),
             "{:?}",
             refused.ok()
         );

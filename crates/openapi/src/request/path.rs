@@ -3,69 +3,69 @@
 
 use toolyard_hub::json::Object;
 
-use super::escape::{Allow, escape, escaped};
-use super::styles::Writing;
-use super::{Refusal, content};
-use crate::operation::{Argument, Operation, Place};
+use super::escape::{EncodeSet, escape, escaped};
+use super::styles::ParameterSerializer;
+use super::{RequestBuildError, content};
+use crate::operation::{Argument, ArgumentLocation, Operation};
 
 /// The path and the query that a document's path makes. Some documents write a query there.
 #[derive(Debug, PartialEq)]
-pub(super) struct Expanded {
+pub(super) struct ExpandedPath {
     pub(super) path: String,
     pub(super) query: Option<String>,
 }
 
-pub(super) fn expand(operation: &Operation, given: &Object) -> Result<Expanded, Refusal> {
+pub(super) fn expand(operation: &Operation, given: &Object) -> Result<ExpandedPath, RequestBuildError> {
     // What stands behind a hash is for whoever reads the document: it is never sent.
     let template = operation.path.split('#').next().unwrap_or_default();
     let (path, query) = match template.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (template, None),
     };
-    let filling = Filling { operation, given };
-    Ok(Expanded { path: filling.fill(path)?, query: query.map(|query| filling.fill(query)).transpose()? })
+    let filling = PathExpander { operation, given };
+    Ok(ExpandedPath { path: filling.fill(path)?, query: query.map(|query| filling.fill(query)).transpose()? })
 }
 
-struct Filling<'a> {
+struct PathExpander<'a> {
     operation: &'a Operation,
     given: &'a Object,
 }
 
-impl Filling<'_> {
-    fn fill(&self, template: &str) -> Result<String, Refusal> {
+impl PathExpander<'_> {
+    fn fill(&self, template: &str) -> Result<String, RequestBuildError> {
         let mut filled = String::with_capacity(template.len() + 16);
         let mut rest = template;
         while let Some((before, name, after)) = next(rest) {
-            escape(before, Allow::Literal, &mut filled);
+            escape(before, EncodeSet::Literal, &mut filled);
             match self.argument(name) {
                 Some(argument) => filled.push_str(&self.value(argument)?),
                 None => {
-                    return Err(Refusal::Document(format!(
+                    return Err(RequestBuildError::Document(format!(
                         "its path names {{{name}}}, which is no parameter"
                     )));
                 }
             }
             rest = after;
         }
-        escape(rest, Allow::Literal, &mut filled);
+        escape(rest, EncodeSet::Literal, &mut filled);
         Ok(filled)
     }
 
     fn argument(&self, name: &str) -> Option<&Argument> {
         let mut arguments = self.operation.arguments.iter();
-        arguments.find(|argument| argument.place == Place::Path && argument.wire_name == name)
+        arguments.find(|argument| argument.place == ArgumentLocation::Path && argument.wire_name == name)
     }
 
-    fn value(&self, argument: &Argument) -> Result<String, Refusal> {
-        let wrong = |why: &str| Refusal::Argument(argument.property.clone(), why.to_owned());
+    fn value(&self, argument: &Argument) -> Result<String, RequestBuildError> {
+        let wrong = |why: &str| RequestBuildError::Argument(argument.property.clone(), why.to_owned());
         let raw =
             self.given.get(&argument.property).ok_or_else(|| wrong("is missing: it is part of the path"))?;
-        let allow = Allow::in_path(argument.allow_reserved);
+        let allow = EncodeSet::in_path(argument.allow_reserved);
         let value = match &argument.content {
             Some(media_type) => content(media_type, raw).map(|text| escaped(&text, allow)),
             None => {
                 let (style, explode) = (argument.style, argument.explode);
-                Writing { name: &argument.wire_name, style, explode, allow }.piece(raw)
+                ParameterSerializer { name: &argument.wire_name, style, explode, allow }.serialize_text(raw)
             }
         };
         // Without a value the path would be another one: that of the whole collection, often.

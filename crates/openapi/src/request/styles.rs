@@ -3,29 +3,34 @@
 
 use serde_json::value::RawValue;
 
-use super::escape::{Allow, escape, escaped};
-use super::given::{Given, plain};
-use crate::operation::Style;
+use super::escape::{EncodeSet, escape, escaped};
+use super::shallow_value::{ShallowValue, to_plain_text};
+use crate::operation::ParameterStyle;
 
 /// How deep the value of a parameter may be nested.
 const DEEPEST: usize = 64;
 
 /// A value that a style can write: null is none, and members that are null are not there.
 #[derive(Debug, PartialEq)]
-enum Parts {
+enum StyleValue {
     One(String),
     List(Vec<String>),
     Members(Vec<(String, String)>),
 }
 
-impl Parts {
+impl StyleValue {
     fn read(raw: &RawValue) -> Option<Self> {
-        match Given::read(raw) {
-            Given::List(items) => Some(Self::List(items.into_iter().filter_map(plain).collect())),
-            Given::Object(members) => Some(Self::Members(
-                members.into_iter().filter_map(|(name, value)| Some((name, plain(&value)?))).collect(),
+        match ShallowValue::read(raw) {
+            ShallowValue::List(items) => {
+                Some(Self::List(items.into_iter().filter_map(to_plain_text).collect()))
+            }
+            ShallowValue::Object(members) => Some(Self::Members(
+                members
+                    .into_iter()
+                    .filter_map(|(name, value)| Some((name, to_plain_text(&value)?)))
+                    .collect(),
             )),
-            _ => plain(raw).map(Self::One),
+            _ => to_plain_text(raw).map(Self::One),
         }
     }
 
@@ -41,44 +46,44 @@ impl Parts {
 
 /// How a parameter is written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Writing<'a> {
+pub(crate) struct ParameterSerializer<'a> {
     pub(crate) name: &'a str,
-    pub(crate) style: Style,
+    pub(crate) style: ParameterStyle,
     pub(crate) explode: bool,
-    pub(crate) allow: Allow,
+    pub(crate) allow: EncodeSet,
 }
 
-impl Writing<'_> {
+impl ParameterSerializer<'_> {
     /// In a path or a header, where a value is one piece of text. Nothing where there is no value.
-    pub(crate) fn piece(&self, raw: &RawValue) -> Option<String> {
-        let parts = Parts::read(raw).filter(|parts| !parts.is_empty())?;
+    pub(crate) fn serialize_text(&self, raw: &RawValue) -> Option<String> {
+        let parts = StyleValue::read(raw).filter(|parts| !parts.is_empty())?;
         let name = escaped(self.name, self.allow);
         let mut piece = String::new();
         let (start, between) = match (self.style, self.explode) {
-            (Style::Label, true) => (".", "."),
-            (Style::Label, false) => (".", ","),
-            (Style::Matrix, true) => (";", ";"),
-            (Style::Matrix, false) => (";", ","),
+            (ParameterStyle::Label, true) => (".", "."),
+            (ParameterStyle::Label, false) => (".", ","),
+            (ParameterStyle::Matrix, true) => (";", ";"),
+            (ParameterStyle::Matrix, false) => (";", ","),
             _ => ("", ","),
         };
         piece.push_str(start);
-        let matrix = self.style == Style::Matrix;
+        let matrix = self.style == ParameterStyle::Matrix;
         if matrix && !self.explode {
             piece.push_str(&name);
             // As RFC 6570 has it: an empty value has no equals sign here.
-            if parts != Parts::One(String::new()) {
+            if parts != StyleValue::One(String::new()) {
                 piece.push('=');
             }
         }
         match &parts {
-            Parts::One(text) => {
+            StyleValue::One(text) => {
                 if matrix && self.explode {
                     piece.push_str(&name);
                     piece.push_str(if text.is_empty() { "" } else { "=" });
                 }
                 escape(text, self.allow, &mut piece);
             }
-            Parts::List(items) => {
+            StyleValue::List(items) => {
                 for (at, item) in items.iter().enumerate() {
                     piece.push_str(if at > 0 { between } else { "" });
                     if matrix && self.explode {
@@ -88,7 +93,7 @@ impl Writing<'_> {
                     escape(item, self.allow, &mut piece);
                 }
             }
-            Parts::Members(members) => {
+            StyleValue::Members(members) => {
                 for (at, (member, value)) in members.iter().enumerate() {
                     piece.push_str(if at > 0 { between } else { "" });
                     escape(member, self.allow, &mut piece);
@@ -102,33 +107,34 @@ impl Writing<'_> {
 
     /// In a query, a cookie or a form: pairs, encoded already.
     pub(crate) fn pairs(&self, raw: &RawValue) -> Vec<(String, String)> {
-        let name = escaped(self.name, Allow::Unreserved);
-        if self.style == Style::DeepObject && raw.get().starts_with(['{', '[']) {
+        let name = escaped(self.name, EncodeSet::Unreserved);
+        if self.style == ParameterStyle::DeepObject && raw.get().starts_with(['{', '[']) {
             let mut pairs = Vec::new();
             self.deep(&name, raw, 0, &mut pairs);
             return pairs;
         }
-        let Some(parts) = Parts::read(raw).filter(|parts| !parts.is_empty()) else { return Vec::new() };
+        let Some(parts) = StyleValue::read(raw).filter(|parts| !parts.is_empty()) else { return Vec::new() };
         let value = |text: &str| escaped(text, self.allow);
         let between = match self.style {
-            Style::SpaceDelimited => "%20",
-            Style::PipeDelimited => "%7C",
-            Style::TabDelimited => "%09",
+            ParameterStyle::SpaceDelimited => "%20",
+            ParameterStyle::PipeDelimited => "%7C",
+            ParameterStyle::TabDelimited => "%09",
             _ => ",",
         };
         match parts {
-            Parts::One(text) => vec![(name, value(&text))],
-            Parts::List(items) if self.explode => {
+            StyleValue::One(text) => vec![(name, value(&text))],
+            StyleValue::List(items) if self.explode => {
                 items.iter().map(|item| (name.clone(), value(item))).collect()
             }
-            Parts::List(items) => {
+            StyleValue::List(items) => {
                 let items: Vec<String> = items.iter().map(|item| value(item)).collect();
                 vec![(name, items.join(between))]
             }
-            Parts::Members(members) if self.explode => {
-                members.iter().map(|(name, text)| (escaped(name, Allow::Unreserved), value(text))).collect()
-            }
-            Parts::Members(members) => {
+            StyleValue::Members(members) if self.explode => members
+                .iter()
+                .map(|(name, text)| (escaped(name, EncodeSet::Unreserved), value(text)))
+                .collect(),
+            StyleValue::Members(members) => {
                 let flat: Vec<String> =
                     members.iter().flat_map(|(name, text)| [value(name), value(text)]).collect();
                 vec![(name, flat.join(between))]
@@ -143,19 +149,19 @@ impl Writing<'_> {
             pairs.push((name.to_owned(), escaped(raw.get(), self.allow)));
             return;
         }
-        match Given::read(raw) {
-            Given::Object(members) => {
+        match ShallowValue::read(raw) {
+            ShallowValue::Object(members) => {
                 for (member, value) in &members {
-                    let below = format!("{name}%5B{}%5D", escaped(member, Allow::Unreserved));
+                    let below = format!("{name}%5B{}%5D", escaped(member, EncodeSet::Unreserved));
                     self.deep(&below, value, depth + 1, pairs);
                 }
             }
-            Given::List(items) => {
+            ShallowValue::List(items) => {
                 for (at, item) in items.iter().enumerate() {
                     self.deep(&format!("{name}%5B{at}%5D"), item, depth + 1, pairs);
                 }
             }
-            _ => pairs.extend(plain(raw).map(|text| (name.to_owned(), escaped(&text, self.allow)))),
+            _ => pairs.extend(to_plain_text(raw).map(|text| (name.to_owned(), escaped(&text, self.allow)))),
         }
     }
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 use toolyard_hub::{
-    DefinitionBudget, DefinitionLimits, Event, Kind, Permissions, Principal, Request, Source, SourceName,
-    State, View, What, Yard, YardSettings,
+    CallRequest, CallTarget, CatalogView, DefinitionBudget, DefinitionLimits, ErrorKind, Permissions,
+    Principal, Source, SourceName, SourceState, Yard, YardEvent, YardSettings,
 };
 
-use super::OpenApi;
-use crate::document::Location;
-use crate::fake::{self, Fake, Reply, answer, json};
+use super::OpenApiSource;
+use crate::document::DocumentLocation;
+use crate::fake_server::{self, FakeReply, FakeServer, answer, json};
 use crate::settings::DocumentSettings;
 
 /// A folder that is gone when the test is.
@@ -51,13 +51,13 @@ fn document(ids: &[&str]) -> String {
     format!(r#"{{"openapi":"3.1.0","info":{{"title":"T","version":"1"}},"paths":{{{}}}}}"#, paths.join(","))
 }
 
-fn settings(location: Location) -> DocumentSettings {
+fn settings(location: DocumentLocation) -> DocumentSettings {
     DocumentSettings::new(SourceName::new("made"), location)
 }
 
 struct Stage {
     yard: Arc<Yard>,
-    source: Arc<OpenApi>,
+    source: Arc<OpenApiSource>,
 }
 
 impl Stage {
@@ -67,7 +67,7 @@ impl Stage {
 
     async fn within(settings: DocumentSettings, definitions: DefinitionBudget) -> Self {
         let yard = Yard::new(YardSettings::default());
-        let source = OpenApi::start(settings, fake::http(), definitions);
+        let source = OpenApiSource::start(settings, fake_server::http(), definitions);
         yard.add(Arc::clone(&source) as Arc<dyn Source>);
         yard.settle(Duration::from_secs(10)).await;
         Self { yard, source }
@@ -88,22 +88,23 @@ impl Stage {
             .unwrap_or_else(|_| panic!("{what}: {:?}", self.source.status()));
     }
 
-    async fn call(&self, name: &str) -> Result<String, toolyard_hub::Error> {
-        let what = What::Tool { name: name.to_owned(), arguments: None };
-        let outcome = self.yard.call(Request::new(what, Principal::owner())).await?;
+    async fn call(&self, name: &str) -> Result<String, toolyard_hub::HubError> {
+        let what = CallTarget::Tool { name: name.to_owned(), arguments: None };
+        let outcome = self.yard.call(CallRequest::new(what, Principal::owner())).await?;
         Ok(outcome.body.get().to_owned())
     }
 }
 
 #[tokio::test]
 async fn a_file_is_served_and_followed() {
-    let fake = Fake::start(|_, seen| json(&format!(r#"{{"saw":"{}"}}"#, seen.line))).await;
+    let fake = FakeServer::start(|_, seen| json(&format!(r#"{{"saw":"{}"}}"#, seen.line))).await;
     let folder = Folder::new();
     let path = folder.write("a.json", &document(&["one", "two"]));
     let stage =
-        Stage::of(DocumentSettings { base_url: Some(fake.url()), ..settings(Location::File(path)) }).await;
+        Stage::of(DocumentSettings { base_url: Some(fake.url()), ..settings(DocumentLocation::File(path)) })
+            .await;
     assert_eq!(stage.tools(), ["one", "two"]);
-    assert_eq!(stage.source.status().state, State::Ready);
+    assert_eq!(stage.source.status().state, SourceState::Ready);
     assert_eq!(stage.source.status().transport, Some("openapi"));
     assert!(
         stage.call("mcp__made__one").await.unwrap().contains(r#""structuredContent":{"saw":"GET /one"}"#)
@@ -114,13 +115,13 @@ async fn a_file_is_served_and_followed() {
     stage.until("the new version", |stage| stage.tools() == ["one", "three"]).await;
     let told = async {
         while let Ok(event) = changes.recv().await {
-            if matches!(&*event, Event::Changed(change, _) if change.tools) {
+            if matches!(&*event, YardEvent::CatalogChanged(change, _) if change.tools) {
                 return;
             }
         }
     };
     timeout(Duration::from_secs(5), told).await.unwrap();
-    assert_eq!(stage.call("mcp__made__two").await.unwrap_err().kind(), Kind::UnknownTool);
+    assert_eq!(stage.call("mcp__made__two").await.unwrap_err().kind(), ErrorKind::UnknownTool);
     stage.source.stop().await;
 }
 
@@ -128,7 +129,7 @@ async fn a_file_is_served_and_followed() {
 async fn a_broken_version_changes_nothing_but_the_warnings() {
     let folder = Folder::new();
     let path = folder.write("a.json", &document(&["one"]));
-    let stage = Stage::of(settings(Location::File(path))).await;
+    let stage = Stage::of(settings(DocumentLocation::File(path))).await;
     folder.write("a.json", "{ this is no document");
     stage
         .until("the warning", |stage| {
@@ -141,7 +142,7 @@ async fn a_broken_version_changes_nothing_but_the_warnings() {
         })
         .await;
     assert_eq!(stage.tools(), ["one"]);
-    assert_eq!(stage.source.status().state, State::Ready);
+    assert_eq!(stage.source.status().state, SourceState::Ready);
     folder.write("a.json", &document(&["one", "two"]));
     stage.until("the mended version", |stage| stage.tools() == ["one", "two"]).await;
     assert!(!stage.source.status().warnings.iter().any(|warning| warning.starts_with("an older version")));
@@ -150,9 +151,9 @@ async fn a_broken_version_changes_nothing_but_the_warnings() {
 #[tokio::test]
 async fn a_file_that_is_not_there_yet_is_waited_for() {
     let folder = Folder::new();
-    let stage = Stage::of(settings(Location::File(folder.0.join("a.json")))).await;
+    let stage = Stage::of(settings(DocumentLocation::File(folder.0.join("a.json")))).await;
     let status = stage.source.status();
-    assert_eq!(status.state, State::BackingOff);
+    assert_eq!(status.state, SourceState::BackingOff);
     assert!(status.reason.unwrap().contains("a.json"));
     folder.write("a.json", &document(&["one"]));
     stage.until("the file", |stage| stage.tools() == ["one"]).await;
@@ -164,7 +165,7 @@ async fn a_change_of_a_file_that_the_document_names_is_one_of_the_document() {
     let main = r##"{"openapi":"3.1.0","info":{"title":"T","version":"1"},"paths":{"/a":{"get":{"operationId":"a",
         "parameters":[{"name":"q","in":"query","schema":{"$ref":"other.json#/S"}}],"responses":{}}}}}"##;
     folder.write("other.json", r#"{"S":{"type":"string"}}"#);
-    let stage = Stage::of(settings(Location::File(folder.write("a.json", main)))).await;
+    let stage = Stage::of(settings(DocumentLocation::File(folder.write("a.json", main)))).await;
     let schema = |stage: &Stage| stage.yard.catalog().tools()[0].input_schema.get().to_owned();
     assert!(schema(&stage).contains(r#""S":{"type":"string"}"#), "{}", schema(&stage));
     folder.write("other.json", r#"{"S":{"type":"integer"}}"#);
@@ -175,7 +176,7 @@ async fn a_change_of_a_file_that_the_document_names_is_one_of_the_document() {
 async fn a_document_at_an_address_is_asked_for_again_and_its_server_is_where_it_came_from() {
     let version = Arc::new(AtomicUsize::new(0));
     let now = Arc::clone(&version);
-    let fake = Fake::start(move |_, seen| {
+    let fake = FakeServer::start(move |_, seen| {
         let version = now.load(Ordering::Relaxed);
         let etag = format!("\"v{version}\"");
         match seen.line.as_str() {
@@ -190,7 +191,7 @@ async fn a_document_at_an_address_is_asked_for_again_and_its_server_is_where_it_
         }
     })
     .await;
-    let location = Location::Url(format!("{}/api/openapi.json", fake.url()));
+    let location = DocumentLocation::Url(format!("{}/api/openapi.json", fake.url()));
     let stage =
         Stage::of(DocumentSettings { reload_every: Duration::from_millis(50), ..settings(location) }).await;
     assert_eq!(stage.tools(), ["one"]);
@@ -207,22 +208,22 @@ async fn a_document_at_an_address_is_asked_for_again_and_its_server_is_where_it_
 async fn an_address_that_fails_is_tried_again_and_says_why() {
     let good = Arc::new(AtomicUsize::new(0));
     let now = Arc::clone(&good);
-    let fake = Fake::start(move |_, _| match now.load(Ordering::Relaxed) {
+    let fake = FakeServer::start(move |_, _| match now.load(Ordering::Relaxed) {
         0 => answer("500 Oops", "", "s3cret"),
         1 => answer("200 OK", "", document(&["one"])),
-        _ => Reply::Silence,
+        _ => FakeReply::Silence,
     })
     .await;
-    let location = Location::Url(format!("{}/openapi.json?key=s3cret", fake.url()));
+    let location = DocumentLocation::Url(format!("{}/openapi.json?key=s3cret", fake.url()));
     let slow = Duration::from_millis(500);
     let stage =
         Stage::of(DocumentSettings { start_time: slow, reload_every: slow, ..settings(location) }).await;
     let status = stage.source.status();
-    assert_eq!((status.state, status.retry_at.is_some()), (State::BackingOff, true));
+    assert_eq!((status.state, status.retry_at.is_some()), (SourceState::BackingOff, true));
     assert_eq!(status.reason, Some(format!("{} answered 500", fake.url())));
     let refused = stage.call("mcp__made__one").await.unwrap_err();
     let why = format!("made is backing off: {} answered 500", fake.url());
-    assert_eq!((refused.kind(), refused.message()), (Kind::CannotConnect, why.as_str()));
+    assert_eq!((refused.kind(), refused.message()), (ErrorKind::CannotConnect, why.as_str()));
     good.store(1, Ordering::Relaxed);
     stage.until("being served", |stage| stage.tools() == ["one"]).await;
     good.store(2, Ordering::Relaxed);
@@ -236,13 +237,15 @@ async fn an_address_that_fails_is_tried_again_and_says_why() {
 
 #[tokio::test]
 async fn a_call_in_flight_keeps_the_version_that_it_began_with() {
-    let fake = Fake::start(|_, seen| if seen.line == "GET /one" { Reply::Silence } else { json("{}") }).await;
+    let fake =
+        FakeServer::start(|_, seen| if seen.line == "GET /one" { FakeReply::Silence } else { json("{}") })
+            .await;
     let folder = Folder::new();
     let path = folder.write("a.json", &document(&["one"]));
     let base = DocumentSettings {
         base_url: Some(fake.url()),
         call_time: Duration::from_secs(3),
-        ..settings(Location::File(path))
+        ..settings(DocumentLocation::File(path))
     };
     let stage = Arc::new(Stage::of(base).await);
     let calling = tokio::spawn({
@@ -253,7 +256,7 @@ async fn a_call_in_flight_keeps_the_version_that_it_began_with() {
     folder.write("a.json", &document(&["other"]));
     stage.until("the new version", |stage| stage.tools() == ["other"]).await;
     assert!(!calling.is_finished());
-    assert_eq!(calling.await.unwrap().unwrap_err().kind(), Kind::TimedOut);
+    assert_eq!(calling.await.unwrap().unwrap_err().kind(), ErrorKind::TimedOut);
 }
 
 #[tokio::test]
@@ -265,13 +268,13 @@ async fn tools_can_be_left_out_hidden_and_kept_for_those_who_may() {
         disabled_tools: vec!["*_b".to_owned()],
         permissions: vec!["read".to_owned()],
         tool_permissions: [("drop_*".to_owned(), vec!["admin".to_owned()])].into(),
-        ..settings(Location::File(path))
+        ..settings(DocumentLocation::File(path))
     })
     .await;
     assert_eq!(stage.tools(), ["get_a", "drop_c"]);
     let reader = Principal::new("reader", Permissions::Only(["read".to_owned()].into()));
     let seen: Vec<String> =
-        View::new(stage.yard.catalog(), reader).tools().map(|tool| tool.raw_name.clone()).collect();
+        CatalogView::new(stage.yard.catalog(), reader).tools().map(|tool| tool.raw_name.clone()).collect();
     assert_eq!(seen, ["get_a"]);
 }
 
@@ -280,8 +283,8 @@ async fn what_a_person_should_know_is_among_the_warnings() {
     let folder = Folder::new();
     let text = r#"{"openapi":"3.0.3","info":{"title":"T","version":"1"},"servers":[{"url":"http://169.254.169.254/latest"}],
         "paths":{"/a":{"get":{"operationId":"a","responses":{}}}}}"#;
-    let mut settings = settings(Location::File(folder.write("a.json", text)));
-    let token = crate::settings::Credential::Token(toolyard_hub::Secret::new("t"));
+    let mut settings = settings(DocumentLocation::File(folder.write("a.json", text)));
+    let token = crate::settings::ApiCredential::Token(toolyard_hub::Secret::new("t"));
     settings.auth.schemes.insert("nobody".to_owned(), token);
     let stage = Stage::of(settings).await;
     assert_eq!(
@@ -291,14 +294,15 @@ async fn what_a_person_should_know_is_among_the_warnings() {
             "some tools cannot be called: the document names http://169.254.169.254, which is this machine, a private network or the like; if that is meant, name the host in allow_hosts or base_url of this server, or say --base-url",
         ]
     );
-    assert_eq!(stage.call("mcp__made__a").await.unwrap_err().kind(), Kind::CannotConnect);
+    assert_eq!(stage.call("mcp__made__a").await.unwrap_err().kind(), ErrorKind::CannotConnect);
 }
 
 #[tokio::test]
 async fn a_document_that_is_switched_off_is_not_read() {
-    let off = DocumentSettings { enabled: false, ..settings(Location::File("/nowhere/a.json".into())) };
+    let off =
+        DocumentSettings { enabled: false, ..settings(DocumentLocation::File("/nowhere/a.json".into())) };
     let stage = Stage::of(off).await;
-    assert_eq!((stage.source.status().state, stage.tools().len()), (State::Disabled, 0));
+    assert_eq!((stage.source.status().state, stage.tools().len()), (SourceState::Disabled, 0));
     stage.source.stop().await;
 }
 
@@ -309,9 +313,9 @@ async fn a_document_with_more_tools_than_fit_is_not_served_and_a_smaller_one_is(
     let many: Vec<String> = (0..30).map(|number| format!("operation{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let path = folder.write("a.json", &document(&many));
-    let stage = Stage::within(settings(Location::File(path)), budget.clone()).await;
+    let stage = Stage::within(settings(DocumentLocation::File(path)), budget.clone()).await;
     let status = stage.source.status();
-    assert_eq!((status.state, stage.tools().len(), budget.used()), (State::BackingOff, 0, 0));
+    assert_eq!((status.state, stage.tools().len(), budget.used()), (SourceState::BackingOff, 0, 0));
     let reason = status.reason.unwrap();
     assert!(reason.starts_with("it lists more than 1000 bytes of definitions"), "{reason}");
     folder.write("a.json", &document(&["one"]));

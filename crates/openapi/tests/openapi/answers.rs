@@ -1,13 +1,13 @@
 //! Output schemas: they allow every good response that the document describes, or there is none.
 
 use serde_json::{Value, json};
-use toolyard_openapi::Wrapping;
+use toolyard_openapi::ResultWrapping;
 
 use super::{converted, tool};
 
 /// The output schema of an operation, without what all of them have, and how its answers are wrapped.
 #[track_caller]
-fn output_of(method: &str, responses: &Value) -> (Option<Value>, Wrapping) {
+fn output_of(method: &str, responses: &Value) -> (Option<Value>, ResultWrapping) {
     let document =
         json!({"openapi": "3.1.0", "paths": {"/": {method: {"operationId": "it", "responses": responses}}}});
     let conversion = converted(&document.to_string());
@@ -20,7 +20,7 @@ fn output_of(method: &str, responses: &Value) -> (Option<Value>, Wrapping) {
 }
 
 #[track_caller]
-fn output(responses: &Value) -> (Option<Value>, Wrapping) {
+fn output(responses: &Value) -> (Option<Value>, ResultWrapping) {
     output_of("get", responses)
 }
 
@@ -32,32 +32,32 @@ fn object(name: &str) -> Value {
     json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]})
 }
 
-const NONE: (Option<Value>, Wrapping) = (None, Wrapping::Never);
+const NONE: (Option<Value>, ResultWrapping) = (None, ResultWrapping::Never);
 
 #[test]
 fn several_good_responses_are_all_allowed() {
     let (a, b) = (object("a"), object("b"));
     assert_eq!(
         output(&json!({"202": body(&b), "200": body(&a), "404": body(&object("error"))})),
-        (Some(json!({"anyOf": [a, b]})), Wrapping::Never)
+        (Some(json!({"anyOf": [a, b]})), ResultWrapping::Never)
     );
     // The same twice is one.
     assert_eq!(
         output(&json!({"200": body(&a), "201": body(&a)})),
-        (Some(json!({"properties": {"a": {"type": "string"}}, "required": ["a"]})), Wrapping::Never)
+        (Some(json!({"properties": {"a": {"type": "string"}}, "required": ["a"]})), ResultWrapping::Never)
     );
     let list = json!({"type": "array", "items": {"type": "string"}});
     assert_eq!(
         output(&json!({"200": body(&a), "206": body(&list)})),
         (
             Some(json!({"properties": {"result": {"anyOf": [a, list]}}, "required": ["result"]})),
-            Wrapping::Always
+            ResultWrapping::Always
         )
     );
     let kinds = json!({"application/json": {"schema": a}, "application/problem+json": {"schema": b}});
     assert_eq!(
         output(&json!({"200": {"content": kinds}})),
-        (Some(json!({"anyOf": [a, b]})), Wrapping::Never)
+        (Some(json!({"anyOf": [a, b]})), ResultWrapping::Never)
     );
 }
 
@@ -85,14 +85,14 @@ fn answers_that_are_no_json_have_a_place_beside_those_that_are() {
     let beside = json!({"type": "object", "properties": {"result": text}, "required": ["result"], "additionalProperties": false});
     assert_eq!(
         output(&json!({"200": {"content": stream}})),
-        (Some(json!({"anyOf": [a, beside]})), Wrapping::Others)
+        (Some(json!({"anyOf": [a, beside]})), ResultWrapping::Others)
     );
     let list = json!({"type": "array"});
     assert_eq!(
         output(&json!({"200": body(&list), "206": {"content": {"text/csv": {}}}})),
         (
             Some(json!({"properties": {"result": {"anyOf": [list, text]}}, "required": ["result"]})),
-            Wrapping::Always
+            ResultWrapping::Always
         )
     );
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use toolyard_openapi::{ConvertSettings, LoadSettings, Location, Severity, convert, load};
+use toolyard_openapi::{ConvertSettings, DiagnosticSeverity, DocumentLocation, LoadSettings, convert, load};
 
 use super::soundness;
 
@@ -69,7 +69,7 @@ fn run(folder: &Path) -> Tally {
     for path in documents(folder) {
         let name = path.strip_prefix(folder).unwrap().display().to_string();
         let began = Instant::now();
-        let document = match load(&Location::File(path), &LoadSettings::default()) {
+        let document = match load(&DocumentLocation::File(path), &LoadSettings::default()) {
             Ok(document) => document,
             Err(error) => {
                 tally.refused.push(error.to_string());
@@ -84,7 +84,7 @@ fn run(folder: &Path) -> Tally {
         tally.documents += 1;
         tally.operations += conversion.operations.len();
         tally.warnings +=
-            conversion.diagnostics.iter().filter(|found| found.severity > Severity::Note).count();
+            conversion.diagnostics.iter().filter(|found| found.severity > DiagnosticSeverity::Note).count();
         if let Err(fault) = soundness::check(&conversion) {
             tally.faults.push(format!("{name}: {fault}"));
         }

@@ -1,7 +1,7 @@
 //! Files in multipart bodies: the same rule whatever the shape of the body.
 
 use serde_json::{Value, json};
-use toolyard_openapi::{Conversion, Encoding};
+use toolyard_openapi::{BodyEncoding, Conversion};
 
 use super::{converted, tool};
 
@@ -31,7 +31,7 @@ fn takes_named(schema: &Value) -> bool {
 
 fn is_sent_as_file(conversion: &Conversion, name: &str) -> bool {
     let body = conversion.operations[0].body.clone().unwrap();
-    body.encoding == Encoding::Multipart && body.fields.get(name).is_some_and(|field| field.file)
+    body.encoding == BodyEncoding::Multipart && body.fields.get(name).is_some_and(|field| field.file)
 }
 
 #[test]
@@ -88,11 +88,11 @@ fn a_body_with_a_file_is_sent_in_parts_where_json_is_offered_too() {
             json!({"application/json": {"schema": schema}, "multipart/form-data": {"schema": schema}});
         document(true, &content).operations[0].body.clone().unwrap().encoding
     };
-    assert_eq!(both(json!({"$ref": "#/components/schemas/Upload"})), Encoding::Multipart);
-    assert_eq!(both(json!({"type": "object", "properties": {"a": {"type": "string"}}})), Encoding::Json);
+    assert_eq!(both(json!({"$ref": "#/components/schemas/Upload"})), BodyEncoding::Multipart);
+    assert_eq!(both(json!({"type": "object", "properties": {"a": {"type": "string"}}})), BodyEncoding::Json);
     // Base64 has a place in JSON.
     let byte = json!({"type": "object", "properties": {"a": {"type": "string", "format": "byte"}}});
-    assert_eq!(both(byte), Encoding::Json);
+    assert_eq!(both(byte), BodyEncoding::Json);
 }
 
 #[test]
@@ -102,5 +102,5 @@ fn a_container_file_of_openai_is_sent_in_parts() {
     let named = |operation: &&toolyard_openapi::Operation| operation.name == "create_container_file";
     let operation = conversion.operations.iter().find(named).unwrap();
     let body = operation.body.clone().unwrap();
-    assert_eq!((body.encoding, body.fields["file"].file), (Encoding::Multipart, true));
+    assert_eq!((body.encoding, body.fields["file"].file), (BodyEncoding::Multipart, true));
 }

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use toolyard_openapi::{ConvertSettings, LoadSettings, Location, convert, load};
+use toolyard_openapi::{ConvertSettings, DocumentLocation, LoadSettings, convert, load};
 
 use super::{converted, soundness};
 
 fn try_it(text: &str) -> Result<usize, String> {
-    let location = Location::Text { text: text.to_owned(), folder: None };
+    let location = DocumentLocation::Text { text: text.to_owned(), folder: None };
     let Ok(document) = load(&location, &LoadSettings::default()) else { return Ok(0) };
     let conversion = convert(&document, &ConvertSettings::default());
     soundness::check(&conversion).map(|()| conversion.operations.len())
@@ -74,7 +74,7 @@ fn references_that_multiply_do_not() {
         "components": {"schemas": schemas}
     });
     let text = document.to_string();
-    let location = Location::Text { text, folder: None };
+    let location = DocumentLocation::Text { text, folder: None };
     let began = Instant::now();
     let conversion =
         convert(&load(&location, &LoadSettings::default()).unwrap(), &ConvertSettings::default());
@@ -101,7 +101,7 @@ fn three_thousand_operations_have_three_thousand_names() {
             "schemas": {"S": {"type": "object", "properties": {"s": {"$ref": "#/components/schemas/S"}}}}
         }
     });
-    let location = Location::Text { text: document.to_string(), folder: None };
+    let location = DocumentLocation::Text { text: document.to_string(), folder: None };
     let conversion =
         convert(&load(&location, &LoadSettings::default()).unwrap(), &ConvertSettings::default());
     let names: std::collections::HashSet<&str> =

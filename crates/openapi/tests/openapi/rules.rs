@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use toolyard_openapi::{
-    Argument, Conversion, Encoding, Place, Requirement, SchemeKind, ServerUrl, Style, Wrapping,
+    Argument, ArgumentLocation, BodyEncoding, Conversion, ParameterStyle, ResultWrapping,
+    SecurityRequirement, SecuritySchemeKind, ServerUrl,
 };
 
 use super::{converted, tool, warnings};
@@ -174,19 +175,23 @@ fn the_best_media_type_is_picked_and_the_rest_told() {
         (body.media_type, body.encoding)
     };
     for (types, media_type, encoding) in [
-        (&["application/xml", "application/json"][..], "application/json", Encoding::Json),
-        (&["text/plain", "application/vnd.api+json"], "application/vnd.api+json", Encoding::Json),
+        (&["application/xml", "application/json"][..], "application/json", BodyEncoding::Json),
+        (&["text/plain", "application/vnd.api+json"], "application/vnd.api+json", BodyEncoding::Json),
         (
             &["multipart/form-data", "application/x-www-form-urlencoded"],
             "application/x-www-form-urlencoded",
-            Encoding::Form,
+            BodyEncoding::Form,
         ),
-        (&["application/octet-stream", "multipart/form-data"], "multipart/form-data", Encoding::Multipart),
-        (&["application/octet-stream", "text/csv"], "text/csv", Encoding::Text),
-        (&["image/png"], "image/png", Encoding::Bytes),
-        (&["application/xml"], "application/xml", Encoding::Text),
-        (&["*/*"], "application/json", Encoding::Json),
-        (&["application/x-odd"], "application/x-odd", Encoding::Text),
+        (
+            &["application/octet-stream", "multipart/form-data"],
+            "multipart/form-data",
+            BodyEncoding::Multipart,
+        ),
+        (&["application/octet-stream", "text/csv"], "text/csv", BodyEncoding::Text),
+        (&["image/png"], "image/png", BodyEncoding::Bytes),
+        (&["application/xml"], "application/xml", BodyEncoding::Text),
+        (&["*/*"], "application/json", BodyEncoding::Json),
+        (&["application/x-odd"], "application/x-odd", BodyEncoding::Text),
     ] {
         assert_eq!(picked(types), (media_type.to_owned(), encoding));
     }
@@ -238,8 +243,11 @@ fn swagger_forms_and_bodies_become_bodies() {
         ["file -> BodyField file Simple required", "tags -> BodyField tags Simple"]
     );
     let body = conversion.operations[0].body.clone().unwrap();
-    assert_eq!((body.encoding, body.fields["file"].file), (Encoding::Multipart, true));
-    assert_eq!((body.fields["tags"].style, body.fields["tags"].explode), (Some(Style::Form), Some(true)));
+    assert_eq!((body.encoding, body.fields["file"].file), (BodyEncoding::Multipart, true));
+    assert_eq!(
+        (body.fields["tags"].style, body.fields["tags"].explode),
+        (Some(ParameterStyle::Form), Some(true))
+    );
     let conversion = document(
         "2.0",
         &json!({"parameters": [
@@ -313,20 +321,20 @@ fn answers_that_are_no_objects_are_wrapped() {
         (
             Some(json!({"$schema": draft, "type": "object",
                 "properties": {"result": {"type": "array", "items": {"type": "string"}}}, "required": ["result"]})),
-            Wrapping::Always
+            ResultWrapping::Always
         )
     );
     let object = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let shown = json!({"$schema": draft, "type": "object", "properties": {"a": {"type": "string"}}});
     // Errors do not count.
     let several = json!({"default": json(json!({})), "404": json(json!({})), "201": json(object.clone())});
-    assert_eq!(output(several), (Some(shown.clone()), Wrapping::Never));
-    assert_eq!(output(json!({"2XX": json(object)})), (Some(shown), Wrapping::Never));
+    assert_eq!(output(several), (Some(shown.clone()), ResultWrapping::Never));
+    assert_eq!(output(json!({"2XX": json(object)})), (Some(shown), ResultWrapping::Never));
     let nullable = json!({"type": "object", "nullable": true});
-    assert_eq!(output(json!({"200": json(nullable)})).1, Wrapping::Always);
+    assert_eq!(output(json!({"200": json(nullable)})).1, ResultWrapping::Always);
     let both = json!({"oneOf": [{"type": "object", "title": "A"}, {"type": "object", "title": "B"}]});
     let (schema, wrapping) = output(json!({"200": json(both)}));
-    assert_eq!((schema.unwrap()["type"].clone(), wrapping), (json!("object"), Wrapping::Never));
+    assert_eq!((schema.unwrap()["type"].clone(), wrapping), (json!("object"), ResultWrapping::Never));
 }
 
 #[test]
@@ -371,7 +379,7 @@ fn security_of_the_operation_comes_before_that_of_the_document() {
             "mutual": {"type": "mutualTLS"}
         }}}),
     );
-    let require = |scheme: &str, scopes: &[&str]| Requirement {
+    let require = |scheme: &str, scopes: &[&str]| SecurityRequirement {
         scheme: scheme.to_owned(),
         scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
     };
@@ -381,17 +389,21 @@ fn security_of_the_operation_comes_before_that_of_the_document() {
     );
     // The credential is never an argument.
     assert_eq!(table(&conversion), ["id -> Path id Simple required"]);
-    let kinds: Vec<SchemeKind> = conversion.schemes.iter().map(|scheme| scheme.kind.clone()).collect();
+    let kinds: Vec<SecuritySchemeKind> =
+        conversion.schemes.iter().map(|scheme| scheme.kind.clone()).collect();
     assert_eq!(
         kinds,
         [
-            SchemeKind::ApiKey { place: Place::Header, wire_name: "x-key".to_owned() },
-            SchemeKind::Basic,
-            SchemeKind::Bearer,
-            SchemeKind::Http { scheme: "digest".to_owned() },
-            SchemeKind::ClientCredentials { token_url: "/token".to_owned(), scopes: vec!["read".to_owned()] },
-            SchemeKind::Token,
-            SchemeKind::Other { kind: "mutualtls".to_owned() },
+            SecuritySchemeKind::ApiKey { place: ArgumentLocation::Header, wire_name: "x-key".to_owned() },
+            SecuritySchemeKind::Basic,
+            SecuritySchemeKind::Bearer,
+            SecuritySchemeKind::Http { scheme: "digest".to_owned() },
+            SecuritySchemeKind::ClientCredentials {
+                token_url: "/token".to_owned(),
+                scopes: vec!["read".to_owned()]
+            },
+            SecuritySchemeKind::Token,
+            SecuritySchemeKind::Other { kind: "mutualtls".to_owned() },
         ]
     );
 }
@@ -412,6 +424,6 @@ fn the_newest_version_has_more_methods_and_whole_query_strings() {
     let methods: Vec<&str> =
         conversion.operations.iter().map(|operation| operation.method.as_str()).collect();
     assert_eq!(methods, ["QUERY", "COPY"]);
-    assert_eq!(conversion.operations[0].arguments[0].place, Place::QueryString);
+    assert_eq!(conversion.operations[0].arguments[0].place, ArgumentLocation::QueryString);
     assert_eq!(warnings(&conversion), ["left-out /paths/~1find/additionalOperations/not a method"]);
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
-use toolyard_openapi::{Conversion, Place};
+use toolyard_openapi::{ArgumentLocation, Conversion};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 const KEYWORDS: [&str; 47] = [
@@ -114,14 +114,16 @@ fn table(operation: &toolyard_openapi::Operation, input: &Value) -> Result<(), S
         operation.path.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
     {
         let fills = |argument: &&toolyard_openapi::Argument| {
-            argument.place == Place::Path && argument.wire_name == part
+            argument.place == ArgumentLocation::Path && argument.wire_name == part
         };
         if !part.is_empty() && !operation.arguments.iter().any(|argument| fills(&argument)) {
             return Err(format!("nothing fills {{{part}}}"));
         }
     }
-    let has_body =
-        operation.arguments.iter().any(|argument| matches!(argument.place, Place::Body | Place::BodyField));
+    let has_body = operation
+        .arguments
+        .iter()
+        .any(|argument| matches!(argument.place, ArgumentLocation::Body | ArgumentLocation::BodyField));
     if has_body != operation.body.is_some() {
         return Err("arguments of a body without a body, or the other way round".to_owned());
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolyard_openapi::{Budgets, ConvertSettings, Filters, OutputSchemas};
+use toolyard_openapi::{Budgets, ConvertSettings, Filters, OutputSchemaMode};
 
 use super::{converted, converted_with, tool, warnings};
 
@@ -225,13 +225,14 @@ fn settings_give_other_names_and_descriptions() {
 
 #[test]
 fn output_schemas_can_be_left_out() {
-    let settings = ConvertSettings { output_schemas: OutputSchemas::LeftOut, ..ConvertSettings::default() };
+    let settings = ConvertSettings { output_schemas: OutputSchemaMode::Omit, ..ConvertSettings::default() };
     assert!(tool(&converted_with(PETS, &settings), "get_pet_by_id").get("outputSchema").is_none());
 }
 
 #[test]
 fn lenient_output_schemas_say_only_that_it_is_an_object() {
-    let settings = ConvertSettings { output_schemas: OutputSchemas::Lenient, ..ConvertSettings::default() };
+    let settings =
+        ConvertSettings { output_schemas: OutputSchemaMode::Lenient, ..ConvertSettings::default() };
     let conversion = converted_with(PETS, &settings);
     assert_eq!(
         tool(&conversion, "get_pet_by_id")["outputSchema"],

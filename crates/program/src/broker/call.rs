@@ -5,17 +5,17 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolyard_hub::json::Object;
 use toolyard_hub::{
-    CallContext, Catalog, Client, ClientEra, Deadline, Error, Kind, Lookup, MadeBy, Outcome, Question, Raw,
-    Reach, Request, Tool, Update, What,
+    CallContext, CallOrigin, CallRequest, CallTarget, CallerChannel, CallerUpdate, Catalog, ClientEra,
+    Deadline, ErrorKind, HubError, Lookup, Outcome, Question, Raw, ToolEntry, YardScope,
 };
 
 use super::{Broker, short};
 use crate::data;
-use crate::definitions::Inspected;
-use crate::fault::{failure, of_error};
-use crate::program::Reply;
-use crate::search::Wanted;
-use crate::signature::{Others, Signature};
+use crate::definitions::InspectArguments;
+use crate::program::ProgramReply;
+use crate::search::SearchArguments;
+use crate::signature::{ExtraArguments, Signature};
+use crate::tool_failure::{failure, failure_from_error};
 
 /// A larger result is not handed to a program: it would be most of its memory.
 const LARGEST_RESULT: usize = 32 << 20;
@@ -23,19 +23,21 @@ const LARGEST_RESULT: usize = 32 << 20;
 const TRACES: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
 impl Broker {
-    pub(super) async fn call(&self, number: usize, name: &str, arguments: Raw) -> Reply {
+    pub(super) async fn call(&self, number: usize, name: &str, arguments: Raw) -> ProgramReply {
         let catalog = self.yard.catalog();
         let tool = self.seen(&catalog).tool(short(name));
         let (name, arguments) = match (&tool, name) {
             (Some(tool), _) => match fitting(tool, arguments) {
                 Ok(arguments) => (tool.full_name.as_str(), arguments),
-                Err(error) => return Reply::Failed(of_error(tool.full_name.as_str(), &error)),
+                Err(error) => {
+                    return ProgramReply::Failed(failure_from_error(tool.full_name.as_str(), &error));
+                }
             },
             (None, "inspect_tool" | "search_tools") => {
                 return self.about_tools(&catalog, name, &arguments).await;
             }
             (None, "execute_program") => {
-                return Reply::Failed(failure(
+                return ProgramReply::Failed(failure(
                     name,
                     "forbidden",
                     "a program cannot start another program",
@@ -53,61 +55,74 @@ impl Broker {
                 Err(failure(name, "too_large", &message, None))
             }
             Ok(outcome) => data::read(name, &outcome, ahead),
-            Err(error) => Err(of_error(name, &self.helped(&catalog, name, tool.as_deref(), error).await)),
+            Err(error) => {
+                Err(failure_from_error(name, &self.helped(&catalog, name, tool.as_deref(), error).await))
+            }
         };
-        data.map_or_else(Reply::Failed, Reply::Data)
+        data.map_or_else(ProgramReply::Failed, ProgramReply::Data)
     }
 
     /// The same error with what helps to make a better call.
-    async fn helped(&self, catalog: &Arc<Catalog>, name: &str, tool: Option<&Tool>, error: Error) -> Error {
+    async fn helped(
+        &self,
+        catalog: &Arc<Catalog>,
+        name: &str,
+        tool: Option<&ToolEntry>,
+        error: HubError,
+    ) -> HubError {
         let several = matches!(catalog.tool(name), Lookup::Ambiguous(_));
         match (error.kind(), tool) {
-            (Kind::UnknownTool, _) if !several => self.unknown(catalog, name).await,
-            (Kind::InvalidArguments, Some(tool)) => with_names(error, &Signature::of(tool)),
+            (ErrorKind::UnknownTool, _) if !several => self.unknown(catalog, name).await,
+            (ErrorKind::InvalidArguments, Some(tool)) => with_names(error, &Signature::from_tool(tool)),
             _ => error,
         }
     }
 
     /// The two tools about tools, which are answered here.
-    async fn about_tools(&self, catalog: &Arc<Catalog>, name: &str, arguments: &Raw) -> Reply {
+    async fn about_tools(&self, catalog: &Arc<Catalog>, name: &str, arguments: &Raw) -> ProgramReply {
         let wrong = |error: serde_json::Error| {
-            Reply::Failed(failure(name, "invalid_arguments", &error.to_string(), None))
+            ProgramReply::Failed(failure(name, "invalid_arguments", &error.to_string(), None))
         };
         if name == "inspect_tool" {
-            return match serde_json::from_str::<Inspected>(arguments.get()) {
+            return match serde_json::from_str::<InspectArguments>(arguments.get()) {
                 Ok(asked) => self.inspect(catalog, &asked.tool_name).await,
                 Err(error) => wrong(error),
             };
         }
-        match serde_json::from_str::<Wanted>(arguments.get()) {
+        match serde_json::from_str::<SearchArguments>(arguments.get()) {
             // Programs get everything at once.
-            Ok(wanted) => self.search(catalog, Wanted { cursor: None, ..wanted }).await,
+            Ok(wanted) => self.search(catalog, SearchArguments { cursor: None, ..wanted }).await,
             Err(error) => wrong(error),
         }
     }
 
     /// Makes the call, and passes on what is said and asked on the way. Pieces of the result that come ahead are kept.
-    async fn carry(&self, number: usize, name: &str, arguments: Raw) -> (Result<Outcome, Error>, Vec<Value>) {
+    async fn carry(
+        &self,
+        number: usize,
+        name: &str,
+        arguments: Raw,
+    ) -> (Result<Outcome, HubError>, Vec<Value>) {
         let caller = &self.caller;
-        let (client, mut updates) = Client::new(caller.client.abilities().clone());
-        let request = Request {
+        let (client, mut updates) = CallerChannel::new(caller.client.capabilities().clone());
+        let request = CallRequest {
             // Its own clock: a tool with little time must not shorten the program's.
             deadline: Deadline::after(caller.deadline.remaining()),
             cancel: caller.cancel.child_token(),
             priority: caller.priority,
             context: CallContext {
-                made_by: MadeBy::Program,
+                made_by: CallOrigin::Program,
                 // Programs are shown what the yard offers in the newest era, whoever runs them.
                 era: ClientEra::Newest,
                 // Whatever a name is made to look like, it leads to no program.
-                reach: Reach::Without([self.own.clone()].into()),
+                reach: YardScope::Without([self.own.clone()].into()),
                 version: None,
                 ..caller.context.clone()
             },
             meta: caller.meta.as_deref().and_then(|meta| traces(&Object::parse(meta).ok()?)),
             client,
-            ..Request::new(
-                What::Tool { name: name.to_owned(), arguments: Some(arguments) },
+            ..CallRequest::new(
+                CallTarget::Tool { name: name.to_owned(), arguments: Some(arguments) },
                 caller.principal.clone(),
             )
         };
@@ -122,22 +137,22 @@ impl Broker {
         };
         // What was said just before the end is still on its way.
         while let Ok(update) = updates.try_recv() {
-            if let Update::Chunk(piece) = update {
+            if let CallerUpdate::Chunk(piece) = update {
                 ahead.push(piece);
             }
         }
         (outcome, ahead)
     }
 
-    async fn pass_on(&self, number: usize, name: &str, update: Update, ahead: &mut Vec<Value>) {
+    async fn pass_on(&self, number: usize, name: &str, update: CallerUpdate, ahead: &mut Vec<Value>) {
         let client = &self.caller.client;
         match update {
-            Update::Progress(said) => self.meter.of_call(client, name, &said),
-            Update::Chunk(piece) => ahead.push(piece),
-            Update::Log(line) => client.log(line),
+            CallerUpdate::Progress(said) => self.meter.report_call(client, name, &said),
+            CallerUpdate::Chunk(piece) => ahead.push(piece),
+            CallerUpdate::Log(line) => client.log(line),
             // The program waits for its calls; only its caller could hang up and come back.
-            Update::Pause(_) => {}
-            Update::Ask(ask) => {
+            CallerUpdate::Pause(_) => {}
+            CallerUpdate::Ask(ask) => {
                 // Two calls may ask at once, and each thinks that its names are its own.
                 let prefix = format!("call-{number}.");
                 let named =
@@ -159,13 +174,13 @@ impl Broker {
 
 /// The arguments as the tool takes them, or what is wrong with their names. Nothing stands for *not given* where a
 /// parameter may be left out and cannot be null.
-fn fitting(tool: &Tool, arguments: Raw) -> Result<Raw, Error> {
-    let signature = Signature::of(tool);
-    let wrong = |message: String| with_names(Error::new(Kind::InvalidArguments, message), &signature);
+fn fitting(tool: &ToolEntry, arguments: Raw) -> Result<Raw, HubError> {
+    let signature = Signature::from_tool(tool);
+    let wrong = |message: String| with_names(HubError::new(ErrorKind::InvalidArguments, message), &signature);
     let Ok(mut members) = Object::parse(&arguments) else {
         return Err(wrong("arguments must be given by name".to_owned()));
     };
-    if signature.others() == Others::Refused {
+    if signature.extra_arguments() == ExtraArguments::Deny {
         let unknown: Vec<&str> = members
             .members()
             .map(|(key, _)| key)
@@ -181,7 +196,7 @@ fn fitting(tool: &Tool, arguments: Raw) -> Result<Raw, Error> {
     }
     let nothing: Vec<String> = members
         .members()
-        .filter(|(key, value)| value.get() == "null" && signature.may_be_left_out(key))
+        .filter(|(key, value)| value.get() == "null" && signature.is_omittable(key))
         .map(|(key, _)| key.to_owned())
         .collect();
     if nothing.is_empty() {
@@ -194,7 +209,7 @@ fn fitting(tool: &Tool, arguments: Raw) -> Result<Raw, Error> {
 }
 
 /// The same, which says what arguments there are.
-fn with_names(error: Error, signature: &Signature) -> Error {
+fn with_names(error: HubError, signature: &Signature) -> HubError {
     let names = names(signature);
     match error.suggestion().map(ToOwned::to_owned) {
         Some(said) => error.suggest(format!("{said}; {names}")),

@@ -10,33 +10,33 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::{from_text, to_raw};
 use toolyard_hub::{
-    Abilities, BoxFuture, Call, CallContext, CallRecord, Client, Deadline, Error, Kind, Outcome, Principal,
-    Priority, Progress, Question as Asking, QuestionKind, Recorder, Source, SourceName, Target, Update, Yard,
-    YardSettings,
+    BoxFuture, CallContext, CallRecord, CallerChannel, CallerUpdate, ClientCapabilities, Deadline, ErrorKind,
+    HubError, Outcome, Principal, Priority, Progress, Question as Asking, QuestionKind, Recorder, Source,
+    SourceCall, SourceName, SourceTarget, Yard, YardSettings,
 };
 
-use super::{Broker, Caller};
-use crate::fixture::{Fake, ada, yard};
-use crate::meter::Meter;
-use crate::program::{Asked, Data, Question, Reply};
-use crate::search::Indexes;
+use super::{Broker, ProgramCaller};
+use crate::fixtures::{FakeSource, ada, yard};
+use crate::program::{PendingProgramQuestion, ProgramData, ProgramQuestion, ProgramReply};
+use crate::progress::ProgressMeter;
+use crate::search::SearchIndexCache;
 
 /// A program that is run for somebody.
 struct Side {
-    ask: mpsc::Sender<Asked>,
+    ask: mpsc::Sender<PendingProgramQuestion>,
     broker: Arc<Broker>,
     serving: JoinHandle<()>,
 }
 
 impl Side {
     fn of(yard: &Arc<Yard>, principal: Principal) -> Self {
-        Self::with(yard, principal, Client::silent())
+        Self::with(yard, principal, CallerChannel::silent())
     }
 
-    fn with(yard: &Arc<Yard>, principal: Principal, client: Client) -> Self {
+    fn with(yard: &Arc<Yard>, principal: Principal, client: CallerChannel) -> Self {
         let headers = vec![("x-tenant".to_owned(), "7".to_owned())];
         let context = CallContext { session_id: Some("s1".into()), headers, ..CallContext::default() };
-        let caller = Caller {
+        let caller = ProgramCaller {
             principal,
             context,
             deadline: Deadline::after(Duration::from_secs(60)),
@@ -47,12 +47,12 @@ impl Side {
         };
         let broker = Arc::new(Broker {
             yard: Arc::clone(yard),
-            indexes: Arc::new(Indexes::default()),
+            indexes: Arc::new(SearchIndexCache::default()),
             own: SourceName::new("programs"),
             caller,
             calls: 10_000,
             parallel: 4,
-            meter: Meter::default(),
+            meter: ProgressMeter::default(),
             ended: CancellationToken::new(),
         });
         let (ask, asked) = mpsc::channel(16);
@@ -60,28 +60,29 @@ impl Side {
         Self { ask, broker, serving }
     }
 
-    async fn send(&self, question: Question) -> oneshot::Receiver<Reply> {
+    async fn send(&self, question: ProgramQuestion) -> oneshot::Receiver<ProgramReply> {
         let (reply, answer) = oneshot::channel();
-        self.ask.send(Asked { question, reply }).await.unwrap();
+        self.ask.send(PendingProgramQuestion { question, reply }).await.unwrap();
         answer
     }
 
-    async fn asks(&self, question: Question) -> String {
+    async fn asks(&self, question: ProgramQuestion) -> String {
         told(self.send(question).await.await.unwrap())
     }
 
     async fn calls(&self, tool: &str, arguments: &str) -> String {
-        self.asks(Question::Call { tool: tool.to_owned(), arguments: from_text(arguments.to_owned()) }).await
+        self.asks(ProgramQuestion::Call { tool: tool.to_owned(), arguments: from_text(arguments.to_owned()) })
+            .await
     }
 }
 
-fn told(reply: Reply) -> String {
+fn told(reply: ProgramReply) -> String {
     match reply {
-        Reply::Data(Data::Json(json)) => json.get().to_owned(),
-        Reply::Data(Data::Text(text)) => text,
-        Reply::Data(other) => format!("{other:?}"),
-        Reply::Face(face) => format!("{:?}", face.words),
-        Reply::Failed(failure) => format!("{}: {}", failure.kind, failure.message),
+        ProgramReply::Data(ProgramData::Json(json)) => json.get().to_owned(),
+        ProgramReply::Data(ProgramData::Text(text)) => text,
+        ProgramReply::Data(other) => format!("{other:?}"),
+        ProgramReply::Binding(face) => format!("{:?}", face.words),
+        ProgramReply::Failed(failure) => format!("{}: {}", failure.kind, failure.message),
     }
 }
 
@@ -101,8 +102,8 @@ fn echo() -> Arc<dyn Source> {
     });
     let secret =
         json!({"name": "secret", "inputSchema": {"type": "object"}, "_meta": {"permissions": ["admin"]}});
-    Fake::working("data", &[named("echo"), strict, secret], |call| async move {
-        let Target::Tool { arguments, .. } = call.target else { panic!("only tools") };
+    FakeSource::working("data", &[named("echo"), strict, secret], |call| async move {
+        let SourceTarget::Tool { arguments, .. } = call.target else { panic!("only tools") };
         Ok(Outcome::success(to_raw(&json!({"structuredContent": arguments}))))
     })
 }
@@ -111,7 +112,7 @@ fn echo() -> Arc<dyn Source> {
 async fn a_call_goes_down_the_corridor_as_its_caller_made_it() {
     let seen: Arc<Mutex<Option<String>>> = Arc::default();
     let look = Arc::clone(&seen);
-    let source = Fake::working("data", &[named("look")], move |call: Call| {
+    let source = FakeSource::working("data", &[named("look")], move |call: SourceCall| {
         let context = &call.context;
         *look.lock().unwrap() = Some(format!(
             "{} {:?} {:?} {:?} {:?} {:?} {:?} {}",
@@ -139,7 +140,7 @@ async fn names_that_lead_nowhere_are_refused_with_what_is_close() {
     let side = Side::of(&yard(&[echo()]), ada());
     let unknown = "tool_not_found: there is no tool mcp__data__ecoh; did you mean mcp__data__echo?";
     assert!(side.calls("mcp__data__ecoh", "{}").await.starts_with(&unknown[..unknown.len() - 1]));
-    let question = Question::Face { tool: "mcp__data__ecoh".to_owned() };
+    let question = ProgramQuestion::Binding { tool: "mcp__data__ecoh".to_owned() };
     assert!(side.asks(question).await.starts_with(&unknown[..unknown.len() - 1]));
     for odd in ["", "\0", "../../etc/passwd", &"x".repeat(1_000_000), &"é".repeat(1_000)] {
         let answer = side.calls(odd, "{}").await;
@@ -154,11 +155,11 @@ async fn what_the_caller_may_not_use_the_program_may_not_use() {
     let refused = "forbidden: mcp__data__secret needs the permission admin; ask whoever runs this yard for a token that has it";
     assert_eq!(side.calls("mcp__data__secret", "{}").await, refused);
     assert_eq!(side.calls("secret", "{}").await, refused);
-    let inspect = || Question::Inspect { tool: "mcp__data__secret".to_owned() };
+    let inspect = || ProgramQuestion::Inspect { tool: "mcp__data__secret".to_owned() };
     assert!(side.asks(inspect()).await.starts_with("tool_not_found"));
-    let search = || Question::Search { query: "secret".to_owned(), server: None, limit: None };
+    let search = || ProgramQuestion::Search { query: "secret".to_owned(), server: None, limit: None };
     assert_eq!(side.asks(search()).await, "[]");
-    assert!(side.broker.faces("await secret()").is_empty());
+    assert!(side.broker.bindings("await secret()").is_empty());
     let owner = Side::of(&yard, Principal::owner());
     assert_eq!(owner.calls("secret", "{}").await, "{}");
     assert!(owner.asks(inspect()).await.starts_with('{'));
@@ -167,7 +168,7 @@ async fn what_the_caller_may_not_use_the_program_may_not_use() {
 
 #[tokio::test]
 async fn a_program_cannot_start_programs_but_can_ask_about_tools() {
-    let own = Fake::offering("programs", &[named("execute_program"), named("inspect_tool")]);
+    let own = FakeSource::offering("programs", &[named("execute_program"), named("inspect_tool")]);
     let side = Side::of(&yard(&[echo(), own]), Principal::owner());
     for name in ["execute_program", "mcp__programs__execute_program"] {
         let answer = side.calls(name, r#"{"code":"print(1)"}"#).await;
@@ -215,14 +216,17 @@ async fn calls_and_questions_are_counted() {
     assert_eq!(side.calls("echo", "{}").await, over);
     assert_eq!(side.calls("echo", "{}").await, over);
     // Asking is another matter.
-    assert_eq!(side.asks(Question::Face { tool: "echo".to_owned() }).await, r#"["mcp__data__echo", "echo"]"#);
+    assert_eq!(
+        side.asks(ProgramQuestion::Binding { tool: "echo".to_owned() }).await,
+        r#"["mcp__data__echo", "echo"]"#
+    );
 }
 
 #[tokio::test]
 async fn only_so_many_calls_run_at_once_and_the_rest_wait_unread() {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (now, peak) = (Arc::clone(&running), Arc::clone(&most));
-    let source = Fake::working("data", &[named("slow")], move |_| {
+    let source = FakeSource::working("data", &[named("slow")], move |_| {
         let (now, peak) = (Arc::clone(&now), Arc::clone(&peak));
         async move {
             peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -234,7 +238,7 @@ async fn only_so_many_calls_run_at_once_and_the_rest_wait_unread() {
     let side = Side::of(&yard(&[source]), ada());
     let mut answers = Vec::new();
     for _ in 0..40 {
-        let call = Question::Call { tool: "slow".to_owned(), arguments: to_raw(&json!({})) };
+        let call = ProgramQuestion::Call { tool: "slow".to_owned(), arguments: to_raw(&json!({})) };
         answers.push(side.send(call).await);
     }
     for answer in answers {
@@ -252,7 +256,7 @@ fn endless(gone: &Arc<AtomicUsize>) -> Arc<dyn Source> {
         }
     }
     let gone = Arc::clone(gone);
-    Fake::working("data", &[named("endless")], move |_| {
+    FakeSource::working("data", &[named("endless")], move |_| {
         let gone = Gone(Arc::clone(&gone));
         async move {
             let _gone = gone;
@@ -274,7 +278,7 @@ async fn reaches(count: &AtomicUsize, wanted: usize) {
 async fn calls_that_are_still_running_when_the_program_ends_are_cancelled() {
     let gone = Arc::new(AtomicUsize::new(0));
     let yard = yard(&[endless(&gone)]);
-    let call = || Question::Call { tool: "endless".to_owned(), arguments: to_raw(&json!({})) };
+    let call = || ProgramQuestion::Call { tool: "endless".to_owned(), arguments: to_raw(&json!({})) };
     // The program ends by closing its side.
     let side = Side::of(&yard, ada());
     let _answers = [side.send(call()).await, side.send(call()).await];
@@ -289,18 +293,18 @@ async fn calls_that_are_still_running_when_the_program_ends_are_cancelled() {
     side.serving.abort();
     reaches(&gone, 4).await;
     // Or it is over while it has more to say: that is heard, but no call is made of it.
-    let (client, mut updates) = Client::new(Abilities::default());
+    let (client, mut updates) = CallerChannel::new(ClientCapabilities::default());
     let side = Side::with(&yard, ada(), client);
     let mut answers = Vec::new();
     for _ in 0..6 {
         answers.push(side.send(call()).await);
     }
-    let progress = Question::Progress { progress: 1.0, total: None, message: None };
+    let progress = ProgramQuestion::Progress { progress: 1.0, total: None, message: None };
     let heard = side.send(progress).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     side.broker.ended.cancel();
     side.serving.await.unwrap();
-    assert!(heard.await.is_ok() && matches!(updates.recv().await, Some(Update::Progress(_))));
+    assert!(heard.await.is_ok() && matches!(updates.recv().await, Some(CallerUpdate::Progress(_))));
     assert_eq!(gone.load(Ordering::SeqCst), 8);
     // Or nobody waits for one of its calls any more.
     let side = Side::of(&yard, ada());
@@ -311,21 +315,24 @@ async fn calls_that_are_still_running_when_the_program_ends_are_cancelled() {
     // What is asked after the end goes nowhere.
     let (reply, answer) = oneshot::channel();
     side.serving.abort();
-    let _ = side.ask.send(Asked { question: call(), reply }).await;
+    let _ = side.ask.send(PendingProgramQuestion { question: call(), reply }).await;
     assert!(tokio::time::timeout(Duration::from_secs(5), answer).await.unwrap().is_err());
 }
 
 #[tokio::test]
 async fn failures_say_what_kind_they_are() {
     let source =
-        Fake::working("data", &[named("fails"), named("breaks"), named("huge")], |call| async move {
-            let Target::Tool { name, .. } = call.target else { panic!("only tools") };
+        FakeSource::working("data", &[named("fails"), named("breaks"), named("huge")], |call| async move {
+            let SourceTarget::Tool { name, .. } = call.target else { panic!("only tools") };
             match name.as_str() {
                 "fails" => Ok(Outcome::failure(to_raw(
                     &json!({"content": [{"type": "text", "text": "no such table"}], "isError": true}),
                 ))),
                 "huge" => Ok(Outcome::success(to_raw(&json!({"structuredContent": "x".repeat(33 << 20)})))),
-                _ => Err(Error::new(Kind::ConnectionLost, "the server died").suggest("look at its log")),
+                _ => {
+                    Err(HubError::new(ErrorKind::ConnectionLost, "the server died")
+                        .suggest("look at its log"))
+                }
             }
         });
     let side = Side::of(&yard(&[source]), ada());
@@ -336,7 +343,7 @@ async fn failures_say_what_kind_they_are() {
 
 #[tokio::test]
 async fn questions_of_tools_reach_the_caller_and_progress_grows() {
-    let source = Fake::working("data", &[named("asks")], |call: Call| async move {
+    let source = FakeSource::working("data", &[named("asks")], |call: SourceCall| async move {
         call.client.progress(Progress {
             progress: 50.0,
             total: Some(100.0),
@@ -348,20 +355,23 @@ async fn questions_of_tools_reach_the_caller_and_progress_grows() {
         let answers: Vec<String> = answers.iter().map(|(key, answer)| format!("{key}={answer}")).collect();
         Ok(Outcome::success(to_raw(&json!({"structuredContent": answers}))))
     });
-    let (client, mut updates) = Client::new(Abilities { elicit_form: true, ..Abilities::default() });
+    let (client, mut updates) =
+        CallerChannel::new(ClientCapabilities { elicit_form: true, ..ClientCapabilities::default() });
     let side = Side::with(&yard(&[source]), ada(), client);
-    let answer = side.send(Question::Call { tool: "asks".to_owned(), arguments: to_raw(&json!({})) }).await;
-    let Some(Update::Progress(progress)) = updates.recv().await else { panic!("no progress") };
+    let answer =
+        side.send(ProgramQuestion::Call { tool: "asks".to_owned(), arguments: to_raw(&json!({})) }).await;
+    let Some(CallerUpdate::Progress(progress)) = updates.recv().await else { panic!("no progress") };
     assert_eq!(progress.message.as_deref(), Some("mcp__data__asks (50 of 100): half"));
-    let Some(Update::Ask(ask)) = updates.recv().await else { panic!("no question") };
+    let Some(CallerUpdate::Ask(ask)) = updates.recv().await else { panic!("no question") };
     let key = ask.questions[0].key.clone();
     assert_eq!(key, "call-1.q");
     ask.reply.send(Ok(vec![(key, to_raw(&json!({"action": "accept"})))])).unwrap();
     assert_eq!(told(answer.await.unwrap()), r#"["q={\"action\":\"accept\"}"]"#);
-    let own = |progress| Question::Progress { progress, total: Some(2.0), message: Some("own".to_owned()) };
+    let own =
+        |progress| ProgramQuestion::Progress { progress, total: Some(2.0), message: Some("own".to_owned()) };
     assert_eq!(side.asks(own(1.0)).await, "null");
     assert_eq!(side.asks(own(f64::NAN)).await, "null");
-    let Some(Update::Progress(said)) = updates.recv().await else { panic!("no progress") };
+    let Some(CallerUpdate::Progress(said)) = updates.recv().await else { panic!("no progress") };
     assert_eq!((said.progress, said.total), (1.0, Some(2.0)));
 }
 
@@ -370,7 +380,7 @@ async fn questions_of_tools_reach_the_caller_and_progress_grows() {
 struct Kept(Mutex<Vec<String>>);
 
 impl Recorder for Kept {
-    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), Error>> {
+    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), HubError>> {
         let line = format!(
             "{} {} {} {:?} {}",
             record.principal,
@@ -410,14 +420,14 @@ async fn every_call_is_on_record_as_made_by_a_program() {
 async fn a_program_is_handed_the_tools_that_it_mentions() {
     let side = Side::of(&yard(&[echo()]), ada());
     let names = |code: &str| -> Vec<String> {
-        side.broker.faces(code).into_iter().map(|face| face.full_name).collect()
+        side.broker.bindings(code).into_iter().map(|face| face.full_name).collect()
     };
     assert_eq!(
         names("r = await mcp__data__strict(ticker='A'); await echo(); echo"),
         ["mcp__data__strict", "mcp__data__echo"]
     );
     assert_eq!(names("print(1)"), Vec::<String>::new());
-    let face = &side.broker.faces("strict")[0];
+    let face = &side.broker.bindings("strict")[0];
     assert_eq!(
         (face.parameters.as_slice(), face.required),
         (["ticker", "limit", "note"].map(String::from).as_slice(), 1)

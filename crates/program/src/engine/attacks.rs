@@ -41,14 +41,14 @@ use futures_util::{FutureExt, StreamExt, stream};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::session::{self, Stops};
+use super::session::{self, StopConditions};
 use super::zygote::Zygote;
-use super::{AttackOutcome, Attacked};
-use crate::program::{Ending, How, Limits, Program, Unavailable};
+use super::{AttackOutcome, AttackReport};
+use crate::program::{ExitReason, Program, ProgramLimits, ProgramOutcome, SandboxUnavailable};
 
 /// Whether the engine under attack stops programs that take too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Clock {
+pub(super) enum WallClockLimit {
     Wall,
     None,
 }
@@ -56,11 +56,11 @@ pub(super) enum Clock {
 struct Attack {
     name: &'static str,
     about: &'static str,
-    means: Means,
+    means: AttackMethod,
 }
 
 /// How an attack is made and judged.
-enum Means {
+enum AttackMethod {
     /// It says itself what it got.
     Script(&'static str),
     /// One process for each word, which is put in front as `ONE`; each may be ended for trying.
@@ -130,157 +130,185 @@ const ATTACKS: &[Attack] = &[
     Attack {
         name: "endless loop",
         about: "calculates for ever where Python cannot be interrupted",
-        means: Means::Endless(script!("endless"), Duration::from_secs(5)),
+        means: AttackMethod::Endless(script!("endless"), Duration::from_secs(5)),
     },
     Attack {
         name: "endless loop, watched patiently",
         about: "the same, against the limit on CPU time",
-        means: Means::Endless(script!("endless"), Duration::from_secs(20)),
+        means: AttackMethod::Endless(script!("endless"), Duration::from_secs(20)),
     },
     Attack {
         name: "deadly calls",
         about: "makes system calls that no program needs",
-        means: Means::Each(script!("deadly"), DEADLY),
+        means: AttackMethod::Each(script!("deadly"), DEADLY),
     },
     Attack {
         name: "lies",
         about: "writes questions on its pipe that no worker asks",
-        means: Means::Lies(script!("forged"), LIES),
+        means: AttackMethod::Lies(script!("forged"), LIES),
     },
     Attack {
         name: "garbage",
         about: "writes garbage on its pipe",
-        means: Means::Lies(script!("garbage"), &[""]),
+        means: AttackMethod::Lies(script!("garbage"), &[""]),
     },
     Attack {
         name: "memory",
         about: "takes more memory than it may",
-        means: Means::Script(script!("memory")),
+        means: AttackMethod::Script(script!("memory")),
     },
     Attack {
         name: "output flood",
         about: "prints more than it may",
-        means: Means::Flood(script!("output_flood")),
+        means: AttackMethod::Flood(script!("output_flood")),
     },
     Attack {
         name: "raw flood",
         about: "prints past the worker, for ever",
-        means: Means::Flood(script!("raw_flood")),
+        means: AttackMethod::Flood(script!("raw_flood")),
     },
     Attack {
         name: "other programs' data",
         about: "looks for what an earlier program left behind",
-        means: Means::Pair(script!("plant"), script!("others_data")),
+        means: AttackMethod::Pair(script!("plant"), script!("others_data")),
     },
     Attack {
         name: "other programs' pipes",
         about: "hands descriptors over",
-        means: Means::Script(script!("others_pipe")),
+        means: AttackMethod::Script(script!("others_pipe")),
     },
     Attack {
         name: "read files",
         about: "reads files of the machine",
-        means: Means::Script(script!("read_files")),
+        means: AttackMethod::Script(script!("read_files")),
     },
     Attack {
         name: "write files",
         about: "writes, changes and removes files",
-        means: Means::Script(script!("write_files")),
+        means: AttackMethod::Script(script!("write_files")),
     },
     Attack {
         name: "files in memory",
         about: "makes files that are nowhere",
-        means: Means::Script(script!("memory_files")),
+        means: AttackMethod::Script(script!("memory_files")),
     },
     Attack {
         name: "read /proc",
         about: "looks at processes through /proc",
-        means: Means::Script(script!("read_proc")),
+        means: AttackMethod::Script(script!("read_proc")),
     },
     Attack {
         name: "peek",
         about: "reads the memory of other processes",
-        means: Means::Each(script!("peek"), &[""]),
+        means: AttackMethod::Each(script!("peek"), &[""]),
     },
-    Attack { name: "network", about: "reaches out to the network", means: Means::Script(script!("network")) },
-    Attack { name: "sockets", about: "makes sockets", means: Means::Script(script!("sockets")) },
-    Attack { name: "fork", about: "makes processes and threads", means: Means::Script(script!("fork")) },
-    Attack { name: "execute", about: "becomes another program", means: Means::Script(script!("execute")) },
-    Attack { name: "subprocess", about: "starts commands", means: Means::Script(script!("subprocess_")) },
-    Attack { name: "signals", about: "signals other processes", means: Means::Script(script!("signals")) },
+    Attack {
+        name: "network",
+        about: "reaches out to the network",
+        means: AttackMethod::Script(script!("network")),
+    },
+    Attack { name: "sockets", about: "makes sockets", means: AttackMethod::Script(script!("sockets")) },
+    Attack {
+        name: "fork",
+        about: "makes processes and threads",
+        means: AttackMethod::Script(script!("fork")),
+    },
+    Attack {
+        name: "execute",
+        about: "becomes another program",
+        means: AttackMethod::Script(script!("execute")),
+    },
+    Attack {
+        name: "subprocess",
+        about: "starts commands",
+        means: AttackMethod::Script(script!("subprocess_")),
+    },
+    Attack {
+        name: "signals",
+        about: "signals other processes",
+        means: AttackMethod::Script(script!("signals")),
+    },
     Attack {
         name: "foreign calls",
         about: "makes system calls by another door",
-        means: Means::Each(script!("foreign_calls"), &[""]),
+        means: AttackMethod::Each(script!("foreign_calls"), &[""]),
     },
     Attack {
         name: "administer",
         about: "does what only root may",
-        means: Means::Script(script!("administer")),
+        means: AttackMethod::Script(script!("administer")),
     },
     Attack {
         name: "raise limits",
         about: "raises its own limits",
-        means: Means::Script(script!("raise_limits")),
+        means: AttackMethod::Script(script!("raise_limits")),
     },
     Attack {
         name: "open files",
         about: "opens more files than it may",
-        means: Means::Script(script!("open_files")),
+        means: AttackMethod::Script(script!("open_files")),
     },
-    Attack { name: "core", about: "could leave its memory in a file", means: Means::Script(script!("core")) },
+    Attack {
+        name: "core",
+        about: "could leave its memory in a file",
+        means: AttackMethod::Script(script!("core")),
+    },
     Attack {
         name: "new privileges",
         about: "could gain privileges from a file",
-        means: Means::Script(script!("new_privileges")),
+        means: AttackMethod::Script(script!("new_privileges")),
     },
     Attack {
         name: "environment",
         about: "reads the environment",
-        means: Means::Script(script!("environment")),
+        means: AttackMethod::Script(script!("environment")),
     },
     Attack {
         name: "descriptors",
         about: "finds descriptors of others",
-        means: Means::Script(script!("descriptors")),
+        means: AttackMethod::Script(script!("descriptors")),
     },
     Attack {
         name: "host name",
         about: "learns the name of the machine",
-        means: Means::Script(script!("host_name")),
+        means: AttackMethod::Script(script!("host_name")),
     },
     Attack {
         name: "shared memory",
         about: "finds shared memory of others",
-        means: Means::Script(script!("ipc")),
+        means: AttackMethod::Script(script!("ipc")),
     },
-    Attack { name: "processes", about: "finds other processes", means: Means::Script(script!("processes")) },
+    Attack {
+        name: "processes",
+        about: "finds other processes",
+        means: AttackMethod::Script(script!("processes")),
+    },
 ];
 
 /// Makes every attack and says what came of it.
-pub(super) async fn all(zygote: &Zygote, clock: Clock) -> Vec<Attacked> {
+pub(super) async fn run_all(zygote: &Zygote, clock: WallClockLimit) -> Vec<AttackReport> {
     let made: Vec<_> = ATTACKS.iter().map(|attack| made(zygote, clock, attack).boxed()).collect();
     stream::iter(made).buffered(AT_ONCE).collect().await
 }
 
 /// Makes one of them.
-pub(super) async fn one(zygote: &Zygote, clock: Clock, name: &str) -> Option<Attacked> {
+pub(super) async fn run_one(zygote: &Zygote, clock: WallClockLimit, name: &str) -> Option<AttackReport> {
     let attack = ATTACKS.iter().find(|attack| attack.name == name)?;
     Some(made(zygote, clock, attack).await)
 }
 
-async fn made(zygote: &Zygote, clock: Clock, attack: &Attack) -> Attacked {
+async fn made(zygote: &Zygote, clock: WallClockLimit, attack: &Attack) -> AttackReport {
     let outcome = outcome(zygote, clock, &attack.means).await;
-    Attacked { name: attack.name, about: attack.about, outcome }
+    AttackReport { name: attack.name, about: attack.about, outcome }
 }
 
 /// Whether any of them is known to have got through.
-pub(super) fn escaped(attacked: &[Attacked]) -> bool {
+pub(super) fn has_escape(attacked: &[AttackReport]) -> bool {
     attacked.iter().any(|attack| matches!(attack.outcome, AttackOutcome::Escaped(_)))
 }
 
 /// What is to be said if any of them got through.
-pub(super) fn verdict(attacked: &[Attacked]) -> Option<Unavailable> {
+pub(super) fn verdict(attacked: &[AttackReport]) -> Option<SandboxUnavailable> {
     let through: Vec<_> = attacked
         .iter()
         .filter_map(|attack| match &attack.outcome {
@@ -291,7 +319,7 @@ pub(super) fn verdict(attacked: &[Attacked]) -> Option<Unavailable> {
             }
         })
         .collect();
-    (!through.is_empty()).then(|| Unavailable {
+    (!through.is_empty()).then(|| SandboxUnavailable {
         reason: format!(
             "programs are switched off, because the sandbox did not hold against: {}",
             through.join("; ")
@@ -303,29 +331,33 @@ pub(super) fn verdict(attacked: &[Attacked]) -> Option<Unavailable> {
     })
 }
 
-async fn outcome(zygote: &Zygote, clock: Clock, means: &Means) -> AttackOutcome {
+async fn outcome(zygote: &Zygote, clock: WallClockLimit, means: &AttackMethod) -> AttackOutcome {
     match means {
-        Means::Script(code) => said(run(zygote, clock, "", code, TIME).await),
-        Means::Each(code, words) => each(zygote, clock, code, words, ended_for_trying).await,
-        Means::Lies(code, words) => each(zygote, clock, code, words, found_out).await,
-        Means::Pair(first, second) => {
+        AttackMethod::Script(code) => said(run(zygote, clock, "", code, TIME).await),
+        AttackMethod::Each(code, words) => each(zygote, clock, code, words, ended_for_trying).await,
+        AttackMethod::Lies(code, words) => each(zygote, clock, code, words, found_out).await,
+        AttackMethod::Pair(first, second) => {
             // One after the other: the second is born of the same process.
             match run(zygote, clock, "", first, TIME).await {
-                Some(Ending { how: How::Finished, .. }) => said(run(zygote, clock, "", second, TIME).await),
+                Some(ProgramOutcome { how: ExitReason::Finished, .. }) => {
+                    said(run(zygote, clock, "", second, TIME).await)
+                }
                 other => AttackOutcome::Unclear(format!("nothing was planted: {other:?}")),
             }
         }
-        Means::Flood(code) => match run(zygote, clock, "", code, TIME).await {
+        AttackMethod::Flood(code) => match run(zygote, clock, "", code, TIME).await {
             Some(ending) if ending.printed.text.len() as u64 > OUTPUT => {
                 AttackOutcome::Escaped(format!("{} bytes of output", ending.printed.text.len()))
             }
             Some(ending) if ending.printed.left_out > 0 => AttackOutcome::Held,
             other => AttackOutcome::Unclear(format!("{other:?}")),
         },
-        Means::Endless(code, patience) => {
+        AttackMethod::Endless(code, patience) => {
             match tokio::time::timeout(SHORT + *patience, run(zygote, clock, "", code, SHORT)).await {
-                Ok(Some(Ending { how: How::TimedOut, .. })) => AttackOutcome::Held,
-                Ok(Some(Ending { how: How::Died { .. }, printed, .. })) if printed.text == "trying\n" => {
+                Ok(Some(ProgramOutcome { how: ExitReason::TimedOut, .. })) => AttackOutcome::Held,
+                Ok(Some(ProgramOutcome { how: ExitReason::Died { .. }, printed, .. }))
+                    if printed.text == "trying\n" =>
+                {
                     AttackOutcome::Held
                 }
                 Ok(other) => AttackOutcome::Unclear(format!("{other:?}")),
@@ -338,10 +370,10 @@ async fn outcome(zygote: &Zygote, clock: Clock, means: &Means) -> AttackOutcome 
 /// The first of them that gets through decides.
 async fn each(
     zygote: &Zygote,
-    clock: Clock,
+    clock: WallClockLimit,
     code: &str,
     words: &[&str],
-    judge: fn(Option<Ending>) -> AttackOutcome,
+    judge: fn(Option<ProgramOutcome>) -> AttackOutcome,
 ) -> AttackOutcome {
     for word in words {
         let outcome = judge(run(zygote, clock, &format!("ONE = {word:?}\n"), code, TIME).await);
@@ -353,49 +385,59 @@ async fn each(
 }
 
 /// What a script says of itself: the last line that it printed.
-fn said(ending: Option<Ending>) -> AttackOutcome {
+fn said(ending: Option<ProgramOutcome>) -> AttackOutcome {
     let Some(ending) = ending else { return AttackOutcome::Unclear("it could not be run".into()) };
     let mut lines = ending.printed.text.lines();
     let got = lines.clone().find_map(|line| line.strip_prefix("escaped: "));
     match (got, lines.next_back(), &ending.how) {
         (Some(got), _, _) => AttackOutcome::Escaped(got.to_owned()),
-        (None, Some("held"), How::Finished) => AttackOutcome::Held,
+        (None, Some("held"), ExitReason::Finished) => AttackOutcome::Held,
         _ => AttackOutcome::Unclear(format!("{ending:?}")),
     }
 }
 
 /// Those that are ended at the attempt have said that they try.
-fn ended_for_trying(ending: Option<Ending>) -> AttackOutcome {
+fn ended_for_trying(ending: Option<ProgramOutcome>) -> AttackOutcome {
     match &ending {
-        Some(Ending { how: How::Died { .. }, printed, .. }) if printed.text == "trying\n" => {
+        Some(ProgramOutcome { how: ExitReason::Died { .. }, printed, .. }) if printed.text == "trying\n" => {
             AttackOutcome::Held
         }
         _ => said(ending),
     }
 }
 
-fn found_out(ending: Option<Ending>) -> AttackOutcome {
+fn found_out(ending: Option<ProgramOutcome>) -> AttackOutcome {
     match ending {
-        Some(Ending { how: How::Broke { .. }, printed, .. }) if printed.text == "trying\n" => {
+        Some(ProgramOutcome { how: ExitReason::ProtocolViolation { .. }, printed, .. })
+            if printed.text == "trying\n" =>
+        {
             AttackOutcome::Held
         }
-        Some(Ending { how: How::TimedOut | How::Finished, .. }) => {
+        Some(ProgramOutcome { how: ExitReason::TimedOut | ExitReason::Finished, .. }) => {
             AttackOutcome::Escaped("it was believed".into())
         }
         other => AttackOutcome::Unclear(format!("{other:?}")),
     }
 }
 
-async fn run(zygote: &Zygote, clock: Clock, before: &str, code: &str, time: Duration) -> Option<Ending> {
-    let limits = Limits { time, memory: 96 << 20, output: OUTPUT };
+async fn run(
+    zygote: &Zygote,
+    clock: WallClockLimit,
+    before: &str,
+    code: &str,
+    time: Duration,
+) -> Option<ProgramOutcome> {
+    let limits = ProgramLimits { time, memory: 96 << 20, output: OUTPUT };
     let code = format!("{PRELUDE}{before}{code}");
     let program = Program { code, faces: Vec::new(), limits, printed: watch::Sender::default() };
     // Whoever asks is not answered.
     let (asked, _nobody) = mpsc::channel(1024);
     let time = match clock {
-        Clock::Wall => Some(time),
-        Clock::None => None,
+        WallClockLimit::Wall => Some(time),
+        WallClockLimit::None => None,
     };
-    let begun = session::begin(zygote, &program.limits).await.ok()?;
-    session::run(zygote, begun, program, asked, Stops { time, cancel: CancellationToken::new() }).await.ok()
+    let begun = session::start_worker(zygote, &program.limits).await.ok()?;
+    session::run(zygote, begun, program, asked, StopConditions { time, cancel: CancellationToken::new() })
+        .await
+        .ok()
 }

@@ -5,7 +5,10 @@ use bytes::{Buf, BytesMut};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::program::{Block, Data, Face, Failure, LastValue, Question, Reply, Unawaited, Unfinished};
+use crate::program::{
+    LastValue, ProgramBlock, ProgramData, ProgramQuestion, ProgramReply, ToolBinding, ToolFailure,
+    UnawaitedCall, UnfinishedTask,
+};
 
 /// The longest question, arguments included.
 pub(super) const LONGEST_QUESTION: usize = 16 << 20;
@@ -15,11 +18,11 @@ const LONGEST_WORD: usize = 4096;
 
 /// Something that a program said.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum ProgramFrame {
     Output(BytesMut),
     Question {
         id: u64,
-        question: Question,
+        question: ProgramQuestion,
     },
     Cancel {
         id: u64,
@@ -29,29 +32,29 @@ pub(super) enum Said {
         bytes: u64,
     },
     /// The tasks that it waits for after its last line.
-    Unfinished(Vec<Unfinished>),
-    Ending(Ended),
+    Unfinished(Vec<UnfinishedTask>),
+    Ending(ProgramEndFrame),
 }
 
 /// How the program says that it ended.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "how", rename_all = "lowercase", deny_unknown_fields)]
-pub(super) enum Ended {
+pub(super) enum ProgramEndFrame {
     Finished {
         left_out: u64,
         #[serde(default)]
-        unawaited: Vec<Unawaited>,
+        unawaited: Vec<UnawaitedCall>,
         #[serde(default)]
-        unfinished: Vec<Unfinished>,
+        unfinished: Vec<UnfinishedTask>,
         value: Option<LastValue>,
     },
     Raised {
         traceback: String,
         left_out: u64,
         #[serde(default)]
-        unawaited: Vec<Unawaited>,
+        unawaited: Vec<UnawaitedCall>,
         #[serde(default)]
-        unfinished: Vec<Unfinished>,
+        unfinished: Vec<UnfinishedTask>,
     },
     Memory {
         left_out: u64,
@@ -65,7 +68,7 @@ pub(super) enum Ended {
 /// Any question; which fields there must be depends on what is asked.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asks<'a> {
+struct QuestionFrame<'a> {
     id: u64,
     ask: &'a str,
     tool: Option<String>,
@@ -80,7 +83,7 @@ struct Asks<'a> {
 }
 
 /// Takes one whole frame out of what has arrived; nothing if more has to come; words if no honest program says this.
-pub(super) fn take(inbox: &mut BytesMut) -> Result<Option<Said>, String> {
+pub(super) fn decode_frame(inbox: &mut BytesMut) -> Result<Option<ProgramFrame>, String> {
     let Some(header) = inbox.first_chunk::<5>() else { return Ok(None) };
     let [a, b, c, d, kind] = *header;
     let length = u32::from_le_bytes([a, b, c, d]) as usize;
@@ -96,53 +99,53 @@ pub(super) fn take(inbox: &mut BytesMut) -> Result<Option<Said>, String> {
     let mut body = inbox.split_to(length);
     body.advance(1);
     match kind {
-        b'o' => Ok(Some(Said::Output(body))),
+        b'o' => Ok(Some(ProgramFrame::Output(body))),
         b'q' => question(&body).map(Some),
         b'c' => {
             let id = body.as_ref().try_into().map_err(|_| "a cancellation that is no number".to_owned())?;
-            Ok(Some(Said::Cancel { id: u64::from_le_bytes(id) }))
+            Ok(Some(ProgramFrame::Cancel { id: u64::from_le_bytes(id) }))
         }
         b'l' => {
             let bytes = body.as_ref().try_into().map_err(|_| "a length that is no number".to_owned())?;
-            Ok(Some(Said::LeftOut { bytes: u64::from_le_bytes(bytes) }))
+            Ok(Some(ProgramFrame::LeftOut { bytes: u64::from_le_bytes(bytes) }))
         }
         b'u' => {
             let unfinished = serde_json::from_slice(&body);
             unfinished
-                .map(|unfinished| Some(Said::Unfinished(unfinished)))
+                .map(|unfinished| Some(ProgramFrame::Unfinished(unfinished)))
                 .map_err(|error| format!("tasks that are none: {error}"))
         }
         b'e' => {
             let ended = serde_json::from_slice(&body);
             ended
-                .map(|ended| Some(Said::Ending(ended)))
+                .map(|ended| Some(ProgramFrame::Ending(ended)))
                 .map_err(|error| format!("an ending that is none: {error}"))
         }
         other => Err(format!("a frame of the unknown kind {other}")),
     }
 }
 
-fn question(body: &[u8]) -> Result<Said, String> {
+fn question(body: &[u8]) -> Result<ProgramFrame, String> {
     let text = std::str::from_utf8(body).map_err(|_| "a question that is not UTF-8".to_owned())?;
-    let asks: Asks<'_> =
+    let asks: QuestionFrame<'_> =
         serde_json::from_str(text).map_err(|error| format!("a question that is none: {error}"))?;
     let id = asks.id;
     let question = match asks.ask {
         "call" => {
             let arguments = asks.arguments.filter(|arguments| arguments.get().starts_with('{'));
             let arguments = arguments.ok_or("a call whose arguments are no object")?;
-            Question::Call { tool: named(asks.tool)?, arguments: arguments.to_owned() }
+            ProgramQuestion::Call { tool: named(asks.tool)?, arguments: arguments.to_owned() }
         }
-        "face" => Question::Face { tool: named(asks.tool)? },
-        "inspect" => Question::Inspect { tool: named(asks.tool)? },
+        "face" => ProgramQuestion::Binding { tool: named(asks.tool)? },
+        "inspect" => ProgramQuestion::Inspect { tool: named(asks.tool)? },
         "search" => {
             let server = asks.server.map(word).transpose()?;
-            Question::Search { query: named(asks.query)?, server, limit: asks.limit }
+            ProgramQuestion::Search { query: named(asks.query)?, server, limit: asks.limit }
         }
         "progress" => {
             let progress = asks.progress.ok_or("progress without a number")?;
             let message = asks.message.map(word).transpose()?;
-            Question::Progress { progress, total: asks.total, message }
+            ProgramQuestion::Progress { progress, total: asks.total, message }
         }
         other => {
             return Err(format!(
@@ -151,7 +154,7 @@ fn question(body: &[u8]) -> Result<Said, String> {
             ));
         }
     };
-    Ok(Said::Question { id, question })
+    Ok(ProgramFrame::Question { id, question })
 }
 
 fn named(name: Option<String>) -> Result<String, String> {
@@ -163,17 +166,21 @@ fn word(word: String) -> Result<String, String> {
 }
 
 /// What the worker is to run.
-pub(super) fn program(code: &str, faces: &[Face], output: u64) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn encode_program(
+    code: &str,
+    faces: &[ToolBinding],
+    output: u64,
+) -> Result<Vec<u8>, serde_json::Error> {
     let body = serde_json::json!({ "code": code, "faces": faces, "output": output });
     Ok(framed(b'p', serde_json::to_vec(&body)?))
 }
 
 /// The answer to a question. The number is in front, so that the worker need not read the rest to know whose it is.
-pub(super) fn reply(id: u64, reply: &Reply) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn encode_reply(id: u64, reply: &ProgramReply) -> Result<Vec<u8>, serde_json::Error> {
     let (kind, rest) = match reply {
-        Reply::Data(given) => data(given)?,
-        Reply::Face(face) => (b'f', serde_json::to_vec(face)?),
-        Reply::Failed(Failure { message, kind, tool, details }) => {
+        ProgramReply::Data(given) => data(given)?,
+        ProgramReply::Binding(face) => (b'f', serde_json::to_vec(face)?),
+        ProgramReply::Failed(ToolFailure { message, kind, tool, details }) => {
             let words =
                 serde_json::json!({ "message": message, "kind": kind, "tool": tool, "details": details });
             (b'x', serde_json::to_vec(&words)?)
@@ -185,15 +192,15 @@ pub(super) fn reply(id: u64, reply: &Reply) -> Result<Vec<u8>, serde_json::Error
     Ok(framed(kind, body))
 }
 
-fn data(given: &Data) -> Result<(u8, Vec<u8>), serde_json::Error> {
+fn data(given: &ProgramData) -> Result<(u8, Vec<u8>), serde_json::Error> {
     Ok(match given {
-        Data::Json(raw) => (b'j', raw.get().as_bytes().to_vec()),
-        Data::Text(text) => (b't', text.as_bytes().to_vec()),
-        Data::Blocks(blocks) => {
-            (b'b', serde_json::to_vec(&blocks.iter().map(Piece::of).collect::<Vec<_>>())?)
+        ProgramData::Json(raw) => (b'j', raw.get().as_bytes().to_vec()),
+        ProgramData::Text(text) => (b't', text.as_bytes().to_vec()),
+        ProgramData::Blocks(blocks) => {
+            (b'b', serde_json::to_vec(&blocks.iter().map(BlockFrame::of).collect::<Vec<_>>())?)
         }
         // Status and headers come first, with their length, and then what would have come without them.
-        Data::Http { data: inner, http } => {
+        ProgramData::Http { data: inner, http } => {
             let (kind, rest) = data(inner)?;
             let http = http.get().as_bytes();
             let mut body = Vec::with_capacity(http.len() + rest.len() + 5);
@@ -208,18 +215,18 @@ fn data(given: &Data) -> Result<(u8, Vec<u8>), serde_json::Error> {
 
 #[derive(serde::Serialize)]
 #[serde(untagged)]
-enum Piece<'a> {
+enum BlockFrame<'a> {
     Json { json: &'a RawValue },
     Text { text: &'a str },
     Media { kind: &'a str, mime_type: &'a str, base64: &'a str, uri: Option<&'a str> },
 }
 
-impl<'a> Piece<'a> {
-    fn of(block: &'a Block) -> Self {
+impl<'a> BlockFrame<'a> {
+    fn of(block: &'a ProgramBlock) -> Self {
         match block {
-            Block::Json(raw) => Self::Json { json: raw },
-            Block::Text(text) => Self::Text { text },
-            Block::Media { kind, mime_type, base64, uri } => {
+            ProgramBlock::Json(raw) => Self::Json { json: raw },
+            ProgramBlock::Text(text) => Self::Text { text },
+            ProgramBlock::Media { kind, mime_type, base64, uri } => {
                 Self::Media { kind, mime_type, base64, uri: uri.as_deref() }
             }
         }

@@ -3,8 +3,8 @@
 
 use bytes::BytesMut;
 
-use super::frame::{LONGEST_QUESTION, Said, take};
-use crate::program::Question;
+use super::frame::{LONGEST_QUESTION, ProgramFrame, decode_frame};
+use crate::program::ProgramQuestion;
 
 /// Frames of a program: the same frames however the bytes are cut. The first byte says how large the pieces are.
 pub fn frames(bytes: &[u8]) {
@@ -20,7 +20,7 @@ fn read(bytes: &[u8], size: usize) -> (Vec<String>, Option<String>) {
     for piece in bytes.chunks(size) {
         inbox.extend_from_slice(piece);
         loop {
-            match take(&mut inbox) {
+            match decode_frame(&mut inbox) {
                 Ok(Some(said)) => {
                     check(&said);
                     seen.push(format!("{said:?}"));
@@ -34,16 +34,16 @@ fn read(bytes: &[u8], size: usize) -> (Vec<String>, Option<String>) {
     (seen, None)
 }
 
-fn check(said: &Said) {
+fn check(said: &ProgramFrame) {
     match said {
-        Said::Output(output) => assert!(output.len() < 1 << 20, "{} bytes of output", output.len()),
-        Said::Question { question: Question::Call { tool, arguments }, .. } => {
+        ProgramFrame::Output(output) => assert!(output.len() < 1 << 20, "{} bytes of output", output.len()),
+        ProgramFrame::Question { question: ProgramQuestion::Call { tool, arguments }, .. } => {
             assert!(tool.len() <= 4096 && arguments.get().starts_with('{'), "{tool:?} {arguments}");
         }
-        Said::Question { .. }
-        | Said::Cancel { .. }
-        | Said::LeftOut { .. }
-        | Said::Unfinished(_)
-        | Said::Ending(_) => {}
+        ProgramFrame::Question { .. }
+        | ProgramFrame::Cancel { .. }
+        | ProgramFrame::LeftOut { .. }
+        | ProgramFrame::Unfinished(_)
+        | ProgramFrame::Ending(_) => {}
     }
 }

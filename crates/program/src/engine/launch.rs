@@ -1,10 +1,10 @@
 //! The launcher: a small process of one thread that builds the sandbox around Python and then only waits. It is this very
 //! binary with a hidden verb; its standard input is the control socket, on which it says what went wrong.
 
-mod filter;
 mod identity;
 mod python;
 mod root;
+mod seccomp;
 
 use std::ffi::OsString;
 use std::io;
@@ -16,30 +16,30 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, setsid};
 use serde_json::json;
 
-use super::layer::Layer;
-use crate::program::Unavailable;
+use super::layer::SandboxLayer;
+use crate::program::SandboxUnavailable;
 
 /// What the launcher is asked to build.
 #[derive(Debug, Clone, Default)]
-pub struct Launch {
+pub struct LaunchSettings {
     /// The Python to run; `python3` from the search path if there is none.
     pub python: Option<PathBuf>,
 }
 
 /// Builds the sandbox, starts Python in it, and waits for the end of either side. Standard input is the control socket.
-pub fn launch(launch: &Launch) -> ExitCode {
+pub fn launch(launch: &LaunchSettings) -> ExitCode {
     launch_without(launch, &[])
 }
 
 /// As [`launch`], but without some layers. Only the kit for tests calls this; the product has no way to.
-pub fn launch_without(launch: &Launch, without: &[Layer]) -> ExitCode {
+pub fn launch_without(launch: &LaunchSettings, without: &[SandboxLayer]) -> ExitCode {
     // What is typed at the yard's terminal is not for programs. It fails only where this leads a session already.
     let _ = setsid();
     let stdin = rustix::stdio::stdin();
     match build(launch, without, stdin) {
         Ok(()) => ExitCode::SUCCESS,
         Err(unavailable) => {
-            let Unavailable { reason, suggestion } = unavailable;
+            let SandboxUnavailable { reason, suggestion } = unavailable;
             let words = json!({ "unavailable": { "reason": reason, "suggestion": suggestion } }).to_string();
             // If nobody listens, nobody wanted a sandbox.
             let _ = rustix::io::write(stdin, words.as_bytes());
@@ -96,21 +96,25 @@ const PRELOAD: &[&str] = &[
     "zoneinfo",
 ];
 
-fn build(launch: &Launch, without: &[Layer], control: BorrowedFd<'static>) -> Result<(), Unavailable> {
+fn build(
+    launch: &LaunchSettings,
+    without: &[SandboxLayer],
+    control: BorrowedFd<'static>,
+) -> Result<(), SandboxUnavailable> {
     let python = python::find(launch.python.as_deref())?;
-    let filters = filter::compiled()?;
-    let rights = identity::Rights::now()?;
+    let filters = seccomp::compile_filters()?;
+    let rights = identity::LauncherPrivileges::current()?;
     let proc = identity::Proc::open()?;
     rights.unshare(&proc, without)?;
     let left_out: Vec<_> = without.iter().map(|layer| layer.name()).collect();
     let settings = json!({ "preload": PRELOAD, "filters": filters, "without": left_out });
     let root = root::build(&python, without, settings)?;
-    rights.drop(&proc, without)?;
+    rights.drop_privileges(&proc, without)?;
     drop(proc);
     let mut command = Command::new(root.inside(root::PYTHON));
     // Isolated, without site-packages, without writing bytecode, and UTF-8 whatever the locale is.
     command.args(["-I", "-S", "-B", "-X", "utf8"]).arg(root.inside(root::ZYGOTE));
-    if !without.contains(&Layer::Environment) {
+    if !without.contains(&SandboxLayer::Environment) {
         command.env_clear();
     }
     command.current_dir(root.inside("/"));
@@ -121,7 +125,7 @@ fn build(launch: &Launch, without: &[Layer], control: BorrowedFd<'static>) -> Re
     });
     let (stdin, stdout, stderr) = streams.map_err(|error| failed("pass the descriptors on", &error))?;
     command.stdin(stdin).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
-    let mut child = command.spawn().map_err(|error| Unavailable {
+    let mut child = command.spawn().map_err(|error| SandboxUnavailable {
         reason: format!("cannot start {} in the sandbox: {error}", python.executable.display()),
         suggestion: Some("check that its files can be read and executed by everybody on this machine".into()),
     })?;
@@ -134,7 +138,7 @@ fn build(launch: &Launch, without: &[Layer], control: BorrowedFd<'static>) -> Re
 }
 
 /// Until Python ends, or the one who wanted it is gone.
-fn wait(mut child: Child, control: BorrowedFd<'_>) -> Result<(), Unavailable> {
+fn wait(mut child: Child, control: BorrowedFd<'_>) -> Result<(), SandboxUnavailable> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let handle = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty()));
     let handle = match handle {
@@ -156,15 +160,15 @@ fn wait(mut child: Child, control: BorrowedFd<'_>) -> Result<(), Unavailable> {
     Ok(())
 }
 
-fn failed(what: &str, error: &io::Error) -> Unavailable {
-    Unavailable {
+fn failed(what: &str, error: &io::Error) -> SandboxUnavailable {
+    SandboxUnavailable {
         reason: format!("the sandbox for programs cannot be built: cannot {what}: {error}"),
         suggestion: None,
     }
 }
 
-fn too_old_a_kernel() -> Unavailable {
-    Unavailable {
+fn too_old_a_kernel() -> SandboxUnavailable {
+    SandboxUnavailable {
         reason: "this kernel cannot watch processes by descriptor".into(),
         suggestion: Some("programs need Linux 5.3 or newer".into()),
     }

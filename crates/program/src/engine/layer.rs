@@ -2,7 +2,7 @@
 
 /// One layer. `attacks.rs` has the table of which attack proves which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Layer {
+pub enum SandboxLayer {
     /// A user namespace, and nobody's identity in it.
     User,
     /// A network namespace with nothing in it.
@@ -37,7 +37,7 @@ pub enum Layer {
     WallClock,
 }
 
-impl Layer {
+impl SandboxLayer {
     pub const ALL: [Self; 21] = [
         Self::User,
         Self::Network,
@@ -89,7 +89,7 @@ impl Layer {
         }
     }
 
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|layer| layer.name() == name)
     }
 }

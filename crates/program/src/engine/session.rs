@@ -16,11 +16,12 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::frame::{self, Ended, Said};
-use super::zygote::{Handed, Zygote, kill};
+use super::frame::{self, ProgramEndFrame, ProgramFrame};
+use super::zygote::{WorkerHandle, Zygote, kill};
 use crate::program::{
-    Asked, Ending, Failure, How, LastValue, Limits, Printed, Program, Question, Reply, Unavailable,
-    Unawaited, Unfinished, WhyUnfinished,
+    ExitReason, LastValue, PendingProgramQuestion, Program, ProgramLimits, ProgramOutcome, ProgramOutput,
+    ProgramQuestion, ProgramReply, SandboxUnavailable, ToolFailure, UnawaitedCall, UnfinishedReason,
+    UnfinishedTask,
 };
 
 /// More questions than this are never open at once; the worker keeps fewer.
@@ -37,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What stops a program from outside.
 #[derive(Debug)]
-pub(super) struct Stops {
+pub(super) struct StopConditions {
     /// None for a sandbox that is tested without its clock.
     pub(super) time: Option<Duration>,
     pub(super) cancel: CancellationToken,
@@ -45,31 +46,32 @@ pub(super) struct Stops {
 
 /// A process that waits for its program.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct IdleWorker {
     stream: UnixStream,
-    handed: Handed,
+    handed: WorkerHandle,
 }
 
 /// Has a process started for a program with these limits.
-pub(super) async fn begin(zygote: &Zygote, limits: &Limits) -> io::Result<Begun> {
+pub(super) async fn start_worker(zygote: &Zygote, limits: &ProgramLimits) -> io::Result<IdleWorker> {
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let stream = UnixStream::from_std(ours)?;
-    let handed = zygote.hand_over(OwnedFd::from(theirs), limits).await?;
-    Ok(Begun { stream, handed })
+    let handed = zygote.spawn_worker(OwnedFd::from(theirs), limits).await?;
+    Ok(IdleWorker { stream, handed })
 }
 
 pub(super) async fn run(
     zygote: &Zygote,
-    begun: Begun,
+    begun: IdleWorker,
     program: Program,
-    asked: mpsc::Sender<Asked>,
-    stops: Stops,
-) -> Result<Ending, Unavailable> {
-    let Begun { stream, handed } = begun;
+    asked: mpsc::Sender<PendingProgramQuestion>,
+    stops: StopConditions,
+) -> Result<ProgramOutcome, SandboxUnavailable> {
+    let IdleWorker { stream, handed } = begun;
     let Program { code, faces, limits, printed } = program;
-    let first = frame::program(&code, &faces, limits.output).map_err(|error| unavailable(&error.into()))?;
-    let mut talk = Talk {
+    let first =
+        frame::encode_program(&code, &faces, limits.output).map_err(|error| unavailable(&error.into()))?;
+    let mut talk = Conversation {
         printed,
         unawaited: Vec::new(),
         unfinished: Vec::new(),
@@ -87,8 +89,8 @@ pub(super) async fn run(
     Ok(talk.ending(how))
 }
 
-pub(super) fn unavailable(error: &io::Error) -> Unavailable {
-    Unavailable { reason: format!("the program cannot be started: {error}"), suggestion: None }
+pub(super) fn unavailable(error: &io::Error) -> SandboxUnavailable {
+    SandboxUnavailable { reason: format!("the program cannot be started: {error}"), suggestion: None }
 }
 
 /// The process of the program; it does not outlive this.
@@ -103,15 +105,15 @@ impl Drop for Process {
     }
 }
 
-struct Talk {
+struct Conversation {
     printed: watch::Sender<Vec<u8>>,
-    unawaited: Vec<Unawaited>,
-    unfinished: Vec<Unfinished>,
+    unawaited: Vec<UnawaitedCall>,
+    unfinished: Vec<UnfinishedTask>,
     value: Option<LastValue>,
     left_out: u64,
     /// What the worker has left out itself, as far as it has said so.
     told_left_out: u64,
-    limits: Limits,
+    limits: ProgramLimits,
     /// The highest number that a question has had.
     last: u64,
     /// Dropping a sender tells the one who waits for the answer that it is not wanted any more.
@@ -124,24 +126,24 @@ struct Talk {
 /// What one step of the conversation comes to.
 enum Step {
     On,
-    Ask(Box<(u64, Question)>),
-    Over(How),
+    Ask(Box<(u64, ProgramQuestion)>),
+    Over(ExitReason),
 }
 
-impl Talk {
+impl Conversation {
     async fn hold(
         &mut self,
         zygote: &Zygote,
         mut stream: UnixStream,
-        handed: Handed,
-        asked: mpsc::Sender<Asked>,
-        stops: Stops,
-    ) -> Result<How, Unavailable> {
-        let Handed { mut started, ended } = handed;
+        handed: WorkerHandle,
+        asked: mpsc::Sender<PendingProgramQuestion>,
+        stops: StopConditions,
+    ) -> Result<ExitReason, SandboxUnavailable> {
+        let WorkerHandle { mut started, ended } = handed;
         let (mut reader, mut writer) = stream.split();
         let mut inbox = BytesMut::with_capacity(16 << 10);
         let mut answers = FuturesUnordered::new();
-        let mut question: Option<Box<(u64, Question)>> = None;
+        let mut question: Option<Box<(u64, ProgramQuestion)>> = None;
         let clock = async {
             match stops.time {
                 Some(time) => tokio::time::sleep(time).await,
@@ -167,19 +169,19 @@ impl Talk {
                 biased;
                 () = stops.cancel.cancelled() => {
                     self.arrived(&mut started).await;
-                    return Ok(How::Died { why: "it was cancelled".into() });
+                    return Ok(ExitReason::Died { why: "it was cancelled".into() });
                 }
                 () = &mut clock => {
                     self.arrived(&mut started).await;
-                    return Ok(How::TimedOut);
+                    return Ok(ExitReason::TimedOut);
                 }
                 () = zygote.gone.cancelled() => {
-                    return Ok(How::Died { why: NO_PYTHON.into() });
+                    return Ok(ExitReason::Died { why: NO_PYTHON.into() });
                 }
                 born = &mut started, if self.process.0.is_none() => match born {
                     Ok(Ok(handle)) => self.process = Process(Some(handle)),
                     Ok(Err(why)) => return Err(unavailable(&io::Error::other(why))),
-                    Err(_) => return Ok(How::Died { why: NO_PYTHON.into() }),
+                    Err(_) => return Ok(ExitReason::Died { why: NO_PYTHON.into() }),
                 },
                 written = writer.write(&self.outbox[self.written..]), if self.written < self.outbox.len() => {
                     // Where it does not read any more, reading from it says why.
@@ -198,11 +200,11 @@ impl Talk {
                     if let Some((id, question)) = question.take().map(|asks| *asks) {
                         let (reply, on_reply) = oneshot::channel();
                         // How far the program is needs no answer.
-                        if !matches!(question, Question::Progress { .. }) {
+                        if !matches!(question, ProgramQuestion::Progress { .. }) {
                             answers.push(answer(id, on_reply, self.opened(id)));
                         }
                         if let Ok(room) = room {
-                            room.send(Asked { question, reply });
+                            room.send(PendingProgramQuestion { question, reply });
                         }
                     }
                 }
@@ -226,23 +228,23 @@ impl Talk {
     }
 
     /// The next thing that was said, if it has arrived whole.
-    fn said(&mut self, inbox: &mut BytesMut) -> Result<Option<Step>, Unavailable> {
-        let broke = |why: String| Ok(Some(Step::Over(How::Broke { why })));
-        match frame::take(inbox) {
+    fn said(&mut self, inbox: &mut BytesMut) -> Result<Option<Step>, SandboxUnavailable> {
+        let broke = |why: String| Ok(Some(Step::Over(ExitReason::ProtocolViolation { why })));
+        match frame::decode_frame(inbox) {
             Err(why) => broke(why),
             Ok(None) => Ok(None),
-            Ok(Some(Said::Output(text))) => {
+            Ok(Some(ProgramFrame::Output(text))) => {
                 self.print(&text);
                 if self.left_out > MOST_BEYOND {
                     return broke("it prints on and on".into());
                 }
                 Ok(Some(Step::On))
             }
-            Ok(Some(Said::Cancel { id })) => {
+            Ok(Some(ProgramFrame::Cancel { id })) => {
                 self.open.remove(&id);
                 Ok(Some(Step::On))
             }
-            Ok(Some(Said::Question { id, question })) => {
+            Ok(Some(ProgramFrame::Question { id, question })) => {
                 if id <= self.last {
                     return broke(format!("question {id} after question {}", self.last));
                 }
@@ -252,39 +254,41 @@ impl Talk {
                 }
                 Ok(Some(Step::Ask(Box::new((id, question)))))
             }
-            Ok(Some(Said::LeftOut { bytes })) => {
+            Ok(Some(ProgramFrame::LeftOut { bytes })) => {
                 self.told_left_out = bytes;
                 Ok(Some(Step::On))
             }
-            Ok(Some(Said::Unfinished(unfinished))) => {
+            Ok(Some(ProgramFrame::Unfinished(unfinished))) => {
                 self.unfinished = unfinished;
                 Ok(Some(Step::On))
             }
-            Ok(Some(Said::Ending(ended))) => Ok(Some(Step::Over(self.ended(ended)))),
+            Ok(Some(ProgramFrame::Ending(ended))) => Ok(Some(Step::Over(self.ended(ended)))),
         }
     }
 
     /// The program's own last words.
-    fn ended(&mut self, ended: Ended) -> How {
+    fn ended(&mut self, ended: ProgramEndFrame) -> ExitReason {
         match ended {
-            Ended::Finished { left_out, unawaited, unfinished, value } => {
+            ProgramEndFrame::Finished { left_out, unawaited, unfinished, value } => {
                 self.told_left_out = left_out;
                 self.unawaited = unawaited;
                 self.value = value;
-                let stuck = unfinished.iter().any(|task| task.why == WhyUnfinished::Stuck);
+                let stuck = unfinished.iter().any(|task| task.why == UnfinishedReason::Stuck);
                 self.unfinished = unfinished;
-                if stuck { How::Unfinished } else { How::Finished }
+                if stuck { ExitReason::Unfinished } else { ExitReason::Finished }
             }
-            Ended::Raised { traceback, left_out, unawaited, unfinished } => {
+            ProgramEndFrame::Raised { traceback, left_out, unawaited, unfinished } => {
                 self.told_left_out = left_out;
                 (self.unawaited, self.unfinished) = (unawaited, unfinished);
-                How::Raised { traceback }
+                ExitReason::Raised { traceback }
             }
-            Ended::Memory { left_out } => {
+            ProgramEndFrame::Memory { left_out } => {
                 self.told_left_out = left_out;
-                How::OutOfMemory
+                ExitReason::OutOfMemory
             }
-            Ended::Broken { why } => How::Died { why: format!("it could not be run: {why}") },
+            ProgramEndFrame::Broken { why } => {
+                ExitReason::Died { why: format!("it could not be run: {why}") }
+            }
         }
     }
 
@@ -301,7 +305,7 @@ impl Talk {
         unwanted
     }
 
-    fn ending(self, how: How) -> Ending {
+    fn ending(self, how: ExitReason) -> ProgramOutcome {
         let mut printed = self.printed.borrow().clone();
         let mut left_out = self.left_out.saturating_add(self.told_left_out);
         if left_out > 0 {
@@ -318,16 +322,22 @@ impl Talk {
         let (mut unawaited, mut unfinished) = (self.unawaited, self.unfinished);
         unawaited.truncate(MOST_UNAWAITED);
         unfinished.truncate(MOST_UNAWAITED);
-        Ending { printed: Printed { text, left_out }, unawaited, unfinished, value: self.value, how }
+        ProgramOutcome {
+            printed: ProgramOutput { text, left_out },
+            unawaited,
+            unfinished,
+            value: self.value,
+            how,
+        }
     }
 }
 
 /// Waits for an answer as long as the program does. Both go when one goes.
 async fn answer(
     id: u64,
-    reply: oneshot::Receiver<Reply>,
+    reply: oneshot::Receiver<ProgramReply>,
     unwanted: oneshot::Receiver<()>,
-) -> (u64, Option<Reply>) {
+) -> (u64, Option<ProgramReply>) {
     tokio::select! {
         reply = reply => (id, reply.ok()),
         // The sender is only ever dropped.
@@ -335,13 +345,14 @@ async fn answer(
     }
 }
 
-fn encoded(id: u64, reply: Option<Reply>) -> Result<Vec<u8>, Unavailable> {
+fn encoded(id: u64, reply: Option<ProgramReply>) -> Result<Vec<u8>, SandboxUnavailable> {
     let failed = |message: &str| {
         let (message, kind) = (message.to_owned(), "execution_error".to_owned());
-        Reply::Failed(Failure { message, kind, tool: String::new(), details: None })
+        ProgramReply::Failed(ToolFailure { message, kind, tool: String::new(), details: None })
     };
     let reply = reply.unwrap_or_else(|| failed("nobody answers any more"));
-    let encode = |reply: &Reply| frame::reply(id, reply).map_err(|error| unavailable(&error.into()));
+    let encode =
+        |reply: &ProgramReply| frame::encode_reply(id, reply).map_err(|error| unavailable(&error.into()));
     let frame = encode(&reply)?;
     if frame.len() > LONGEST_REPLY {
         return encode(&failed("the answer is too large for a program"));
@@ -350,8 +361,8 @@ fn encoded(id: u64, reply: Option<Reply>) -> Result<Vec<u8>, Unavailable> {
 }
 
 /// The pipe is closed and nothing was said: what became of the process?
-async fn gone(zygote: &Zygote, ended: oneshot::Receiver<i32>) -> How {
-    let died = |why: &str| How::Died { why: why.into() };
+async fn gone(zygote: &Zygote, ended: oneshot::Receiver<i32>) -> ExitReason {
+    let died = |why: &str| ExitReason::Died { why: why.into() };
     let status = tokio::select! {
         status = tokio::time::timeout(PATIENCE, ended) => status,
         () = zygote.gone.cancelled() => return died(NO_PYTHON),
@@ -366,9 +377,9 @@ async fn gone(zygote: &Zygote, ended: oneshot::Receiver<i32>) -> How {
         0 => died("its process ended without a word"),
         9 => died("its process was killed"),
         6 | 7 | 8 | 11 | 4 => died("Python crashed"),
-        24 => How::TimedOut,
+        24 => ExitReason::TimedOut,
         25 => died("it wrote a file"),
         31 => died("it made a forbidden system call"),
-        signal => How::Died { why: format!("its process was ended by signal {signal}") },
+        signal => ExitReason::Died { why: format!("its process was ended by signal {signal}") },
     }
 }

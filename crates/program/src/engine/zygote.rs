@@ -25,8 +25,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::EngineSettings;
-use super::layer::Layer;
-use crate::program::{Limits, Unavailable};
+use super::layer::SandboxLayer;
+use crate::program::{ProgramLimits, SandboxUnavailable};
 
 /// How long Python may take to load the standard library.
 const START: Duration = Duration::from_secs(30);
@@ -38,7 +38,7 @@ const USUAL_BASELINE: u64 = 128 << 20;
 /// What the launcher and the zygote say. No program can write here.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum News {
+enum ZygoteMessage {
     Unavailable { reason: String, suggestion: Option<String> },
     Born { pid: u32 },
     Hello { version: String, modules: Vec<String>, missing: Vec<String>, without: Vec<String> },
@@ -51,7 +51,7 @@ enum News {
 #[derive(Debug)]
 pub(super) struct Zygote {
     control: UnixStream,
-    slots: Mutex<HashMap<u64, Slot>>,
+    slots: Mutex<HashMap<u64, WorkerWaiter>>,
     next: AtomicU64,
     pub(super) version: String,
     pub(super) modules: Vec<String>,
@@ -66,14 +66,14 @@ pub(super) struct Zygote {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct WorkerWaiter {
     started: Option<oneshot::Sender<Result<OwnedFd, String>>>,
     ended: Option<oneshot::Sender<i32>>,
 }
 
 /// A program that was handed over.
 #[derive(Debug)]
-pub(super) struct Handed {
+pub(super) struct WorkerHandle {
     /// The process, or why there is none.
     pub(super) started: oneshot::Receiver<Result<OwnedFd, String>>,
     /// What the process left behind for its parent, as `wait` says it.
@@ -81,8 +81,8 @@ pub(super) struct Handed {
 }
 
 impl Zygote {
-    pub(super) async fn start(settings: &EngineSettings) -> Result<Arc<Self>, Unavailable> {
-        let (control, mut child) = spawn(settings).map_err(|error| Unavailable {
+    pub(super) async fn start(settings: &EngineSettings) -> Result<Arc<Self>, SandboxUnavailable> {
+        let (control, mut child) = spawn(settings).map_err(|error| SandboxUnavailable {
             reason: format!("the sandbox for programs cannot be started: {error}"),
             suggestion: None,
         })?;
@@ -90,8 +90,8 @@ impl Zygote {
         let greeted = tokio::time::timeout(START, greeted(&control)).await;
         let (pid, hello) = match greeted {
             Ok(Ok(greeted)) => greeted,
-            Ok(Err(Silence::Unavailable(unavailable))) => return Err(unavailable),
-            Ok(Err(Silence::Gone(why))) => return Err(silent(&why, stderr).await),
+            Ok(Err(ZygoteStartError::Unavailable(unavailable))) => return Err(unavailable),
+            Ok(Err(ZygoteStartError::Gone(why))) => return Err(silent(&why, stderr).await),
             Err(_) => {
                 let _ = child.start_kill();
                 return Err(silent("it took too long to start", stderr).await);
@@ -99,7 +99,7 @@ impl Zygote {
         };
         let left_out: Vec<_> = settings.without.iter().map(|layer| layer.name().to_owned()).collect();
         if hello.without != left_out {
-            return Err(Unavailable {
+            return Err(SandboxUnavailable {
                 reason: format!(
                     "the sandbox was built without {:?}, and not without {left_out:?}",
                     hello.without
@@ -126,10 +126,14 @@ impl Zygote {
     }
 
     /// Hands a program's end of its pipe over to a new process.
-    pub(super) async fn hand_over(&self, pipe: OwnedFd, limits: &Limits) -> io::Result<Handed> {
+    pub(super) async fn spawn_worker(
+        &self,
+        pipe: OwnedFd,
+        limits: &ProgramLimits,
+    ) -> io::Result<WorkerHandle> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let ((started, on_start), (ended, on_end)) = (oneshot::channel(), oneshot::channel());
-        lock(&self.slots).insert(id, Slot { started: Some(started), ended: Some(ended) });
+        lock(&self.slots).insert(id, WorkerWaiter { started: Some(started), ended: Some(ended) });
         let order = json!({
             "id": id,
             "address_space": self.baseline.saturating_add(limits.memory),
@@ -141,7 +145,7 @@ impl Zygote {
             lock(&self.slots).remove(&id);
             return Err(error);
         }
-        Ok(Handed { started: on_start, ended: on_end })
+        Ok(WorkerHandle { started: on_start, ended: on_end })
     }
 
     async fn send(&self, message: &[u8], pipe: &OwnedFd) -> io::Result<()> {
@@ -167,13 +171,13 @@ impl Zygote {
     }
 
     /// Ends it without waiting.
-    pub(super) fn let_go(&self) {
+    pub(super) fn request_stop(&self) {
         self.stop.cancel();
     }
 
-    fn heard(&self, news: News, handle: Option<OwnedFd>) {
+    fn heard(&self, news: ZygoteMessage, handle: Option<OwnedFd>) {
         match news {
-            News::Started { id } => {
+            ZygoteMessage::Started { id } => {
                 let Some(handle) = handle else { return };
                 let started = lock(&self.slots).get_mut(&id).and_then(|slot| slot.started.take());
                 let unwanted = match started {
@@ -185,19 +189,19 @@ impl Zygote {
                     kill(&handle);
                 }
             }
-            News::Refused { id, why } => {
+            ZygoteMessage::Refused { id, why } => {
                 let slot = lock(&self.slots).remove(&id);
                 if let Some(started) = slot.and_then(|slot| slot.started) {
                     let _ = started.send(Err(why));
                 }
             }
-            News::Ended { id, status } => {
+            ZygoteMessage::Ended { id, status } => {
                 let slot = lock(&self.slots).remove(&id);
                 if let Some(ended) = slot.and_then(|slot| slot.ended) {
                     let _ = ended.send(status);
                 }
             }
-            News::Unavailable { .. } | News::Born { .. } | News::Hello { .. } => {}
+            ZygoteMessage::Unavailable { .. } | ZygoteMessage::Born { .. } | ZygoteMessage::Hello { .. } => {}
         }
     }
 }
@@ -226,8 +230,8 @@ fn spawn(settings: &EngineSettings) -> io::Result<(UnixStream, Child)> {
     Ok((UnixStream::from_std(ours.into())?, child))
 }
 
-enum Silence {
-    Unavailable(Unavailable),
+enum ZygoteStartError {
+    Unavailable(SandboxUnavailable),
     Gone(String),
 }
 
@@ -238,26 +242,27 @@ struct Hello {
     without: Vec<String>,
 }
 
-async fn greeted(control: &UnixStream) -> Result<(u32, Hello), Silence> {
+async fn greeted(control: &UnixStream) -> Result<(u32, Hello), ZygoteStartError> {
     let mut born = None;
     loop {
-        let (news, _) = receive(control).await.map_err(|error| Silence::Gone(error.to_string()))?;
+        let (news, _) = receive(control).await.map_err(|error| ZygoteStartError::Gone(error.to_string()))?;
         match news {
-            News::Unavailable { reason, suggestion } => {
-                return Err(Silence::Unavailable(Unavailable { reason, suggestion }));
+            ZygoteMessage::Unavailable { reason, suggestion } => {
+                return Err(ZygoteStartError::Unavailable(SandboxUnavailable { reason, suggestion }));
             }
-            News::Born { pid } => born = Some(pid),
-            News::Hello { version, modules, missing, without } => {
-                let pid = born.ok_or_else(|| Silence::Gone("it said hello before it was born".into()))?;
+            ZygoteMessage::Born { pid } => born = Some(pid),
+            ZygoteMessage::Hello { version, modules, missing, without } => {
+                let pid =
+                    born.ok_or_else(|| ZygoteStartError::Gone("it said hello before it was born".into()))?;
                 return Ok((pid, Hello { version, modules, missing, without }));
             }
-            News::Started { .. } | News::Refused { .. } | News::Ended { .. } => {}
+            ZygoteMessage::Started { .. } | ZygoteMessage::Refused { .. } | ZygoteMessage::Ended { .. } => {}
         }
     }
 }
 
 /// One message of the other side, with the descriptor that came with it.
-async fn receive(control: &UnixStream) -> io::Result<(News, Option<OwnedFd>)> {
+async fn receive(control: &UnixStream) -> io::Result<(ZygoteMessage, Option<OwnedFd>)> {
     let read = || {
         let mut text = [0; 16 << 10];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
@@ -314,14 +319,17 @@ async fn drain(stderr: Option<ChildStderr>) {
 }
 
 /// The words for a sandbox that did not come up, with the last thing that it said.
-async fn silent(why: &str, stderr: Option<ChildStderr>) -> Unavailable {
+async fn silent(why: &str, stderr: Option<ChildStderr>) -> SandboxUnavailable {
     let mut said = Vec::new();
     if let Some(stderr) = stderr {
         let _ = tokio::time::timeout(END, stderr.take(64 << 10).read_to_end(&mut said)).await;
     }
     let said = String::from_utf8_lossy(&said);
     let last = said.trim().lines().next_back().map(|line| format!("; it said: {line}")).unwrap_or_default();
-    Unavailable { reason: format!("Python does not start in the sandbox: {why}{last}"), suggestion: None }
+    SandboxUnavailable {
+        reason: format!("Python does not start in the sandbox: {why}{last}"),
+        suggestion: None,
+    }
 }
 
 /// In bytes, as the kernel counts it.
@@ -336,6 +344,6 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Whether a layer of the engine's own is there.
-pub(super) fn has(settings: &EngineSettings, layer: Layer) -> bool {
+pub(super) fn has_layer(settings: &EngineSettings, layer: SandboxLayer) -> bool {
     !settings.without.contains(&layer)
 }

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use toolyard_hub::json::Object;
-use toolyard_hub::{Catalog, Tool};
+use toolyard_hub::{Catalog, ToolEntry};
 
-use super::words::words;
+use super::tokenizer::tokenize;
 
 /// How soon more of the same word stops to count, and how much long texts are held against a tool: the usual values.
 const K1: f32 = 1.2;
@@ -25,7 +25,7 @@ const SMALL: [&str; 16] =
 const LONGEST: usize = 20_000;
 
 #[derive(Debug)]
-pub(crate) struct Index {
+pub(crate) struct SearchIndex {
     tools: Vec<Entry>,
     /// For every word the tools that have it, with how much it counts in them.
     vocabulary: BTreeMap<String, Vec<(usize, f32)>>,
@@ -34,12 +34,12 @@ pub(crate) struct Index {
 
 #[derive(Debug)]
 struct Entry {
-    tool: Arc<Tool>,
+    tool: Arc<ToolEntry>,
     length: f32,
 }
 
-impl Index {
-    pub(crate) fn of(catalog: &Catalog) -> Self {
+impl SearchIndex {
+    pub(crate) fn build(catalog: &Catalog) -> Self {
         let mut vocabulary: BTreeMap<String, Vec<(usize, f32)>> = BTreeMap::new();
         let mut tools = Vec::with_capacity(catalog.tools().len());
         for (at, tool) in catalog.tools().iter().enumerate() {
@@ -56,9 +56,9 @@ impl Index {
     }
 
     /// The tools that have at least one of these words, best first.
-    pub(crate) fn ranked(&self, query: &str) -> Vec<&Arc<Tool>> {
+    pub(crate) fn rank(&self, query: &str) -> Vec<&Arc<ToolEntry>> {
         let mut scores = vec![0.0_f32; self.tools.len()];
-        let asked = words(query);
+        let asked = tokenize(query);
         let telling: Vec<&String> = asked.iter().filter(|word| !SMALL.contains(&word.as_str())).collect();
         let asked = if telling.is_empty() { asked.iter().collect() } else { telling };
         for word in asked {
@@ -74,7 +74,7 @@ impl Index {
                 None => {}
             }
         }
-        let mut found: Vec<(f32, &Arc<Tool>)> = self
+        let mut found: Vec<(f32, &Arc<ToolEntry>)> = self
             .tools
             .iter()
             .zip(scores)
@@ -97,7 +97,7 @@ impl Index {
 }
 
 /// Whoever says the very name means it.
-fn bonus(tool: &Tool, query: &str) -> f32 {
+fn bonus(tool: &ToolEntry, query: &str) -> f32 {
     let query = query.trim();
     if tool.full_name.as_str() == query {
         2_000.0
@@ -109,11 +109,11 @@ fn bonus(tool: &Tool, query: &str) -> f32 {
 }
 
 /// How much every word counts in a tool.
-fn count(tool: &Tool) -> HashMap<String, f32> {
+fn count(tool: &ToolEntry) -> HashMap<String, f32> {
     let mut counted: HashMap<String, f32> = HashMap::new();
     let mut add = |text: &str, weight: f32| {
         let text = &text[..text.floor_char_boundary(LONGEST)];
-        for word in words(text) {
+        for word in tokenize(text) {
             *counted.entry(word).or_default() += weight;
         }
     };

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolyard_hub::{Principal, SourceName, Yard};
 
-use super::{Index, Indexes, Wanted, close};
-use crate::find::Seen;
-use crate::fixture::{Fake, ada, yard};
+use super::{SearchArguments, SearchIndex, SearchIndexCache, similar_names};
+use crate::fixtures::{FakeSource, ada, yard};
+use crate::visible_tools::VisibleTools;
 
 fn described(name: &str, description: &str, parameters: &[&str]) -> Value {
     let properties: serde_json::Map<String, Value> =
@@ -19,7 +19,7 @@ fn shop() -> Arc<Yard> {
     let mut secret = described("delete_everything", "Deletes all files.", &[]);
     secret["_meta"] = json!({"permissions": ["admin"]});
     yard(&[
-        Fake::offering(
+        FakeSource::offering(
             "files",
             &[
                 described("readFile", "Reads a file as text.", &["path"]),
@@ -27,32 +27,32 @@ fn shop() -> Arc<Yard> {
                 secret,
             ],
         ),
-        Fake::offering(
+        FakeSource::offering(
             "finance",
             &[
                 described("query_financials", "Fetch income statements for a ticker.", &["ticker", "limit"]),
                 described("quote", "The price of a share. It mentions a file once.", &["ticker"]),
             ],
         ),
-        Fake::offering(
+        FakeSource::offering(
             "docs",
             &[json!({"name": "x1", "title": "Search documents", "inputSchema": {"type": "object"}})],
         ),
     ])
 }
 
-fn told(principal: &Principal, wanted: &Wanted) -> String {
+fn told(principal: &Principal, wanted: &SearchArguments) -> String {
     let yard = shop();
     let (catalog, own) = (yard.catalog(), SourceName::new("programs"));
-    let seen = Seen { catalog: &catalog, principal, own: &own };
-    match wanted.find(&seen, &Index::of(&catalog)) {
-        Ok(found) => wanted.told(&seen, &found),
+    let seen = VisibleTools { catalog: &catalog, principal, own: &own };
+    match wanted.find(&seen, &SearchIndex::build(&catalog)) {
+        Ok(found) => wanted.render_text(&seen, &found),
         Err(error) => error.sentence(),
     }
 }
 
 fn found(query: &str) -> Vec<String> {
-    let text = told(&ada(), &Wanted { query: query.to_owned(), ..Wanted::default() });
+    let text = told(&ada(), &SearchArguments { query: query.to_owned(), ..SearchArguments::default() });
     text.lines().filter(|line| line.starts_with("mcp__")).map(ToOwned::to_owned).collect()
 }
 
@@ -73,29 +73,33 @@ fn tools_are_found_by_names_titles_descriptions_and_parameters_best_first() {
 #[test]
 fn nobody_finds_what_they_may_not_see() {
     assert_eq!(found("delete everything"), Vec::<String>::new());
-    let owner = told(&Principal::owner(), &Wanted { query: "delete".to_owned(), ..Wanted::default() });
+    let owner = told(
+        &Principal::owner(),
+        &SearchArguments { query: "delete".to_owned(), ..SearchArguments::default() },
+    );
     assert!(owner.contains("mcp__files__delete_everything"), "{owner}");
 }
 
 #[test]
 fn a_search_and_its_pages_in_words() {
-    let search = Wanted { query: "text of files".to_owned(), limit: Some(1), ..Wanted::default() };
-    let next = Wanted {
+    let search =
+        SearchArguments { query: "text of files".to_owned(), limit: Some(1), ..SearchArguments::default() };
+    let next = SearchArguments {
         query: "text of files".to_owned(),
         cursor: Some("mcp__files__write_file".to_owned()),
-        ..Wanted::default()
+        ..SearchArguments::default()
     };
-    let list = Wanted { limit: Some(3), ..Wanted::default() };
-    let rest = Wanted {
+    let list = SearchArguments { limit: Some(3), ..SearchArguments::default() };
+    let rest = SearchArguments {
         query: " ".to_owned(),
         cursor: Some("mcp__finance__query_financials".to_owned()),
-        ..Wanted::default()
+        ..SearchArguments::default()
     };
-    let server = Wanted { server: Some("docs".to_owned()), ..Wanted::default() };
-    let nothing = Wanted { query: "zebra".to_owned(), ..Wanted::default() };
-    let nobody = Wanted { server: Some("dosc".to_owned()), ..Wanted::default() };
-    let gone = Wanted { cursor: Some("mcp__gone".to_owned()), ..Wanted::default() };
-    let long = Wanted { query: "x".repeat(2_000), ..Wanted::default() };
+    let server = SearchArguments { server: Some("docs".to_owned()), ..SearchArguments::default() };
+    let nothing = SearchArguments { query: "zebra".to_owned(), ..SearchArguments::default() };
+    let nobody = SearchArguments { server: Some("dosc".to_owned()), ..SearchArguments::default() };
+    let gone = SearchArguments { cursor: Some("mcp__gone".to_owned()), ..SearchArguments::default() };
+    let long = SearchArguments { query: "x".repeat(2_000), ..SearchArguments::default() };
     let all =
         [search, next, list, rest, server, nothing, nobody, gone, long].map(|wanted| told(&ada(), &wanted));
     insta::assert_snapshot!(all.join("\n----\n"));
@@ -103,33 +107,37 @@ fn a_search_and_its_pages_in_words() {
 
 #[test]
 fn what_is_filled_in_with_nothing_is_not_said() {
-    let nothing = Wanted { server: Some(String::new()), cursor: Some(String::new()), ..Wanted::default() };
-    assert_eq!(told(&ada(), &nothing), told(&ada(), &Wanted::default()));
+    let nothing = SearchArguments {
+        server: Some(String::new()),
+        cursor: Some(String::new()),
+        ..SearchArguments::default()
+    };
+    assert_eq!(told(&ada(), &nothing), told(&ada(), &SearchArguments::default()));
 }
 
 #[test]
 fn names_that_are_not_there_have_close_ones() {
     let yard = shop();
     let (catalog, own, ada) = (yard.catalog(), SourceName::new("programs"), ada());
-    let seen = Seen { catalog: &catalog, principal: &ada, own: &own };
-    let index = Index::of(&catalog);
-    assert_eq!(close(&seen, &index, "mcp__files__raedFile")[0], "mcp__files__readFile");
-    assert_eq!(close(&seen, &index, "financials_query"), ["mcp__finance__query_financials"]);
-    let hidden = close(&seen, &index, "mcp__files__delete_everythin");
+    let seen = VisibleTools { catalog: &catalog, principal: &ada, own: &own };
+    let index = SearchIndex::build(&catalog);
+    assert_eq!(similar_names(&seen, &index, "mcp__files__raedFile")[0], "mcp__files__readFile");
+    assert_eq!(similar_names(&seen, &index, "financials_query"), ["mcp__finance__query_financials"]);
+    let hidden = similar_names(&seen, &index, "mcp__files__delete_everythin");
     assert!(
         !hidden.is_empty() && !hidden.contains(&"mcp__files__delete_everything".to_owned()),
         "{hidden:?}"
     );
-    assert_eq!(close(&seen, &index, &"é".repeat(100_000)), Vec::<String>::new());
+    assert_eq!(similar_names(&seen, &index, &"é".repeat(100_000)), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn the_index_is_made_once_for_a_catalog() {
     let yard = shop();
-    let indexes = Indexes::default();
+    let indexes = SearchIndexCache::default();
     let catalog = yard.catalog();
-    let first = indexes.of(&catalog).await;
-    assert!(Arc::ptr_eq(&first, &indexes.of(&catalog).await));
-    yard.add(Fake::offering("more", &[described("new", "", &[])]));
-    assert!(!Arc::ptr_eq(&first, &indexes.of(&yard.catalog()).await));
+    let first = indexes.get(&catalog).await;
+    assert!(Arc::ptr_eq(&first, &indexes.get(&catalog).await));
+    yard.add(FakeSource::offering("more", &[described("new", "", &[])]));
+    assert!(!Arc::ptr_eq(&first, &indexes.get(&yard.catalog()).await));
 }

@@ -4,17 +4,17 @@ use std::collections::HashSet;
 
 /// Names that were given.
 #[derive(Debug)]
-pub struct Names {
+pub struct TypeNames {
     taken: HashSet<String>,
 }
 
-impl Names {
+impl TypeNames {
     pub fn new(reserved: &[&str]) -> Self {
         Self { taken: reserved.iter().map(|name| (*name).to_owned()).collect() }
     }
 
     /// A name like `McpGitLogParams` for `mcp__git__log_params`.
-    pub fn give(&mut self, from: &str) -> String {
+    pub fn assign(&mut self, from: &str) -> String {
         let wanted = pascal(from);
         let mut name = wanted.clone();
         for number in 2.. {
@@ -52,13 +52,13 @@ pub fn prose(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Names, prose};
+    use super::{TypeNames, prose};
 
     #[test]
     fn names_are_fit_and_differ() {
-        let mut names = Names::new(&["Tools"]);
+        let mut names = TypeNames::new(&["Tools"]);
         let given = ["mcp__git__log_params", "mcp-git-log-params", "tools", "2d", "ä", ""]
-            .map(|text| names.give(text));
+            .map(|text| names.assign(text));
         assert_eq!(given, ["McpGitLogParams", "McpGitLogParams2", "Tools2", "T2d", "T", "T2"]);
     }
 

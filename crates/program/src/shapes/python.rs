@@ -6,7 +6,7 @@ use super::schema::Shape;
 
 /// How a union is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unions {
+pub enum UnionSyntax {
     /// `int | None`, which people read best.
     Bars,
     /// `Union[int, None]`, which every Python understands that has types.
@@ -14,7 +14,7 @@ pub enum Unions {
 }
 
 /// A shape as a Python type. What the names of shapes stand for is the caller's to say.
-pub fn python(shape: &Shape, unions: Unions, named: &mut dyn FnMut(&str) -> String) -> String {
+pub fn python_type(shape: &Shape, unions: UnionSyntax, named: &mut dyn FnMut(&str) -> String) -> String {
     match shape {
         Shape::Unknown => "Any".to_owned(),
         Shape::Null => "None".to_owned(),
@@ -23,44 +23,46 @@ pub fn python(shape: &Shape, unions: Unions, named: &mut dyn FnMut(&str) -> Stri
         Shape::Number => "float".to_owned(),
         Shape::Text => "str".to_owned(),
         Shape::Literal(values) => {
-            let values: Vec<String> = values.iter().map(literal).collect();
+            let values: Vec<String> = values.iter().map(python_literal).collect();
             format!("Literal[{}]", values.join(", "))
         }
-        Shape::List(item) => format!("list[{}]", python(item, unions, named)),
-        Shape::Map(value) => format!("dict[str, {}]", python(value, unions, named)),
+        Shape::List(item) => format!("list[{}]", python_type(item, unions, named)),
+        Shape::Map(value) => format!("dict[str, {}]", python_type(value, unions, named)),
         Shape::Named(name) => named(name),
         Shape::Union(parts) => {
-            let parts: Vec<String> = parts.iter().map(|part| python(part, unions, named)).collect();
+            let parts: Vec<String> = parts.iter().map(|part| python_type(part, unions, named)).collect();
             match unions {
-                Unions::Bars => parts.join(" | "),
-                Unions::Brackets => format!("Union[{}]", parts.join(", ")),
+                UnionSyntax::Bars => parts.join(" | "),
+                UnionSyntax::Brackets => format!("Union[{}]", parts.join(", ")),
             }
         }
     }
 }
 
 /// A JSON value as Python writes it.
-pub fn literal(value: &Value) -> String {
+pub fn python_literal(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
-        Value::String(text) => quoted(text),
+        Value::String(text) => python_string(text),
         Value::Number(number) => number.to_string(),
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(literal).collect();
+            let items: Vec<String> = items.iter().map(python_literal).collect();
             format!("[{}]", items.join(", "))
         }
         Value::Object(members) => {
-            let members: Vec<String> =
-                members.iter().map(|(key, value)| format!("{}: {}", quoted(key), literal(value))).collect();
+            let members: Vec<String> = members
+                .iter()
+                .map(|(key, value)| format!("{}: {}", python_string(key), python_literal(value)))
+                .collect();
             format!("{{{}}}", members.join(", "))
         }
     }
 }
 
 /// A text as Python writes it: JSON's escapes are Python's too, but letters that JSON leaves alone may end a line.
-pub fn quoted(text: &str) -> String {
+pub fn python_string(text: &str) -> String {
     let mut quoted = String::new();
     for letter in Value::from(text).to_string().chars() {
         match letter {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::naming::Names;
+use super::naming::TypeNames;
 
 type Members = Map<String, Value>;
 
@@ -31,22 +31,22 @@ pub enum Shape {
 
 /// A shape with a name.
 #[derive(Debug)]
-pub struct Declared {
+pub struct TypeDeclaration {
     pub name: String,
     pub description: String,
-    pub body: Body,
+    pub body: TypeBody,
 }
 
 /// What a name stands for.
 #[derive(Debug)]
-pub enum Body {
-    Record { fields: Vec<Field>, open: bool },
+pub enum TypeBody {
+    Record { fields: Vec<RecordField>, open: bool },
     Alias(Shape),
 }
 
 /// One key of a record.
 #[derive(Debug)]
-pub struct Field {
+pub struct RecordField {
     pub key: String,
     pub description: String,
     pub shape: Shape,
@@ -57,31 +57,31 @@ pub struct Field {
 
 /// Reads one schema.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct ShapeReader<'a> {
     root: &'a Value,
-    names: &'a mut Names,
-    declared: Vec<Declared>,
+    names: &'a mut TypeNames,
+    declared: Vec<TypeDeclaration>,
     /// What references lead to, by their text. A name is given before it is declared, so that types may contain themselves.
     known: HashMap<String, String>,
     base: String,
 }
 
-impl<'a> Reader<'a> {
-    pub fn new(root: &'a Value, names: &'a mut Names) -> Self {
+impl<'a> ShapeReader<'a> {
+    pub fn new(root: &'a Value, names: &'a mut TypeNames) -> Self {
         Self { root, names, declared: Vec::new(), known: HashMap::new(), base: String::new() }
     }
 
     /// The whole schema under a name.
     pub fn root(&mut self, base: &str, description: &str) -> Shape {
         self.base = base.to_owned();
-        let name = self.names.give(base);
+        let name = self.names.assign(base);
         self.known.insert("#".to_owned(), name.clone());
         let root = self.root;
         self.declare(name, description.to_owned(), root, base, 0)
     }
 
     /// Everything that was declared on the way, what others need first.
-    pub fn finish(self) -> Vec<Declared> {
+    pub fn finish(self) -> Vec<TypeDeclaration> {
         self.declared
     }
 
@@ -95,18 +95,18 @@ impl<'a> Reader<'a> {
     ) -> Shape {
         let body = match record(schema) {
             Some((object, properties)) => self.record(object, properties, hint, depth),
-            None => Body::Alias(self.shape(schema, hint, depth)),
+            None => TypeBody::Alias(self.shape(schema, hint, depth)),
         };
-        self.declared.push(Declared { name: name.clone(), description, body });
+        self.declared.push(TypeDeclaration { name: name.clone(), description, body });
         Shape::Named(name)
     }
 
-    fn record(&mut self, object: &Members, properties: &Members, hint: &str, depth: usize) -> Body {
+    fn record(&mut self, object: &Members, properties: &Members, hint: &str, depth: usize) -> TypeBody {
         let required: Vec<&str> = match object.get("required") {
             Some(Value::Array(keys)) => keys.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
         };
-        let fields = properties.iter().map(|(key, schema)| Field {
+        let fields = properties.iter().map(|(key, schema)| RecordField {
             key: key.clone(),
             description: description(schema),
             shape: self.shape(schema, &format!("{hint}_{key}"), depth + 1),
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         let fields = fields.collect();
         // Most schemas say nothing about other keys, and mean none: slips of the pen are worth finding.
         let open = matches!(object.get("additionalProperties"), Some(Value::Bool(true) | Value::Object(_)));
-        Body::Record { fields, open }
+        TypeBody::Record { fields, open }
     }
 
     fn shape(&mut self, schema: &Value, hint: &str, depth: usize) -> Shape {
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
                 Shape::List(Box::new(self.shape(items, &format!("{hint}_item"), depth + 1)))
             }
             "object" if record(schema).is_some() => {
-                let name = self.names.give(hint);
+                let name = self.names.assign(hint);
                 self.declare(name, description(schema), schema, hint, depth)
             }
             "object" => {
@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
         };
         let last = reference.rsplit('/').next().unwrap_or_default();
         let hint = format!("{}_{last}", self.base);
-        let name = self.names.give(&hint);
+        let name = self.names.assign(&hint);
         self.known.insert(reference.to_owned(), name.clone());
         self.declare(name, description(target), target, &hint, depth + 1)
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Entry, Signature, Typed};
+use super::{Entry, PythonType, Signature};
 
 /// How deep objects within objects are described.
 pub(super) const DEEPEST: usize = 4;
@@ -55,7 +55,7 @@ fn section(body: &mut String, title: &str, mut lines: Vec<String>) {
     body.push_str(&lines.join("\n"));
 }
 
-fn gather(typed: &Typed, depth: usize, lines: &mut Vec<String>) {
+fn gather(typed: &PythonType, depth: usize, lines: &mut Vec<String>) {
     for Entry { key, typed, required, description } in &typed.fields {
         let mark = if *required { "" } else { "?" };
         let dash = if description.is_empty() { "" } else { "  # " };

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{Others, Signature};
-use crate::fixture::tool;
+use super::{ExtraArguments, Signature};
+use crate::fixtures::tool;
 
 fn signature(input: &Value, output: Option<&Value>) -> Signature {
     let mut definition = json!({"name": "t", "description": "Does it.", "inputSchema": input});
     if let Some(output) = output {
         definition["outputSchema"] = output.clone();
     }
-    Signature::of(&tool(&definition))
+    Signature::from_tool(&tool(&definition))
 }
 
 fn line(input: &Value) -> String {
@@ -118,16 +118,22 @@ fn absurd_schemas_are_any_and_circles_end() {
 #[test]
 fn whether_unknown_arguments_are_slips_is_read_from_the_schema() {
     let cases = [
-        (json!({"type": "object"}), Others::Taken),
-        (json!({"type": "object", "properties": {}}), Others::Refused),
-        (json!({"type": "object", "additionalProperties": false}), Others::Refused),
-        (json!({"type": "object", "properties": {"a": {}}}), Others::Refused),
-        (json!({"type": "object", "properties": {"a": {}}, "additionalProperties": true}), Others::Taken),
-        (json!({"type": "object", "properties": {"a": {}}, "patternProperties": {"^x": {}}}), Others::Taken),
-        (json!({"type": "object", "anyOf": [{"properties": {"a": {}}}]}), Others::Taken),
+        (json!({"type": "object"}), ExtraArguments::Allow),
+        (json!({"type": "object", "properties": {}}), ExtraArguments::Deny),
+        (json!({"type": "object", "additionalProperties": false}), ExtraArguments::Deny),
+        (json!({"type": "object", "properties": {"a": {}}}), ExtraArguments::Deny),
+        (
+            json!({"type": "object", "properties": {"a": {}}, "additionalProperties": true}),
+            ExtraArguments::Allow,
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {}}, "patternProperties": {"^x": {}}}),
+            ExtraArguments::Allow,
+        ),
+        (json!({"type": "object", "anyOf": [{"properties": {"a": {}}}]}), ExtraArguments::Allow),
     ];
     for (schema, others) in cases {
-        assert_eq!(signature(&schema, None).others(), others, "{schema}");
+        assert_eq!(signature(&schema, None).extra_arguments(), others, "{schema}");
     }
 }
 
@@ -135,7 +141,7 @@ fn whether_unknown_arguments_are_slips_is_read_from_the_schema() {
 fn nothing_given_is_left_out_only_where_that_is_what_it_means() {
     let input = object(&json!({"a": {"type": "integer"}, "b": {"type": ["integer", "null"]}, "c": {}}), &[]);
     let signature = signature(&input, None);
-    let left_out: Vec<bool> = ["a", "b", "c", "d"].iter().map(|key| signature.may_be_left_out(key)).collect();
+    let left_out: Vec<bool> = ["a", "b", "c", "d"].iter().map(|key| signature.is_omittable(key)).collect();
     assert_eq!(left_out, [true, false, false, false]);
 }
 
@@ -160,7 +166,7 @@ fn help_describes_parameters_and_results_with_their_fields() {
         "type": "object", "properties": {"id": {"type": "integer"}, "when": {"type": "string"}}, "required": ["id"]}}}});
     let mut definition = json!({"name": "t", "inputSchema": input, "outputSchema": output});
     definition["description"] = json!("Finds rows.\n\nAnd \"\"\" more.\u{1b}[2J");
-    insta::assert_snapshot!(Signature::of(&tool(&definition)).definition("find_rows"));
+    insta::assert_snapshot!(Signature::from_tool(&tool(&definition)).definition("find_rows"));
 }
 
 #[test]

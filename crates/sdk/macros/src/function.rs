@@ -5,10 +5,10 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, FnArg, ItemFn, Lit, LitStr, Meta, Result, ReturnType, Signature, Type};
 
-use crate::settings::{Describes, Settings, tool_name};
+use crate::settings::{DescriptionSource, ToolSettings, tool_name};
 
 pub(crate) fn expand(settings: TokenStream, function: TokenStream) -> Result<TokenStream> {
-    let settings: Settings = syn::parse2(settings)?;
+    let settings: ToolSettings = syn::parse2(settings)?;
     let function: ItemFn = syn::parse2(function)?;
     let params = params(&function.sig)?;
     let ItemFn { attrs, vis, sig, block, .. } = &function;
@@ -18,7 +18,7 @@ pub(crate) fn expand(settings: TokenStream, function: TokenStream) -> Result<Tok
         None => tool_name(LitStr::new(&ident.to_string(), ident.span()))?,
     };
     let mut calls = settings.calls;
-    if settings.describes == Describes::InTheDocComment
+    if settings.describes == DescriptionSource::DocComment
         && let Some(text) = doc_comment(attrs)
     {
         calls.insert(0, quote!(.description(#text)));

@@ -10,23 +10,23 @@ const KEYS: &str = "name, title, description, permissions, version, author, cate
                     read_only, destructive, idempotent, open_world, hooks";
 
 /// The settings of one tool.
-pub(crate) struct Settings {
+pub(crate) struct ToolSettings {
     pub(crate) name: Option<LitStr>,
-    pub(crate) describes: Describes,
+    pub(crate) describes: DescriptionSource,
     /// Method calls, in the order in which the keys were written.
     pub(crate) calls: Vec<TokenStream>,
 }
 
 /// Where the description comes from.
 #[derive(PartialEq, Eq)]
-pub(crate) enum Describes {
-    Here,
-    InTheDocComment,
+pub(crate) enum DescriptionSource {
+    Attribute,
+    DocComment,
 }
 
-impl Parse for Settings {
+impl Parse for ToolSettings {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let mut settings = Self { name: None, describes: Describes::InTheDocComment, calls: Vec::new() };
+        let mut settings = Self { name: None, describes: DescriptionSource::DocComment, calls: Vec::new() };
         let mut seen: Vec<Ident> = Vec::new();
         while !input.is_empty() {
             let key: Ident = input.parse()?;
@@ -43,7 +43,7 @@ impl Parse for Settings {
     }
 }
 
-impl Settings {
+impl ToolSettings {
     fn set(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
         let call = match key.to_string().as_str() {
             "name" => {
@@ -51,7 +51,7 @@ impl Settings {
                 return Ok(());
             }
             "description" => {
-                self.describes = Describes::Here;
+                self.describes = DescriptionSource::Attribute;
                 let text = text(key, input)?;
                 quote!(.description(#text))
             }

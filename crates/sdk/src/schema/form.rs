@@ -4,13 +4,13 @@
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
-use toolyard_hub::{Error, Kind, Raw, json as raw};
+use toolyard_hub::{ErrorKind, HubError, Raw, json as raw};
 
 /// The formats of text that clients know how to ask for.
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
 /// The schema of a form with a field per member of the type.
-pub(crate) fn form<T: JsonSchema>() -> Result<Raw, Error> {
+pub(crate) fn form_schema<T: JsonSchema>() -> Result<Raw, HubError> {
     let settings = SchemaSettings::draft07().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
@@ -33,8 +33,8 @@ pub(crate) fn form<T: JsonSchema>() -> Result<Raw, Error> {
     Ok(raw::to_raw(&form))
 }
 
-fn unfit(name: &str, why: &str) -> Error {
-    Error::new(Kind::Bug, format!("{name} cannot be asked for in a form: {why}"))
+fn unfit(name: &str, why: &str) -> HubError {
+    HubError::new(ErrorKind::Bug, format!("{name} cannot be asked for in a form: {why}"))
 }
 
 /// The field as a client can draw it; `None` if none can.

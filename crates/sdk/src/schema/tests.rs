@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{form, input, output};
+use super::{form_schema, input_schema, output_schema};
 use crate::output::OutputSchema;
 
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
@@ -16,15 +16,15 @@ fn valid(schema: &str) -> Value {
 }
 
 fn input_of<T: JsonSchema>() -> Value {
-    valid(input::<T>().get())
+    valid(input_schema::<T>().get())
 }
 
 fn output_of<T: JsonSchema>() -> Value {
-    valid(output::<T>().shown().unwrap().get())
+    valid(output_schema::<T>().schema().unwrap().get())
 }
 
 fn form_of<T: JsonSchema>() -> Value {
-    valid(form::<T>().unwrap().get())
+    valid(form_schema::<T>().unwrap().get())
 }
 
 /// Where to look.
@@ -93,7 +93,7 @@ fn a_struct_without_members_lists_no_properties() {
     struct Nothing {}
     assert_eq!(input_of::<Nothing>(), json!({"$schema": DIALECT, "type": "object", "properties": {}}));
     assert_eq!(input_of::<()>(), json!({"type": "object", "properties": {}}));
-    assert_eq!(valid(super::no_input().get()), json!({"type": "object", "properties": {}}));
+    assert_eq!(valid(super::empty_input_schema().get()), json!({"type": "object", "properties": {}}));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_type_that_holds_itself_is_written_once() {
 
 #[test]
 fn a_result_that_is_no_object_is_put_under_result() {
-    let OutputSchema::Wrapped(schema) = output::<Vec<Place>>() else { panic!("a list is no object") };
+    let OutputSchema::Wrapped(schema) = output_schema::<Vec<Place>>() else { panic!("a list is no object") };
     assert_eq!(
         valid(schema.get()),
         json!({
@@ -167,7 +167,7 @@ fn a_result_that_is_no_object_is_put_under_result() {
             "required": ["result"],
         })
     );
-    assert!(matches!(output::<Search>(), OutputSchema::Object(_)));
+    assert!(matches!(output_schema::<Search>(), OutputSchema::Object(_)));
     assert_eq!(output_of::<Search>()["required"], json!(["text", "most", "place", "corners"]));
 }
 
@@ -233,11 +233,11 @@ fn a_form_that_no_client_can_draw_is_refused() {
         inner: Search,
     }
     assert_eq!(
-        form::<Nested>().unwrap_err().message(),
+        form_schema::<Nested>().unwrap_err().message(),
         "inner cannot be asked for in a form: a field is a text, a number, a boolean, a choice or a list of choices"
     );
     assert_eq!(
-        form::<String>().unwrap_err().message(),
+        form_schema::<String>().unwrap_err().message(),
         "string cannot be asked for in a form: it is no struct with named fields"
     );
 }

@@ -4,10 +4,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use toolyard_hub::json::Object;
 use toolyard_hub::meta::{METADATA, metadata};
-use toolyard_hub::{Listing, Raw, ToolOffer};
+use toolyard_hub::{Raw, ToolListing, ToolOffer};
 
 use super::Tool;
-use crate::definition::Definition;
+use crate::definition::DefinitionBuilder;
 
 impl Tool {
     /// The definition as clients see it.
@@ -15,12 +15,12 @@ impl Tool {
         if let Some(by_hand) = &self.definition_by_hand {
             return by_hand.clone();
         }
-        let mut definition = Definition::default();
+        let mut definition = DefinitionBuilder::default();
         definition.put("name", &self.name);
         definition.put_some("title", self.title.as_ref());
         definition.put_some("description", self.description.as_ref());
         definition.put("inputSchema", &self.input_schema);
-        definition.put_some("outputSchema", self.output_schema.shown());
+        definition.put_some("outputSchema", self.output_schema.schema());
         if !self.annotations.is_empty() {
             definition.put("annotations", &self.annotations.to_raw());
         }
@@ -28,7 +28,7 @@ impl Tool {
         if !self.metadata.is_empty() {
             definition.put("_meta", &json!({METADATA: self.metadata}));
         }
-        definition.put_by_hand(&self.members_by_hand);
+        definition.put_overrides(&self.members_by_hand);
         definition.into_raw()
     }
 
@@ -41,13 +41,13 @@ impl Tool {
             permissions: self.permissions.clone(),
             metadata,
             hooks: self.hooks.clone(),
-            listing: Listing::Listed,
+            listing: ToolListing::Listed,
         }
     }
 }
 
 /// The name that a definition gives.
-pub(super) fn name_in(definition: &RawValue) -> Option<String> {
+pub(super) fn definition_name(definition: &RawValue) -> Option<String> {
     let members = Object::parse(definition).ok()?;
     serde_json::from_str(members.get("name")?.get()).ok()
 }

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolyard_sdk::hub::Kind;
-use toolyard_sdk::testing::{self, Caller};
+use toolyard_sdk::hub::ErrorKind;
+use toolyard_sdk::testing::{self, TestCaller};
 use toolyard_sdk::{Context, Json, Progress, ToolError, tool};
 
 #[derive(Deserialize, JsonSchema)]
@@ -79,7 +79,7 @@ async fn arguments_that_break_the_schema_never_reach_the_tool() {
     let (field, reason) = ("options.depth", "6 is greater than the maximum of 5");
     let violation = json!({"pointer": "/options/depth", "field": field, "reason": reason, "provided": 6});
     let details = json!({"field": field, "reason": reason, "provided": 6, "violations": [violation]});
-    assert_eq!((error.kind(), error.details()), (Kind::InvalidArguments, Some(&details)));
+    assert_eq!((error.kind(), error.details()), (ErrorKind::InvalidArguments, Some(&details)));
     assert_eq!(report.progress, []);
 }
 
@@ -96,7 +96,7 @@ async fn an_argument_that_is_wrong_beyond_the_schema_is_told_as_the_specificatio
     }
     let error =
         testing::call(analyze_code(), json!({"filePath": "/invalid/path.ts"})).await.outcome.unwrap_err();
-    assert_eq!(error.kind(), Kind::InvalidArguments);
+    assert_eq!(error.kind(), ErrorKind::InvalidArguments);
     assert_eq!(error.message(), "input validation failed: filePath: Path does not exist");
     let details =
         json!({"field": "filePath", "reason": "Path does not exist", "provided": "/invalid/path.ts"});
@@ -110,8 +110,8 @@ async fn a_tool_needs_all_of_its_permissions() {
     async fn sensitive_tool() -> Result<&'static str, ToolError> {
         Ok("done")
     }
-    let refused = Caller::new().permissions(["admin"]).call(sensitive_tool(), json!({})).await;
+    let refused = TestCaller::new().permissions(["admin"]).call(sensitive_tool(), json!({})).await;
     assert_eq!(refused.outcome.unwrap_err().message(), "sensitive_tool needs the permission write");
-    let allowed = Caller::new().permissions(["admin", "write"]).call(sensitive_tool(), json!({})).await;
+    let allowed = TestCaller::new().permissions(["admin", "write"]).call(sensitive_tool(), json!({})).await;
     assert_eq!(allowed.text(), "done");
 }

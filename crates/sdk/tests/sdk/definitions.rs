@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolyard_sdk::hub::{Source, Yard, json as raw};
-use toolyard_sdk::{Context, Icon, Json, Native, Raw, Tool, ToolError, tool};
+use toolyard_sdk::{Context, Icon, Json, NativeSource, Raw, Tool, ToolError, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Shout {
@@ -46,7 +46,7 @@ fn a_definition_has_its_members_in_the_order_of_the_protocol() {
     ];
     assert_eq!(shout().to_definition().get(), expect.concat());
 
-    let native = Native::new("demo").tool(shout());
+    let native = NativeSource::new("demo").tool(shout());
     let offer = native.offer();
     assert_eq!(offer.tools[0].permissions, ["noise"]);
     assert_eq!(serde_json::to_string(&offer.tools[0].metadata).unwrap(), metadata);
@@ -89,7 +89,7 @@ async fn a_whole_definition_by_hand_comes_out_byte_for_byte() {
     };
     let tool = Tool::raw("otherwise", echo).definition(&raw::from_text(text.to_owned()));
     assert_eq!(tool.name(), "by-hand");
-    let yard = Yard::of([Native::new("n").tool(tool.clone()).into_source()]);
+    let yard = Yard::with_sources([NativeSource::new("n").tool(tool.clone()).into_source()]);
     assert_eq!(yard.catalog().tools()[0].definition.get(), text);
 
     // Arguments and result are as untouched as the definition.

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolyard_sdk::hub::{Error, Kind};
+use toolyard_sdk::hub::{ErrorKind, HubError};
 use toolyard_sdk::testing;
 use toolyard_sdk::{Content, Tool, ToolError, tool};
 
@@ -37,7 +37,7 @@ fn caused(texts: &[&'static str]) -> Caused {
 async fn a_failure_is_a_result_that_says_so() {
     let tool = Tool::new("t", || async { Err::<(), _>(ToolError::failed("the disk is full")) });
     let report = testing::call(tool, json!({})).await;
-    assert!(report.failed());
+    assert!(report.is_failed());
     let expect = json!({"content": [{"type": "text", "text": "the disk is full"}], "isError": true});
     assert_eq!(report.body(), expect);
     let blocks = [Content::text("broken:"), Content::image(&[1], "image/png")];
@@ -61,7 +61,7 @@ async fn any_error_becomes_a_failure_with_its_whole_chain_told_once() {
         ]))?
     }
     let report = testing::call(reads(), json!({})).await;
-    assert!(report.failed());
+    assert!(report.is_failed());
     assert_eq!(report.text(), "cannot load the plan: cannot read plan.txt: no such file: errno 2");
 }
 
@@ -69,15 +69,17 @@ async fn any_error_becomes_a_failure_with_its_whole_chain_told_once() {
 async fn an_error_of_the_hub_stays_what_it_is() {
     #[tool]
     async fn limited() -> Result<(), ToolError> {
-        Err(Error::new(Kind::RateLimited, "too many").suggest("wait").with_details(json!({"limit": 3})))?
+        Err(HubError::new(ErrorKind::RateLimited, "too many")
+            .suggest("wait")
+            .with_details(json!({"limit": 3})))?
     }
     let error = testing::call(limited(), json!({})).await.outcome.unwrap_err();
     assert_eq!(
         (error.kind(), error.message(), error.suggestion(), error.details()),
-        (Kind::RateLimited, "too many", Some("wait"), Some(&json!({"limit": 3})))
+        (ErrorKind::RateLimited, "too many", Some("wait"), Some(&json!({"limit": 3})))
     );
     let forbidden = Tool::new("t", || async { Err::<(), _>(ToolError::forbidden("not on Sundays")) });
-    assert_eq!(testing::call(forbidden, json!({})).await.error_kind(), Some(Kind::Forbidden));
+    assert_eq!(testing::call(forbidden, json!({})).await.error_kind(), Some(ErrorKind::Forbidden));
 }
 
 #[tokio::test]
@@ -93,7 +95,7 @@ async fn arguments_that_fit_the_schema_but_not_the_type_are_invalid() {
     }
     assert_eq!(testing::call(ping(), json!({"address": "127.0.0.1"})).await.text(), "127.0.0.1");
     let error = testing::call(ping(), json!({"address": "home"})).await.outcome.unwrap_err();
-    assert_eq!(error.kind(), Kind::InvalidArguments);
+    assert_eq!(error.kind(), ErrorKind::InvalidArguments);
     let reason = "invalid IP address syntax at line 1 column 17";
     assert_eq!(error.message(), format!("input validation failed: {reason}"));
     assert_eq!(
@@ -108,7 +110,7 @@ async fn a_tool_that_panics_fails_alone() {
     async fn broken() -> Result<(), ToolError> {
         panic!("an index is out of bounds")
     }
-    assert_eq!(testing::call(broken(), json!({})).await.error_kind(), Some(Kind::Bug));
+    assert_eq!(testing::call(broken(), json!({})).await.error_kind(), Some(ErrorKind::Bug));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use toolyard_sdk::hub::{Before, BoxFuture, Error, HookCall, Hooks, Kind, Outcome};
+use toolyard_sdk::hub::{BoxFuture, ErrorKind, HookCall, HookDecision, Hooks, HubError, Outcome};
 use toolyard_sdk::testing;
 use toolyard_sdk::{Tool, ToolError, tool};
 
@@ -11,14 +11,14 @@ use toolyard_sdk::{Tool, ToolError, tool};
 struct Diary {
     name: &'static str,
     pages: Pages,
-    says: Result<Before, Error>,
+    says: Result<HookDecision, HubError>,
 }
 
 type Pages = Arc<Mutex<Vec<String>>>;
 
 impl Diary {
     fn new(name: &'static str, pages: &Pages) -> Self {
-        Self { name, pages: Arc::clone(pages), says: Ok(Before::Pass) }
+        Self { name, pages: Arc::clone(pages), says: Ok(HookDecision::Pass) }
     }
 
     fn write(&self, what: &str) {
@@ -27,7 +27,7 @@ impl Diary {
 }
 
 impl Hooks for Diary {
-    fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
+    fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
         self.write(&format!("before {} {}", call.tool, call.arguments.get()));
         Box::pin(std::future::ready(self.says.clone()))
     }
@@ -37,7 +37,7 @@ impl Hooks for Diary {
         Box::pin(std::future::ready(()))
     }
 
-    fn on_error<'a>(&'a self, _: HookCall<'a>, error: &'a Error) -> BoxFuture<'a, ()> {
+    fn on_error<'a>(&'a self, _: HookCall<'a>, error: &'a HubError) -> BoxFuture<'a, ()> {
         self.write(&format!("error {}", error.message()));
         Box::pin(std::future::ready(()))
     }
@@ -70,12 +70,12 @@ async fn hooks_run_in_order_around_the_tool() {
 async fn a_hook_that_refuses_stops_the_call_and_all_hooks_learn_of_it() {
     let pages = Pages::default();
     let refusing =
-        Diary { says: Err(Error::new(Kind::Forbidden, "not now")), ..Diary::new("second", &pages) };
+        Diary { says: Err(HubError::new(ErrorKind::Forbidden, "not now")), ..Diary::new("second", &pages) };
     let tool = Tool::new("t", || async { Ok("never") })
         .hooks(Arc::new(Diary::new("first", &pages)))
         .hooks(Arc::new(refusing));
     let report = testing::call(tool, json!({})).await;
-    assert_eq!(report.error_kind(), Some(Kind::Forbidden));
+    assert_eq!(report.error_kind(), Some(ErrorKind::Forbidden));
     assert_eq!(
         *pages.lock().unwrap(),
         ["first before t {}", "second before t {}", "first error not now", "second error not now"]
@@ -86,13 +86,13 @@ async fn a_hook_that_refuses_stops_the_call_and_all_hooks_learn_of_it() {
 async fn the_attribute_takes_hooks_too() {
     struct Closed;
     impl Hooks for Closed {
-        fn before<'a>(&'a self, _: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
-            Box::pin(std::future::ready(Err(Error::new(Kind::Forbidden, "closed"))))
+        fn before<'a>(&'a self, _: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
+            Box::pin(std::future::ready(Err(HubError::new(ErrorKind::Forbidden, "closed"))))
         }
     }
     #[tool(hooks = Closed)]
     async fn guarded() -> Result<(), ToolError> {
         Ok(())
     }
-    assert_eq!(testing::call(guarded(), json!({})).await.error_kind(), Some(Kind::Forbidden));
+    assert_eq!(testing::call(guarded(), json!({})).await.error_kind(), Some(ErrorKind::Forbidden));
 }

@@ -4,45 +4,46 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolyard_sdk::hub::{
-    CallContext, Change, Event, Kind, Principal, Reference, Request, Source, What, Yard, json as raw,
+    CallContext, CallRequest, CallTarget, CatalogChange, CompletionReference, ErrorKind, Principal, Source,
+    Yard, YardEvent, json as raw,
 };
-use toolyard_sdk::testing::{Caller, Report};
+use toolyard_sdk::testing::{TestCaller, TestReport};
 use toolyard_sdk::{
-    Annotations, Content, Contents, Context, Icon, Message, Native, Prompt, Resource, ResourceTemplate, Tool,
-    ToolError,
+    Annotations, Content, Contents, Context, Icon, Message, NativeSource, Prompt, Resource, ResourceTemplate,
+    Tool, ToolError,
 };
 
 fn parsed(definition: &raw::Raw) -> Value {
     serde_json::from_str(definition.get()).unwrap()
 }
 
-async fn read(yard: &Arc<Yard>, uri: &str) -> Report {
-    Caller::new().request(yard, What::Resource { uri: uri.to_owned() }).await
+async fn read(yard: &Arc<Yard>, uri: &str) -> TestReport {
+    TestCaller::new().request(yard, CallTarget::Resource { uri: uri.to_owned() }).await
 }
 
-async fn prompt(yard: &Arc<Yard>, name: &str, arguments: Value) -> Report {
-    let what = What::Prompt { name: name.to_owned(), arguments: Some(raw::to_raw(&arguments)) };
-    Caller::new().request(yard, what).await
+async fn prompt(yard: &Arc<Yard>, name: &str, arguments: Value) -> TestReport {
+    let what = CallTarget::Prompt { name: name.to_owned(), arguments: Some(raw::to_raw(&arguments)) };
+    TestCaller::new().request(yard, what).await
 }
 
 async fn complete(
     yard: &Arc<Yard>,
-    reference: Reference,
+    reference: CompletionReference,
     argument: &str,
     value: &str,
     known: Value,
 ) -> Value {
-    let what = What::Completion {
+    let what = CallTarget::Completion {
         reference,
         argument: argument.to_owned(),
         value: value.to_owned(),
         context: Some(raw::to_raw(&json!({"arguments": known}))),
     };
-    Caller::new().request(yard, what).await.body()
+    TestCaller::new().request(yard, what).await.body()
 }
 
-fn library() -> Native {
-    Native::new("library")
+fn library() -> NativeSource {
+    NativeSource::new("library")
         .resource(
             Resource::text("lib://readme", "readme", "Größe")
                 .title("Read me")
@@ -55,7 +56,7 @@ fn library() -> Native {
         .resource(Resource::dynamic("lib://who", "who", |ctx: Context| async move {
             Ok(vec![
                 Contents::text(ctx.principal().id()),
-                Contents::text("b").at("lib://who/b").mime_type("text/b"),
+                Contents::text("b").uri("lib://who/b").mime_type("text/b"),
             ])
         }))
         .template(
@@ -123,12 +124,12 @@ fn definitions_have_what_the_protocol_has_and_nothing_that_is_absent() {
         })
     );
     assert!(offer.completes);
-    assert!(!Native::new("empty").offer().completes);
+    assert!(!NativeSource::new("empty").offer().completes);
 }
 
 #[tokio::test]
 async fn resources_of_every_kind_are_read() {
-    let yard = Yard::of([library().into_source()]);
+    let yard = Yard::with_sources([library().into_source()]);
     let contents = async |uri| read(&yard, uri).await.body();
     assert_eq!(
         contents("lib://readme").await,
@@ -150,16 +151,16 @@ async fn resources_of_every_kind_are_read() {
 
 #[tokio::test]
 async fn an_address_at_which_there_is_nothing_is_an_unknown_resource() {
-    let yard = Yard::of([library().into_source()]);
+    let yard = Yard::with_sources([library().into_source()]);
     for uri in ["lib://books/a/seven", "lib://other"] {
         let error = read(&yard, uri).await.outcome.unwrap_err();
-        assert_eq!((error.kind(), error.details()), (Kind::UnknownResource, Some(&json!({"uri": uri}))));
+        assert_eq!((error.kind(), error.details()), (ErrorKind::UnknownResource, Some(&json!({"uri": uri}))));
     }
 }
 
 #[tokio::test]
 async fn a_prompt_is_filled_in() {
-    let yard = Yard::of([library().into_source()]);
+    let yard = Yard::with_sources([library().into_source()]);
     assert_eq!(
         prompt(&yard, "review", json!({"book": "Emma"})).await.body(),
         json!({
@@ -174,20 +175,20 @@ async fn a_prompt_is_filled_in() {
 
 #[tokio::test]
 async fn a_prompt_names_the_argument_that_is_missing_or_wrong() {
-    let yard = Yard::of([library().into_source()]);
+    let yard = Yard::with_sources([library().into_source()]);
     let missing = prompt(&yard, "review", json!({"tone": "coldly"})).await.outcome.unwrap_err();
     assert_eq!(missing.message(), "invalid arguments for review: book: is required");
     let details = json!({"field": "book", "reason": "is required", "provided": null});
-    assert_eq!((missing.kind(), missing.details()), (Kind::InvalidArguments, Some(&details)));
+    assert_eq!((missing.kind(), missing.details()), (ErrorKind::InvalidArguments, Some(&details)));
     let wrong = prompt(&yard, "review", json!({"book": 7})).await.outcome.unwrap_err();
     let details = json!({"field": "book", "reason": "must be a text", "provided": 7});
-    assert_eq!((wrong.kind(), wrong.details()), (Kind::InvalidArguments, Some(&details)));
+    assert_eq!((wrong.kind(), wrong.details()), (ErrorKind::InvalidArguments, Some(&details)));
 }
 
 #[tokio::test]
 async fn arguments_are_completed() {
-    let yard = Yard::of([library().into_source()]);
-    let review = || Reference::Prompt("review".to_owned());
+    let yard = Yard::with_sources([library().into_source()]);
+    let review = || CompletionReference::Prompt("review".to_owned());
     assert_eq!(
         complete(&yard, review(), "tone", "k", json!({})).await,
         json!({"completion": {"values": ["Kindly", "keenly"], "total": 2, "hasMore": false}})
@@ -196,7 +197,7 @@ async fn arguments_are_completed() {
         complete(&yard, review(), "book", "E", json!({})).await,
         json!({"completion": {"values": [], "total": 0, "hasMore": false}})
     );
-    let books = Reference::Template("lib://books/{shelf}/{n}".to_owned());
+    let books = CompletionReference::Template("lib://books/{shelf}/{n}".to_owned());
     let body = complete(&yard, books, "n", "1", json!({"shelf": "a", "odd": 7})).await;
     let values: Vec<String> = (0..100).map(|n| format!("a1{n}")).collect();
     assert_eq!(body, json!({"completion": {"values": values, "total": 150, "hasMore": true}}));
@@ -204,36 +205,36 @@ async fn arguments_are_completed() {
 
 #[tokio::test]
 async fn what_changes_while_it_runs_is_told_to_the_yard() {
-    let native = Native::new("n").tool(Tool::new("first", || async { Ok("1") }));
+    let native = NativeSource::new("n").tool(Tool::new("first", || async { Ok("1") }));
     let handle = native.handle();
-    let yard = Yard::of([native.into_source()]);
+    let yard = Yard::with_sources([native.into_source()]);
     let mut events = yard.events().subscribe();
     let mut next = || match &*events.try_recv().unwrap() {
-        Event::Changed(change, _) => format!("{change:?}"),
+        YardEvent::CatalogChanged(change, _) => format!("{change:?}"),
         other => format!("{other:?}"),
     };
-    let changed = |change: Change| format!("{change:?}");
+    let changed = |change: CatalogChange| format!("{change:?}");
     let names = || yard.catalog().tools().iter().map(|tool| tool.raw_name.clone()).collect::<Vec<_>>();
 
     handle.add_tool(Tool::new("second", || async { Ok("2") }));
     assert_eq!(names(), ["first", "second"]);
-    assert_eq!(next(), changed(Change { tools: true, ..Change::default() }));
+    assert_eq!(next(), changed(CatalogChange { tools: true, ..CatalogChange::default() }));
     handle.add_tool(Tool::new("first", || async { Ok("1") }).title("In its place"));
     assert_eq!(names(), ["first", "second"]);
-    assert_eq!(next(), changed(Change { tools: true, ..Change::default() }));
+    assert_eq!(next(), changed(CatalogChange { tools: true, ..CatalogChange::default() }));
     handle.remove_tool("first");
     assert_eq!(names(), ["second"]);
-    assert_eq!(next(), changed(Change { tools: true, ..Change::default() }));
+    assert_eq!(next(), changed(CatalogChange { tools: true, ..CatalogChange::default() }));
     handle.add_prompt(Prompt::new("p", |_, _| async { Ok("text") }));
-    assert_eq!(next(), changed(Change { prompts: true, ..Change::default() }));
+    assert_eq!(next(), changed(CatalogChange { prompts: true, ..CatalogChange::default() }));
     handle.remove_prompt("p");
-    assert_eq!(next(), changed(Change { prompts: true, ..Change::default() }));
+    assert_eq!(next(), changed(CatalogChange { prompts: true, ..CatalogChange::default() }));
     handle.add_resource(Resource::text("n://a", "a", "a"));
-    assert_eq!(next(), changed(Change { resources: true, ..Change::default() }));
+    assert_eq!(next(), changed(CatalogChange { resources: true, ..CatalogChange::default() }));
     handle.resource_updated("n://a");
     assert!(next().starts_with("ResourceUpdated"));
     handle.remove_resource("n://a");
-    assert_eq!(next(), changed(Change { resources: true, ..Change::default() }));
+    assert_eq!(next(), changed(CatalogChange { resources: true, ..CatalogChange::default() }));
     assert_eq!(handle.tools().len() + handle.prompts().len() + handle.resources().len(), 1);
 }
 
@@ -244,11 +245,14 @@ async fn a_tool_can_change_the_source_that_it_is_in() {
         ctx.resource_updated("n://list");
         Ok(())
     });
-    let yard = Yard::of([Native::new("n").tool(tool).into_source()]);
-    let call = |name: &str| What::Tool { name: name.to_owned(), arguments: None };
-    assert_eq!(Caller::new().request(&yard, call("grown")).await.error_kind(), Some(Kind::UnknownTool));
-    Caller::new().request(&yard, call("grow")).await.outcome.unwrap();
-    assert_eq!(Caller::new().request(&yard, call("grown")).await.text(), "new");
+    let yard = Yard::with_sources([NativeSource::new("n").tool(tool).into_source()]);
+    let call = |name: &str| CallTarget::Tool { name: name.to_owned(), arguments: None };
+    assert_eq!(
+        TestCaller::new().request(&yard, call("grown")).await.error_kind(),
+        Some(ErrorKind::UnknownTool)
+    );
+    TestCaller::new().request(&yard, call("grow")).await.outcome.unwrap();
+    assert_eq!(TestCaller::new().request(&yard, call("grown")).await.text(), "new");
 }
 
 #[tokio::test]
@@ -261,15 +265,17 @@ async fn two_versions_of_a_tool_stand_side_by_side() {
         })
         .version(version)
     };
-    let native =
-        Native::new("test").tool(add("1.0.0")).tool(add("2.0.0").deprecates("1.0.0")).tool(add("2.0.0"));
+    let native = NativeSource::new("test")
+        .tool(add("1.0.0"))
+        .tool(add("2.0.0").deprecates("1.0.0"))
+        .tool(add("2.0.0"));
     let handle = native.handle();
     assert_eq!(handle.tools().len(), 2);
-    let yard = Yard::of([native.tool(add("2.1.0").deprecates("1.0.0")).into_source()]);
+    let yard = Yard::with_sources([native.tool(add("2.1.0").deprecates("1.0.0")).into_source()]);
     let ask = async |version: Option<&str>| {
-        let what = What::Tool { name: "add".to_owned(), arguments: None };
+        let what = CallTarget::Tool { name: "add".to_owned(), arguments: None };
         let context = CallContext { version: version.map(ToOwned::to_owned), ..Default::default() };
-        let request = Request { context, ..Request::new(what, Principal::owner()) };
+        let request = CallRequest { context, ..CallRequest::new(what, Principal::owner()) };
         let outcome = yard.call(request).await.map_err(|error| error.sentence())?;
         let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
         Ok::<_, String>(body["content"][0]["text"].as_str().unwrap().to_owned())

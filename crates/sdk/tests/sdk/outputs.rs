@@ -35,14 +35,14 @@ async fn every_kind_of_output_becomes_its_blocks() {
         json!({"content": [{"type": "audio", "data": "AQID", "mimeType": "audio/wav"}]})
     );
     let blocks = vec![
-        Content::text("a").annotated(&Annotations {
+        Content::text("a").annotations(&Annotations {
             audience: vec![Role::User, Role::Assistant],
             priority: Some(0.5),
             last_modified: None,
         }),
         Content::link("demo://about", "about").with("mimeType", "text/plain"),
         Content::resource("demo://a", "contents"),
-        Content::resource("demo://b", Contents::bytes([1, 2, 3]).mime_type("image/png").at("demo://c")),
+        Content::resource("demo://b", Contents::bytes([1, 2, 3]).mime_type("image/png").uri("demo://c")),
     ];
     assert_eq!(
         body(blocks).await,
@@ -88,9 +88,9 @@ async fn a_result_by_hand_goes_out_untouched_and_may_say_that_it_failed() {
     let text = r#"{"content":[], "isError" : true,"x":9007199254740993}"#;
     let tool = Tool::raw("t", |_, _| async { Ok(raw::from_text(text.to_owned())) });
     let report = testing::call(tool, json!({})).await;
-    assert!(report.failed());
+    assert!(report.is_failed());
     assert_eq!(report.outcome.unwrap().body.get(), text);
     let outcome =
         Tool::new("t", || async { Ok(Outcome::failure(raw::from_text(r#"{"content":[]}"#.to_owned()))) });
-    assert!(testing::call(outcome, json!({})).await.failed());
+    assert!(testing::call(outcome, json!({})).await.is_failed());
 }

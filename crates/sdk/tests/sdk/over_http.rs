@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{Before, BoxFuture, Error, HookCall, Hooks, Permissions, Principal, Yard};
-use toolyard_sdk::{Json, Native, ToolError, tool};
+use toolyard_hub::{BoxFuture, HookCall, HookDecision, Hooks, HubError, Permissions, Principal, Yard};
+use toolyard_sdk::{Json, NativeSource, ToolError, tool};
 use toolyard_serve::testing::RestApp;
-use toolyard_serve::{HttpOptions, Token, http_with};
+use toolyard_serve::{BearerToken, HttpOptions, http_with};
 
 #[derive(Deserialize, JsonSchema)]
 struct Custom {
@@ -30,7 +30,7 @@ async fn my_custom_tool(params: Custom) -> Result<Json<Processed>, ToolError> {
 }
 
 fn yard() -> Arc<Yard> {
-    Yard::of([Native::new("mine").tool(my_custom_tool()).into_source()])
+    Yard::with_sources([NativeSource::new("mine").tool(my_custom_tool()).into_source()])
 }
 
 #[tokio::test]
@@ -60,9 +60,9 @@ async fn a_test_can_be_somebody_who_may_not_do_everything() {
 struct Ids(Mutex<Vec<String>>);
 
 impl Hooks for Ids {
-    fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
+    fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
         self.0.lock().unwrap().push(call.id.public_name());
-        Box::pin(std::future::ready(Ok(Before::Pass)))
+        Box::pin(std::future::ready(Ok(HookDecision::Pass)))
     }
 }
 
@@ -70,7 +70,7 @@ impl Hooks for Ids {
 async fn a_hook_in_rust_knows_the_execution_id_that_rest_answers_with() {
     let ids = Arc::new(Ids::default());
     let tool = my_custom_tool().hooks(Arc::clone(&ids) as Arc<dyn Hooks>);
-    let app = RestApp::new(Yard::of([Native::new("mine").tool(tool).into_source()]));
+    let app = RestApp::new(Yard::with_sources([NativeSource::new("mine").tool(tool).into_source()]));
     let answer = app.execute("my_custom_tool", json!({"input": "test"})).await;
     let seen = ids.0.lock().unwrap().clone();
     assert_eq!(json!(seen), json!([answer.body["metadata"]["executionId"]]));
@@ -104,7 +104,7 @@ async fn a_whole_server_is_one_call_away_and_has_a_token_of_its_own() {
     serving.await.unwrap();
 
     // Tokens that the author gives are not told to anybody.
-    let mine = Token::new("a-token-of-mine", Principal::owner());
+    let mine = BearerToken::new("a-token-of-mine", Principal::owner());
     let server = http_with(yard(), HttpOptions { tokens: vec![mine], ..here }).await.unwrap();
     assert_eq!((server.token(), server.page()), (None, format!("{}/", server.url())));
     let (url, stop) = (server.url(), CancellationToken::new());

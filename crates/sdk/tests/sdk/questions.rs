@@ -5,9 +5,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_sdk::hub::{Kind, QuestionKind};
-use toolyard_sdk::testing::Caller;
-use toolyard_sdk::{Abilities, Context, Elicited, Question, Root, Tool, ToolError, question, tool};
+use toolyard_sdk::hub::{ErrorKind, QuestionKind};
+use toolyard_sdk::testing::TestCaller;
+use toolyard_sdk::{
+    ClientCapabilities, Context, ElicitResult, Question, Root, Tool, ToolError, question, tool,
+};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Person {
@@ -19,9 +21,9 @@ struct Person {
 #[tool]
 async fn greet(ctx: Context) -> Result<String, ToolError> {
     Ok(match ctx.elicit::<Person>("person", "Who are you?").await? {
-        Elicited::Accepted(Person { name, age }) => format!("{name} {age:?}"),
-        Elicited::Declined => "declined".to_owned(),
-        Elicited::Cancelled => "cancelled".to_owned(),
+        ElicitResult::Accepted(Person { name, age }) => format!("{name} {age:?}"),
+        ElicitResult::Declined => "declined".to_owned(),
+        ElicitResult::Cancelled => "cancelled".to_owned(),
     })
 }
 
@@ -33,7 +35,7 @@ fn asked(question: &Question) -> (String, QuestionKind, Value) {
 #[tokio::test]
 async fn a_form_is_asked_for_by_type_and_answered_by_type() {
     let accepted = json!({"action": "accept", "content": {"name": "Ada", "age": 36}});
-    let report = Caller::new().answer("person", accepted).call(greet(), json!({})).await;
+    let report = TestCaller::new().answer("person", accepted).call(greet(), json!({})).await;
     assert_eq!(report.text(), "Ada Some(36)");
     let params = json!({
         "message": "Who are you?",
@@ -53,7 +55,8 @@ async fn a_form_is_asked_for_by_type_and_answered_by_type() {
 #[tokio::test]
 async fn saying_no_and_saying_nothing_are_answers_too() {
     for (action, text) in [("decline", "declined"), ("cancel", "cancelled")] {
-        let report = Caller::new().answer("person", json!({"action": action})).call(greet(), json!({})).await;
+        let report =
+            TestCaller::new().answer("person", json!({"action": action})).call(greet(), json!({})).await;
         assert_eq!(report.text(), text);
     }
 }
@@ -62,22 +65,25 @@ async fn saying_no_and_saying_nothing_are_answers_too() {
 async fn an_answer_that_makes_no_sense_is_asked_for_once_more() {
     let accepted = json!({"action": "accept", "content": {"name": "Ada"}});
     let second =
-        Caller::new().answer("person", 12345).answer("person", accepted).call(greet(), json!({})).await;
+        TestCaller::new().answer("person", 12345).answer("person", accepted).call(greet(), json!({})).await;
     assert_eq!((second.text().as_str(), second.asked.len()), ("Ada None", 2));
 
     let nonsense = json!({"action": "accept", "content": {"name": 7}});
-    let never =
-        Caller::new().answer("person", &nonsense).answer("person", &nonsense).call(greet(), json!({})).await;
+    let never = TestCaller::new()
+        .answer("person", &nonsense)
+        .answer("person", &nonsense)
+        .call(greet(), json!({}))
+        .await;
     let error = never.outcome.unwrap_err();
-    assert_eq!((error.kind(), never.asked.len()), (Kind::InvalidArguments, 2));
+    assert_eq!((error.kind(), never.asked.len()), (ErrorKind::InvalidArguments, 2));
     let reason = "invalid type: integer `7`, expected a string at line 1 column 9";
     assert_eq!(error.message(), format!("the answer to person is not what was asked for: {reason}"));
 }
 
 #[tokio::test]
 async fn a_caller_that_cannot_answer_is_not_asked() {
-    let report = Caller::new().abilities(Abilities::default()).call(greet(), json!({})).await;
-    assert_eq!(report.error_kind(), Some(Kind::ClientCannot));
+    let report = TestCaller::new().capabilities(ClientCapabilities::default()).call(greet(), json!({})).await;
+    assert_eq!(report.error_kind(), Some(ErrorKind::ClientCannot));
     assert_eq!(report.asked.len(), 0);
 }
 
@@ -96,7 +102,7 @@ async fn the_other_questions_have_the_parameters_of_the_protocol() {
     });
     let written =
         |text: Value| json!({"role": "assistant", "content": text, "model": "m", "stopReason": "endTurn"});
-    let report = Caller::new()
+    let report = TestCaller::new()
         .answer("login", json!({"action": "accept"}))
         .answer("poem", written(json!({"type": "text", "text": "Roses"})))
         .answer("prose", written(json!([{"type": "text", "text": "Once"}, {"type": "text", "text": "upon"}])))
@@ -126,13 +132,13 @@ async fn several_questions_are_asked_at_once() {
     let tool = Tool::new("t", |ctx: Context| async move {
         let questions = vec![question::form::<Person>("person", "Who?")?, question::roots("places")];
         let answers = ctx.ask(questions).await?;
-        let Elicited::Accepted(person) = answers.form::<Person>("person")? else {
+        let ElicitResult::Accepted(person) = answers.form::<Person>("person")? else {
             return Ok("no".to_owned());
         };
         let places = answers.roots("places")?.len();
         Ok(format!("{} {places} {}", person.name, answers.get("other").is_none()))
     });
-    let report = Caller::new()
+    let report = TestCaller::new()
         .answer("person", json!({"action": "accept", "content": {"name": "Ada"}}))
         .answer("places", json!({"roots": []}))
         .call(tool, json!({}))

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use toolyard_sdk::hub::{Kind, Permissions};
-use toolyard_sdk::testing::{self, Caller};
-use toolyard_sdk::{Abilities, Context, Level, Tool, ToolError, tool};
+use toolyard_sdk::hub::{ErrorKind, Permissions};
+use toolyard_sdk::testing::{self, TestCaller};
+use toolyard_sdk::{ClientCapabilities, Context, LogLevel, Tool, ToolError, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Name {
@@ -55,7 +55,7 @@ async fn closures_that_hold_state_are_tools() {
         let counter = Arc::clone(&counting);
         async move {
             let many = counter.fetch_add(1, Ordering::Relaxed) + 1;
-            ctx.log(Level::Info, many);
+            ctx.log(LogLevel::Info, many);
             Ok(format!("{} {many}", params.name))
         }
     });
@@ -63,7 +63,7 @@ async fn closures_that_hold_state_are_tools() {
     assert_eq!(testing::call(tool, json!({"name": "b"})).await.text(), "b 2");
     assert_eq!(counter.load(Ordering::Relaxed), 2);
     let context_only = Tool::new("c", |ctx: Context| async move { Ok(format!("{:?}", ctx.meta())) });
-    let report = Caller::new().meta(json!({"trace": 1})).call(context_only, json!({})).await;
+    let report = TestCaller::new().meta(json!({"trace": 1})).call(context_only, json!({})).await;
     assert_eq!(report.text(), r#"Some(RawValue({"trace":1}))"#);
 }
 
@@ -74,7 +74,7 @@ async fn a_tool_knows_who_calls_and_how_long_it_has() {
         let in_time = ctx.remaining().as_secs() > 0;
         Ok(format!("{held:?} {in_time} {:?}", ctx.call_context().session_id))
     });
-    let report = Caller::new().permissions(["read"]).call(tool, json!({})).await;
+    let report = TestCaller::new().permissions(["read"]).call(tool, json!({})).await;
     assert_eq!(report.text(), r#"{"read"} true None"#);
 }
 
@@ -95,24 +95,25 @@ async fn what_a_cancelled_call_started_learns_of_it() {
         }
     });
     let cancel = CancellationToken::new();
-    let call = tokio::spawn(Caller::new().cancel(cancel.clone()).call(tool, json!({})));
+    let call = tokio::spawn(TestCaller::new().cancel(cancel.clone()).call(tool, json!({})));
     begun.notified().await;
     cancel.cancel();
-    assert_eq!(call.await.unwrap().error_kind(), Some(Kind::Cancelled));
+    assert_eq!(call.await.unwrap().error_kind(), Some(ErrorKind::Cancelled));
     learned.notified().await;
 }
 
 #[tokio::test]
 async fn log_lines_below_the_level_of_the_caller_are_not_sent() {
     let tool = Tool::new("logs", |ctx: Context| async move {
-        ctx.log(Level::Debug, "fine");
-        ctx.log_as("store", Level::Error, json!({"full": true}));
+        ctx.log(LogLevel::Debug, "fine");
+        ctx.log_as("store", LogLevel::Error, json!({"full": true}));
         Ok(())
     });
-    let abilities = Abilities { log_level: Some(Level::Warning), ..Abilities::default() };
-    let report = Caller::new().abilities(abilities).call(tool, json!({})).await;
+    let abilities =
+        ClientCapabilities { log_level: Some(LogLevel::Warning), ..ClientCapabilities::default() };
+    let report = TestCaller::new().capabilities(abilities).call(tool, json!({})).await;
     let line = toolyard_sdk::hub::LogLine {
-        level: Level::Error,
+        level: LogLevel::Error,
         logger: Some("store".to_owned()),
         data: json!({"full": true}),
     };

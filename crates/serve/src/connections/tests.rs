@@ -42,7 +42,7 @@ async fn the_oldest_idle_unauthenticated_connection_makes_room() {
     assert_eq!(all.iter().map(|state| is_open(state)).collect::<Vec<_>>(), [true, false, true]);
     assert!(!fourth.is_reserved());
     // Whoever is known is in nobody's way, and stays.
-    all[0].authenticated();
+    all[0].mark_authenticated();
     all[0].request_ended();
     let more: Vec<_> = (0..3).map(|_| admit(&table, HERE).unwrap()).collect();
     assert!(is_open(&all[0]) && !is_open(&all[2]) && !is_open(&fourth));
@@ -91,7 +91,7 @@ async fn when_everything_is_busy_only_health_checks_get_in() {
     next.request_began(false);
     assert!(admit(&table, HERE).is_none());
     assert!(busy.iter().all(|state| is_open(state)));
-    next.authenticated();
+    next.mark_authenticated();
     next.request_ended();
     assert!(admit(&table, HERE).unwrap().is_reserved(), "one of the reserve stays one");
 }
@@ -100,7 +100,7 @@ async fn when_everything_is_busy_only_health_checks_get_in() {
 async fn known_clients_fill_the_total_and_health_checks_still_get_in() {
     let table = table(2, 2, 2, 1);
     for _ in 0..2 {
-        admit(&table, HERE).unwrap().authenticated();
+        admit(&table, HERE).unwrap().mark_authenticated();
     }
     assert!(admit(&table, HERE).unwrap().is_reserved());
     assert_eq!(table.counts(), (3, 0));
@@ -135,7 +135,7 @@ async fn under_pressure_idle_connections_get_less_time() {
     busy.request_began(false);
     assert!(table.is_pressed());
     let extra = admit(&table, HERE).unwrap();
-    known.authenticated();
+    known.mark_authenticated();
     assert!(table.is_pressed());
     table.sweep();
     let open = [busy, known, &few[2], &few[3], &young, &extra].map(|state| is_open(state));

@@ -9,29 +9,30 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
-    Abilities, CallContext, Client, ClientSession, Deadline, Error, ExecutionId, FrontName, Kind, Level,
-    Outcome, Raw, Reach, Reference, Request, SourceName, Update, What,
+    CallContext, CallRequest, CallTarget, CallerChannel, CallerUpdate, ClientCapabilities, ClientSession,
+    CompletionReference, Deadline, ErrorKind, ExecutionId, FrontName, HubError, LogLevel, Outcome, Raw,
+    SourceName, YardScope,
 };
 
-use super::asks::word;
-use super::desk::Desk;
-use super::errors::Trouble;
-use super::order::{About, Id};
-use super::shape;
+use super::dispatch::ControlSession;
+use super::errors::ControlError;
+use super::questions::question_kind_name;
+use super::render;
+use super::request::{ControlRequestId, ControlRequestMessage};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CallTool {
+pub(super) struct CallParams {
     tool: String,
     arguments: Option<Raw>,
     timeout_ms: Option<u64>,
     session_id: Option<String>,
-    asks: Option<Vec<Asked>>,
+    asks: Option<Vec<QuestionKindParam>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Asked {
+enum QuestionKindParam {
     ElicitForm,
     ElicitUrl,
     Sample,
@@ -40,7 +41,7 @@ enum Asked {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Read {
+pub(super) struct ReadParams {
     uri: String,
     server_name: Option<String>,
     timeout_ms: Option<u64>,
@@ -48,7 +49,7 @@ pub(super) struct Read {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct GetPrompt {
+pub(super) struct PromptParams {
     name: String,
     arguments: Option<Raw>,
     timeout_ms: Option<u64>,
@@ -56,7 +57,7 @@ pub(super) struct GetPrompt {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Complete {
+pub(super) struct CompleteParams {
     r#ref: Ref,
     argument: Argument,
     context: Option<Raw>,
@@ -79,103 +80,105 @@ struct Argument {
 }
 
 /// A call as it is asked for.
-pub(super) struct Wanted {
-    what: What,
+pub(super) struct SocketCall {
+    what: CallTarget,
     timeout: Option<Duration>,
     session_id: Option<String>,
-    reach: Reach,
-    asks: Vec<Asked>,
-    told: Told,
+    reach: YardScope,
+    asks: Vec<QuestionKindParam>,
+    told: ResponseDetail,
 }
 
 /// What the response tells beside the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum ResponseDetail {
     Execution,
     Result,
 }
 
-impl From<CallTool> for Wanted {
-    fn from(words: CallTool) -> Self {
+impl From<CallParams> for SocketCall {
+    fn from(words: CallParams) -> Self {
         Self {
             timeout: words.timeout_ms.map(Duration::from_millis),
             session_id: words.session_id,
-            asks: words.asks.unwrap_or_else(|| vec![Asked::ElicitForm, Asked::ElicitUrl]),
-            ..Self::of(What::Tool { name: words.tool, arguments: words.arguments })
+            asks: words
+                .asks
+                .unwrap_or_else(|| vec![QuestionKindParam::ElicitForm, QuestionKindParam::ElicitUrl]),
+            ..Self::of(CallTarget::Tool { name: words.tool, arguments: words.arguments })
         }
     }
 }
 
-impl From<Read> for Wanted {
-    fn from(words: Read) -> Self {
+impl From<ReadParams> for SocketCall {
+    fn from(words: ReadParams) -> Self {
         Self {
             timeout: words.timeout_ms.map(Duration::from_millis),
-            reach: words.server_name.map_or(Reach::All, |name| Reach::Source(SourceName::new(name))),
-            ..Self::of(What::Resource { uri: words.uri })
+            reach: words.server_name.map_or(YardScope::All, |name| YardScope::Source(SourceName::new(name))),
+            ..Self::of(CallTarget::Resource { uri: words.uri })
         }
     }
 }
 
-impl From<GetPrompt> for Wanted {
-    fn from(words: GetPrompt) -> Self {
+impl From<PromptParams> for SocketCall {
+    fn from(words: PromptParams) -> Self {
         Self {
             timeout: words.timeout_ms.map(Duration::from_millis),
-            ..Self::of(What::Prompt { name: words.name, arguments: words.arguments })
+            ..Self::of(CallTarget::Prompt { name: words.name, arguments: words.arguments })
         }
     }
 }
 
-impl From<Complete> for Wanted {
-    fn from(words: Complete) -> Self {
+impl From<CompleteParams> for SocketCall {
+    fn from(words: CompleteParams) -> Self {
         let reference = match words.r#ref {
-            Ref::Prompt { name } => Reference::Prompt(name),
-            Ref::Resource { uri } => Reference::Template(uri),
+            Ref::Prompt { name } => CompletionReference::Prompt(name),
+            Ref::Resource { uri } => CompletionReference::Template(uri),
         };
         let Argument { name: argument, value } = words.argument;
-        let what = What::Completion { reference, argument, value, context: words.context };
-        Self { told: Told::Result, ..Self::of(what) }
+        let what = CallTarget::Completion { reference, argument, value, context: words.context };
+        Self { told: ResponseDetail::Result, ..Self::of(what) }
     }
 }
 
-impl Wanted {
-    fn of(what: What) -> Self {
+impl SocketCall {
+    fn of(what: CallTarget) -> Self {
         Self {
             what,
             timeout: None,
             session_id: None,
-            reach: Reach::All,
+            reach: YardScope::All,
             asks: Vec::new(),
-            told: Told::Execution,
+            told: ResponseDetail::Execution,
         }
     }
 }
 
 /// What a socket can be asked in some call; each call says for itself which of these it can be asked. Roots are not among
 /// them: they are of a session, not of a call, and a person has none.
-fn socket_abilities() -> Abilities {
-    Abilities { elicit_form: true, elicit_url: true, sample: true, roots: false, log_level: None }
+fn socket_abilities() -> ClientCapabilities {
+    ClientCapabilities { elicit_form: true, elicit_url: true, sample: true, roots: false, log_level: None }
 }
 
 /// Makes a call and stays with it; what it says meanwhile goes out at once.
 pub(super) async fn call(
-    desk: &Desk,
-    id: &Id,
-    wanted: Wanted,
+    desk: &ControlSession,
+    id: &ControlRequestId,
+    wanted: SocketCall,
     cancel: CancellationToken,
-) -> Result<String, Trouble> {
+) -> Result<String, ControlError> {
     let began = Instant::now();
-    let execution = ExecutionId::fresh().map_err(|error| Trouble::of(&error.into(), ""))?;
+    let execution = ExecutionId::fresh().map_err(|error| ControlError::from_hub_error(&error.into(), ""))?;
     let longest = desk.control.yard.limits().call_time;
     let can = |kind| wanted.asks.contains(&kind);
-    let abilities = Abilities {
-        elicit_form: can(Asked::ElicitForm),
-        elicit_url: can(Asked::ElicitUrl),
-        sample: can(Asked::Sample),
-        roots: can(Asked::Roots),
-        log_level: Some(Level::Info),
+    let abilities = ClientCapabilities {
+        elicit_form: can(QuestionKindParam::ElicitForm),
+        elicit_url: can(QuestionKindParam::ElicitUrl),
+        sample: can(QuestionKindParam::Sample),
+        roots: can(QuestionKindParam::Roots),
+        log_level: Some(LogLevel::Info),
     };
-    let (client, mut updates) = Client::new(abilities);
-    let request = Request {
+    let (client, mut updates) = CallerChannel::new(abilities);
+    let request = CallRequest {
         deadline: Deadline::after(wanted.timeout.map_or(longest, |timeout| timeout.min(longest))),
         cancel,
         context: CallContext {
@@ -192,7 +195,7 @@ pub(super) async fn call(
         },
         client,
         id: Some(execution),
-        ..Request::new(wanted.what, desk.principal())
+        ..CallRequest::new(wanted.what, desk.principal())
     };
     let mut calling = Box::pin(desk.control.yard.call(request));
     let answer = {
@@ -204,7 +207,7 @@ pub(super) async fn call(
         tokio::select! {
             biased;
             answer = &mut calling => answer,
-            () = passing => Err(Error::new(Kind::Bug, "the call was lost")),
+            () = passing => Err(HubError::new(ErrorKind::Bug, "the call was lost")),
         }
     };
     drop(calling);
@@ -213,31 +216,31 @@ pub(super) async fn call(
     pass_on(desk, id, &mut updates).await;
     match answer {
         Ok(outcome) => Ok(ended(&outcome, execution, began.elapsed(), wanted.told)),
-        Err(error) => Err(Trouble::of(&error, &shape::execution(execution))),
+        Err(error) => Err(ControlError::from_hub_error(&error, &render::execution(execution))),
     }
 }
 
-fn ended(outcome: &Outcome, execution: ExecutionId, duration: Duration, told: Told) -> String {
+fn ended(outcome: &Outcome, execution: ExecutionId, duration: Duration, told: ResponseDetail) -> String {
     let result = outcome.body.get();
     match told {
-        Told::Execution => format!(
+        ResponseDetail::Execution => format!(
             r#"{{"executionId":"{}","durationMs":{},"result":{result}}}"#,
-            shape::execution(execution),
-            shape::millis(duration)
+            render::execution(execution),
+            render::millis(duration)
         ),
-        Told::Result => format!(r#"{{"result":{result}}}"#),
+        ResponseDetail::Result => format!(r#"{{"result":{result}}}"#),
     }
 }
 
 /// Hands on what the call says, until it says no more. Nothing is taken that there is no room for.
-async fn pass_on(desk: &Desk, id: &Id, updates: &mut mpsc::Receiver<Update>) {
+async fn pass_on(desk: &ControlSession, id: &ControlRequestId, updates: &mut mpsc::Receiver<CallerUpdate>) {
     loop {
-        desk.outbox.room().await;
+        desk.outbox.wait_for_room().await;
         let Some(update) = updates.recv().await else { return };
         let (r#type, more) = match update {
-            Update::Progress(progress) => ("progress", Value::Object(shape::progress(&progress))),
-            Update::Chunk(chunk) => ("chunk", json!({"chunk": chunk})),
-            Update::Log(line) => {
+            CallerUpdate::Progress(progress) => ("progress", Value::Object(render::progress(&progress))),
+            CallerUpdate::Chunk(chunk) => ("chunk", json!({"chunk": chunk})),
+            CallerUpdate::Log(line) => {
                 let mut told = Map::from_iter([("level".to_owned(), json!(line.level))]);
                 if let Some(logger) = line.logger {
                     told.insert("logger".to_owned(), logger.into());
@@ -245,29 +248,29 @@ async fn pass_on(desk: &Desk, id: &Id, updates: &mut mpsc::Receiver<Update>) {
                 told.insert("data".to_owned(), line.data);
                 ("log", told.into())
             }
-            Update::Ask(ask) => {
+            CallerUpdate::Ask(ask) => {
                 let question = |question: &toolyard_hub::Question| {
                     let mut told = Object::default();
                     told.set("key", to_raw(&question.key));
-                    told.set("kind", to_raw(word(question.kind)));
+                    told.set("kind", to_raw(question_kind_name(question.kind)));
                     told.set("params", question.params.clone());
                     told
                 };
                 let questions: Vec<Object> = ask.questions.iter().map(question).collect();
                 // Before the client hears of it: its answer may be quick.
                 desk.running.ask(id, ask);
-                let asked = Asking { questions };
-                desk.outbox.push(About { r#type: "ask", id, more: asked }.write());
+                let asked = QuestionList { questions };
+                desk.outbox.push(ControlRequestMessage { r#type: "ask", id, more: asked }.write());
                 continue;
             }
             // Whoever is connected need not hang up.
-            Update::Pause(_) => continue,
+            CallerUpdate::Pause(_) => continue,
         };
-        desk.outbox.push(About { r#type, id, more }.write());
+        desk.outbox.push(ControlRequestMessage { r#type, id, more }.write());
     }
 }
 
 #[derive(serde::Serialize)]
-struct Asking {
+struct QuestionList {
     questions: Vec<Object>,
 }

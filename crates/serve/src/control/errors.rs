@@ -3,13 +3,13 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use toolyard_hub::json::Object;
-use toolyard_hub::{Error, HistoryError, Kind, LoginError, ManageError, Raw};
+use toolyard_hub::{ErrorKind, HistoryError, HubError, LoginError, ManageError, Raw};
 
-use crate::rest::Failure;
+use crate::rest::RestError;
 
 /// What went wrong, as the client is told.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Trouble {
+pub(super) struct ControlError {
     code: &'static str,
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -18,19 +18,19 @@ pub(super) struct Trouble {
     details: Option<Raw>,
 }
 
-impl Trouble {
-    pub(super) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self::from(Failure::of_kind(kind, message))
+impl ControlError {
+    pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self::from(RestError::of_kind(kind, message))
     }
 
     /// The request itself is wrong.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(Kind::InvalidArguments, message)
+        Self::new(ErrorKind::InvalidArguments, message)
     }
 
     /// One member of it is.
     pub(super) fn invalid_at(member: &str, reason: &str) -> Self {
-        Self::from(Failure::invalid_at(&format!("/{member}"), reason, Value::Null))
+        Self::from(RestError::invalid_at(&format!("/{member}"), reason, Value::Null))
     }
 
     #[must_use]
@@ -46,13 +46,13 @@ impl Trouble {
     }
 
     /// An error of the hub about this call.
-    pub(super) fn of(error: &Error, execution: &str) -> Self {
-        Self::from(Failure::of(error, execution))
+    pub(super) fn from_hub_error(error: &HubError, execution: &str) -> Self {
+        Self::from(RestError::from_hub_error(error, execution))
     }
 }
 
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
+impl From<RestError> for ControlError {
+    fn from(failure: RestError) -> Self {
         // Here the suggestion has a place of its own.
         let mut details =
             failure.details.as_deref().and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
@@ -66,40 +66,40 @@ impl From<Failure> for Trouble {
     }
 }
 
-impl From<ManageError> for Trouble {
+impl From<ManageError> for ControlError {
     fn from(error: ManageError) -> Self {
         match &error {
             ManageError::Unknown { name, nearest } => Self::unknown_server(name, nearest.as_deref()),
-            ManageError::Forbidden(_) => Self::new(Kind::Forbidden, error.to_string()),
+            ManageError::Forbidden(_) => Self::new(ErrorKind::Forbidden, error.to_string()),
             ManageError::Unmanaged => Self::invalid(error.to_string()),
-            ManageError::Busy => Self::new(Kind::RateLimited, error.to_string()),
-            ManageError::Unreachable(_) => Self::new(Kind::CannotConnect, error.to_string()),
+            ManageError::Busy => Self::new(ErrorKind::RateLimited, error.to_string()),
+            ManageError::Unreachable(_) => Self::new(ErrorKind::CannotConnect, error.to_string()),
         }
     }
 }
 
-impl From<LoginError> for Trouble {
+impl From<LoginError> for ControlError {
     fn from(error: LoginError) -> Self {
         match error {
             LoginError::Manage(error) => error.into(),
             LoginError::NothingToDo(_) => Self::invalid(error.to_string()),
             LoginError::Failed { message, suggestion } => {
-                let trouble = Self::new(Kind::CannotConnect, message);
+                let trouble = Self::new(ErrorKind::CannotConnect, message);
                 suggestion.into_iter().fold(trouble, |trouble, suggestion| trouble.suggest(suggestion))
             }
         }
     }
 }
 
-impl From<HistoryError> for Trouble {
+impl From<HistoryError> for ControlError {
     fn from(error: HistoryError) -> Self {
         tracing::error!(%error, "past calls were asked for");
-        Self::new(Kind::Bug, "the history cannot be read")
+        Self::new(ErrorKind::Bug, "the history cannot be read")
     }
 }
 
 /// What was tried needs a permission.
-pub(super) fn needs(permission: &str) -> Trouble {
-    let trouble = Trouble::new(Kind::Forbidden, format!("this needs the permission {permission}"));
-    Trouble { details: Some(toolyard_hub::json::to_raw(&json!({"permission": permission}))), ..trouble }
+pub(super) fn missing_permission(permission: &str) -> ControlError {
+    let trouble = ControlError::new(ErrorKind::Forbidden, format!("this needs the permission {permission}"));
+    ControlError { details: Some(toolyard_hub::json::to_raw(&json!({"permission": permission}))), ..trouble }
 }

@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpC
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::PROTOCOL;
-use super::outbox::Close;
+use super::outbox::CloseReason;
 
 /// How many bytes are read of a client before it has said who it is, frame headers and pings included.
 pub(super) const MOST_UNWELCOME: usize = 4 * 1024;
@@ -42,13 +42,13 @@ pub(super) fn switch_protocols(headers: &HeaderMap) -> Response<Body> {
 }
 
 /// A socket of a known principal, with what was read of it before.
-pub(super) async fn welcome(io: TokioIo<Upgraded>, read: Vec<u8>, longest: usize) -> ControlStream {
+pub(super) async fn accept(io: TokioIo<Upgraded>, read: Vec<u8>, longest: usize) -> ControlStream {
     let config = WebSocketConfig::default().max_message_size(Some(longest)).max_frame_size(Some(longest));
     WebSocketStream::from_partially_read(io, read, Role::Server, Some(config)).await
 }
 
 /// A socket that is only told why it is closed.
-pub(super) async fn dismiss(io: TokioIo<Upgraded>) -> ControlStream {
+pub(super) async fn reject(io: TokioIo<Upgraded>) -> ControlStream {
     let config = WebSocketConfig::default()
         .read_buffer_size(MOST_UNWELCOME)
         .max_message_size(Some(MOST_UNWELCOME))
@@ -57,7 +57,7 @@ pub(super) async fn dismiss(io: TokioIo<Upgraded>) -> ControlStream {
 }
 
 /// Reads until there is one whole message, or the client's goodbye, and not a byte beyond the limit.
-pub(super) async fn read_first_message(io: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, Close> {
+pub(super) async fn read_first_message(io: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, CloseReason> {
     let mut read = Vec::with_capacity(512);
     loop {
         if holds_message(&read)? {
@@ -65,24 +65,26 @@ pub(super) async fn read_first_message(io: &mut (impl AsyncRead + Unpin)) -> Res
         }
         let room = MOST_UNWELCOME - read.len();
         if room == 0 {
-            return Err(Close::TooLarge);
+            return Err(CloseReason::TooLarge);
         }
-        let some = (&mut *io).take(room as u64).read_buf(&mut read).await.map_err(|_| Close::Theirs)?;
+        let some =
+            (&mut *io).take(room as u64).read_buf(&mut read).await.map_err(|_| CloseReason::PeerClosed)?;
         if some == 0 {
-            return Err(Close::Theirs);
+            return Err(CloseReason::PeerClosed);
         }
     }
 }
 
 /// Whether these bytes hold a message to its end. What announces more than the limit is refused before it is sent.
-fn holds_message(bytes: &[u8]) -> Result<bool, Close> {
+fn holds_message(bytes: &[u8]) -> Result<bool, CloseReason> {
     let mut cursor = Cursor::new(bytes);
     loop {
-        let header = FrameHeader::parse(&mut cursor).map_err(|_| Close::NoMessage("that is no WebSocket"))?;
+        let header = FrameHeader::parse(&mut cursor)
+            .map_err(|_| CloseReason::InvalidMessage("that is no WebSocket"))?;
         let Some((header, length)) = header else { return Ok(false) };
         let end = cursor.position().saturating_add(length);
         if end > MOST_UNWELCOME as u64 {
-            return Err(Close::TooLarge);
+            return Err(CloseReason::TooLarge);
         }
         if end > bytes.len() as u64 {
             return Ok(false);
@@ -100,7 +102,7 @@ fn holds_message(bytes: &[u8]) -> Result<bool, Close> {
 mod tests {
     use tokio::io::AsyncWriteExt;
 
-    use super::{Close, MOST_UNWELCOME, read_first_message};
+    use super::{CloseReason, MOST_UNWELCOME, read_first_message};
 
     /// A frame as a client sends it, masked with zeros.
     fn frame(first: u8, announced: u64, payload: &[u8]) -> Vec<u8> {
@@ -121,7 +123,7 @@ mod tests {
         bytes
     }
 
-    async fn read(sent: &[u8]) -> Result<Vec<u8>, Close> {
+    async fn read(sent: &[u8]) -> Result<Vec<u8>, CloseReason> {
         let (mut client, mut server) = tokio::io::duplex(64 * 1024);
         client.write_all(sent).await.unwrap();
         drop(client);
@@ -132,7 +134,7 @@ mod tests {
     async fn a_frame_that_announces_ten_megabytes_is_refused_by_its_header() {
         let (mut client, mut server) = tokio::io::duplex(64);
         client.write_all(&frame(0x81, 10 << 20, b"")).await.unwrap();
-        assert_eq!(read_first_message(&mut server).await, Err(Close::TooLarge));
+        assert_eq!(read_first_message(&mut server).await, Err(CloseReason::TooLarge));
     }
 
     #[tokio::test]
@@ -141,26 +143,26 @@ mod tests {
         while parts.len() < 3 * MOST_UNWELCOME {
             parts.extend(frame(0x00, 100, &[b'a'; 100]));
         }
-        assert_eq!(read(&parts).await, Err(Close::TooLarge));
+        assert_eq!(read(&parts).await, Err(CloseReason::TooLarge));
         let pings: Vec<u8> = (0..100).flat_map(|_| frame(0x89, 100, &[b'a'; 100])).collect();
-        assert_eq!(read(&pings).await, Err(Close::TooLarge));
+        assert_eq!(read(&pings).await, Err(CloseReason::TooLarge));
     }
 
     #[tokio::test]
     async fn no_more_is_read_than_the_limit_and_what_is_read_is_handed_on() {
         let (mut client, mut server) = tokio::io::duplex(64 * 1024);
         client.write_all(&frame(0x01, 60_000, &[b'a'; 60_000])).await.unwrap();
-        assert_eq!(read_first_message(&mut server).await, Err(Close::TooLarge));
+        assert_eq!(read_first_message(&mut server).await, Err(CloseReason::TooLarge));
         // A hello with something right behind it.
         let mut hello = frame(0x89, 2, b"hi");
         hello.extend(frame(0x01, 3, b"hel"));
         hello.extend(frame(0x80, 2, b"lo"));
         hello.extend(frame(0x81, 4, b"more"));
         assert_eq!(read(&hello).await.unwrap(), hello);
-        assert_eq!(read(&hello[..20]).await, Err(Close::Theirs));
+        assert_eq!(read(&hello[..20]).await, Err(CloseReason::PeerClosed));
         let goodbye = frame(0x88, 0, b"");
         assert_eq!(read(&goodbye).await.unwrap(), goodbye);
-        assert!(matches!(read(&[0x83, 0x80, 0, 0, 0, 0]).await, Err(Close::NoMessage(_))));
+        assert!(matches!(read(&[0x83, 0x80, 0, 0, 0, 0]).await, Err(CloseReason::InvalidMessage(_))));
         let full = frame(0x81, MOST_UNWELCOME as u64 - 8, &[b'a'; MOST_UNWELCOME - 8]);
         assert_eq!(read(&full).await.unwrap().len(), MOST_UNWELCOME);
     }

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 use toolyard_hub::{
-    Change, Ended, Event, ExecutionId, FrontName, Progress, RecordedCall, SourceName, Status, StderrLine,
-    Thing, Yard,
+    CallEndReason, CatalogChange, EntryKind, ExecutionId, FrontName, Progress, RecordedCall, SourceName,
+    SourceStatus, StderrLine, Yard, YardEvent,
 };
 
 use self::follow::Loss;
@@ -39,7 +39,7 @@ pub struct LogEntry {
 
 #[derive(Debug)]
 pub(super) struct Journal {
-    kept: Mutex<Kept>,
+    kept: Mutex<JournalState>,
     /// The number of the latest entry.
     latest: watch::Sender<u64>,
     /// How many are attached.
@@ -52,53 +52,53 @@ pub(super) struct Journal {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    entries: VecDeque<Arc<Entry>>,
+struct JournalState {
+    entries: VecDeque<Arc<JournalEntry>>,
     /// The number of the latest.
     seq: u64,
-    running: HashMap<ExecutionId, Arc<SeenCall>>,
+    running: HashMap<ExecutionId, Arc<JournalCall>>,
     /// Oldest first.
-    over: VecDeque<Arc<SeenCall>>,
+    over: VecDeque<Arc<JournalCall>>,
     lines: [Budget; 2],
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct JournalEntry {
     pub(super) seq: u64,
     pub(super) at: SystemTime,
-    pub(super) what: Happened,
+    pub(super) what: JournalEvent,
 }
 
-impl Entry {
+impl JournalEntry {
     /// The first number that it stands for: those of events that were lost are used up.
     fn first(&self) -> u64 {
         match self.what {
-            Happened::Lost(missed) => self.seq - missed,
+            JournalEvent::Lagged(missed) => self.seq - missed,
             _ => self.seq,
         }
     }
 }
 
 #[derive(Debug)]
-pub(super) enum Happened {
+pub(super) enum JournalEvent {
     /// Nothing more is known of a source that is gone.
-    Server(SourceName, Option<Box<Status>>),
-    Changed(Change, Arc<[SourceName]>),
+    Server(SourceName, Option<Box<SourceStatus>>),
+    CatalogChanged(CatalogChange, Arc<[SourceName]>),
     Resource(SourceName, String),
-    CallStarted(Arc<SeenCall>),
-    CallProgress(Arc<SeenCall>, Progress),
-    CallEnded(Arc<SeenCall>),
+    CallStarted(Arc<JournalCall>),
+    CallProgress(Arc<JournalCall>, Progress),
+    CallEnded(Arc<JournalCall>),
     Log(Arc<LogEntry>),
     Stderr(Arc<StderrLine>),
     /// So many events were too fast for the journal itself.
-    Lost(u64),
+    Lagged(u64),
 }
 
 /// A call that was seen to come in.
 #[derive(Debug, Clone)]
-pub(super) struct SeenCall {
+pub(super) struct JournalCall {
     pub(super) id: ExecutionId,
-    pub(super) thing: Thing,
+    pub(super) thing: EntryKind,
     pub(super) subject: String,
     pub(super) source: Option<SourceName>,
     pub(super) principal: String,
@@ -106,10 +106,10 @@ pub(super) struct SeenCall {
     pub(super) user_id: Option<Arc<str>>,
     pub(super) front: Option<FrontName>,
     pub(super) at: SystemTime,
-    pub(super) end: Option<SeenEnd>,
+    pub(super) end: Option<JournalCallEnd>,
 }
 
-impl SeenCall {
+impl JournalCall {
     /// What decides who may see it.
     pub(super) fn recorded(&self) -> RecordedCall<'_> {
         RecordedCall {
@@ -122,16 +122,16 @@ impl SeenCall {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct SeenEnd {
-    pub(super) ended: Ended,
+pub(super) struct JournalCallEnd {
+    pub(super) ended: CallEndReason,
     pub(super) error: Option<String>,
     pub(super) duration: Duration,
 }
 
 /// What came after a certain entry.
 #[derive(Debug, Default)]
-pub(super) struct Since {
-    pub(super) entries: Vec<Arc<Entry>>,
+pub(super) struct JournalBatch {
+    pub(super) entries: Vec<Arc<JournalEntry>>,
     /// How many there were that are not known any more.
     pub(super) forgotten: u64,
 }
@@ -160,7 +160,7 @@ impl Default for Journal {
         // is not told something else under it.
         let micros = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let seq = u64::try_from(micros).unwrap_or_default();
-        let kept = Kept { seq, ..Kept::default() };
+        let kept = JournalState { seq, ..JournalState::default() };
         Self {
             kept: Mutex::new(kept),
             latest: watch::channel(seq).0,
@@ -184,33 +184,43 @@ impl Journal {
     }
 
     /// Whether everything after this number is still known.
-    pub(super) fn knows(&self, seq: u64) -> bool {
+    pub(super) fn can_replay_from(&self, seq: u64) -> bool {
         let kept = self.lock();
         let oldest = kept.entries.front().map_or(kept.seq + 1, |entry| entry.first());
         seq <= kept.seq && seq + 1 >= oldest
     }
 
     /// What came after this number, at most so many.
-    pub(super) fn since(&self, seq: u64, most: usize) -> Since {
+    pub(super) fn since(&self, seq: u64, most: usize) -> JournalBatch {
         let kept = self.lock();
         let first = kept.entries.partition_point(|entry| entry.seq <= seq);
         let entries: Vec<_> = kept.entries.range(first..).take(most).cloned().collect();
         let next = entries.first().map_or(seq + 1, |entry| entry.first());
-        Since { entries, forgotten: next.saturating_sub(seq + 1) }
+        JournalBatch { entries, forgotten: next.saturating_sub(seq + 1) }
     }
 
     /// Calls that are under way, and those that are over: the latest first.
-    pub(super) fn calls(&self) -> Vec<Arc<SeenCall>> {
+    pub(super) fn calls(&self) -> Vec<Arc<JournalCall>> {
         let kept = self.lock();
         let mut calls: Vec<_> = kept.running.values().chain(kept.over.iter()).cloned().collect();
         calls.sort_by_key(|call| std::cmp::Reverse((call.at, call.id)));
         calls
     }
 
-    fn note(&self, yard: &Yard, event: &Event) {
+    fn note(&self, yard: &Yard, event: &YardEvent) {
         let what = match event {
-            Event::CallStarted { id, thing, subject, source, principal, session_id, user_id, front, at } => {
-                let seen = Arc::new(SeenCall {
+            YardEvent::CallStarted {
+                id,
+                thing,
+                subject,
+                source,
+                principal,
+                session_id,
+                user_id,
+                front,
+                at,
+            } => {
+                let seen = Arc::new(JournalCall {
                     id: *id,
                     thing: *thing,
                     subject: subject.clone(),
@@ -226,38 +236,40 @@ impl Journal {
                 if kept.running.len() < MOST_RUNNING {
                     kept.running.insert(*id, Arc::clone(&seen));
                 }
-                Happened::CallStarted(seen)
+                JournalEvent::CallStarted(seen)
             }
-            Event::CallProgress { id, progress } => {
+            YardEvent::CallProgress { id, progress } => {
                 let Some(seen) = self.lock().running.get(id).cloned() else { return };
-                Happened::CallProgress(seen, progress.clone())
+                JournalEvent::CallProgress(seen, progress.clone())
             }
-            Event::CallEnded { id, ended, error, duration } => {
+            YardEvent::CallEnded { id, ended, error, duration } => {
                 let mut kept = self.lock();
                 let Some(seen) = kept.running.remove(id) else { return };
-                let end = SeenEnd { ended: *ended, error: error.clone(), duration: *duration };
-                let seen = Arc::new(SeenCall { end: Some(end), ..(*seen).clone() });
+                let end = JournalCallEnd { ended: *ended, error: error.clone(), duration: *duration };
+                let seen = Arc::new(JournalCall { end: Some(end), ..(*seen).clone() });
                 if kept.over.len() >= CALLS_KEPT {
                     kept.over.pop_front();
                 }
                 kept.over.push_back(Arc::clone(&seen));
-                Happened::CallEnded(seen)
+                JournalEvent::CallEnded(seen)
             }
-            Event::Changed(change, sources) => Happened::Changed(*change, Arc::clone(sources)),
-            Event::ResourceUpdated { source, uri } => Happened::Resource(source.clone(), uri.clone()),
-            Event::StatusChanged { source } => {
+            YardEvent::CatalogChanged(change, sources) => {
+                JournalEvent::CatalogChanged(*change, Arc::clone(sources))
+            }
+            YardEvent::ResourceUpdated { source, uri } => JournalEvent::Resource(source.clone(), uri.clone()),
+            YardEvent::StatusChanged { source } => {
                 let status = yard.status(source);
                 // Its last words are asked for by themselves.
-                let status = status.map(|status| Box::new(Status { stderr: Vec::new(), ..status }));
-                Happened::Server(source.clone(), status)
+                let status = status.map(|status| Box::new(SourceStatus { stderr: Vec::new(), ..status }));
+                JournalEvent::Server(source.clone(), status)
             }
-            Event::ResultOdd { .. } => return,
+            YardEvent::ResultViolatesSchema { .. } => return,
         };
         self.lock().write(what);
     }
 
-    fn line(&self, what: Happened) {
-        let budget = usize::from(matches!(what, Happened::Log(_)));
+    fn line(&self, what: JournalEvent) {
+        let budget = usize::from(matches!(what, JournalEvent::Log(_)));
         let mut kept = self.lock();
         if kept.lines[budget].spend(SystemTime::now()) {
             kept.write(what);
@@ -274,21 +286,21 @@ impl Journal {
         // Their ends may be among what is lost.
         kept.running.retain(|_, call| call.at.elapsed().is_ok_and(|age| age < longest));
         kept.seq += missed;
-        kept.write(Happened::Lost(missed));
+        kept.write(JournalEvent::Lagged(missed));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn write(&mut self, what: Happened) {
+impl JournalState {
+    fn write(&mut self, what: JournalEvent) {
         self.seq += 1;
         if self.entries.len() >= KEPT {
             self.entries.pop_front();
         }
-        self.entries.push_back(Arc::new(Entry { seq: self.seq, at: SystemTime::now(), what }));
+        self.entries.push_back(Arc::new(JournalEntry { seq: self.seq, at: SystemTime::now(), what }));
     }
 }
 
@@ -297,18 +309,21 @@ mod tests {
     use std::sync::Arc;
     use std::time::{Duration, SystemTime};
 
-    use toolyard_hub::{Change, Ended, Event, ExecutionId, Thing, Yard, YardSettings};
+    use toolyard_hub::{CallEndReason, CatalogChange, EntryKind, ExecutionId, Yard, YardEvent, YardSettings};
 
-    use super::{CALLS_KEPT, Happened, Journal, KEPT, LINES_A_SECOND, LogEntry};
+    use super::{CALLS_KEPT, Journal, JournalEvent, KEPT, LINES_A_SECOND, LogEntry};
 
-    fn changed() -> Event {
-        Event::Changed(Change { tools: true, resources: false, prompts: false }, Arc::default())
+    fn changed() -> YardEvent {
+        YardEvent::CatalogChanged(
+            CatalogChange { tools: true, resources: false, prompts: false },
+            Arc::default(),
+        )
     }
 
-    fn started(id: ExecutionId) -> Event {
-        Event::CallStarted {
+    fn started(id: ExecutionId) -> YardEvent {
+        YardEvent::CallStarted {
             id,
-            thing: Thing::Tool,
+            thing: EntryKind::Tool,
             subject: "x".to_owned(),
             source: None,
             principal: "ada".to_owned(),
@@ -319,15 +334,19 @@ mod tests {
         }
     }
 
-    fn ended(id: ExecutionId) -> Event {
-        Event::CallEnded { id, ended: Ended::Answered, error: None, duration: Duration::ZERO }
+    fn ended(id: ExecutionId) -> YardEvent {
+        YardEvent::CallEnded { id, ended: CallEndReason::Answered, error: None, duration: Duration::ZERO }
     }
 
     #[tokio::test]
     async fn who_comes_back_gets_what_was_missed_or_learns_that_it_is_forgotten() {
         let (journal, yard) = (Journal::default(), Yard::new(YardSettings::default()));
         let before = journal.seq();
-        assert!(journal.knows(before) && !journal.knows(before + 1) && !journal.knows(before - 1));
+        assert!(
+            journal.can_replay_from(before)
+                && !journal.can_replay_from(before + 1)
+                && !journal.can_replay_from(before - 1)
+        );
         for _ in 0..3 {
             journal.note(&yard, &changed());
         }
@@ -338,7 +357,11 @@ mod tests {
         for _ in 0..KEPT {
             journal.note(&yard, &changed());
         }
-        assert!(!journal.knows(before) && !journal.knows(before + 2) && journal.knows(before + 3));
+        assert!(
+            !journal.can_replay_from(before)
+                && !journal.can_replay_from(before + 2)
+                && journal.can_replay_from(before + 3)
+        );
         assert_eq!(journal.since(before, 1).forgotten, 3);
     }
 
@@ -348,9 +371,9 @@ mod tests {
         let before = journal.seq();
         journal.lose(7, &yard, super::Loss::Overrun);
         let since = journal.since(before, 10);
-        assert!(matches!(since.entries[0].what, Happened::Lost(7)));
+        assert!(matches!(since.entries[0].what, JournalEvent::Lagged(7)));
         assert_eq!((since.entries[0].seq - before, since.forgotten), (8, 0));
-        assert!(journal.knows(before));
+        assert!(journal.can_replay_from(before));
     }
 
     #[tokio::test]
@@ -381,7 +404,7 @@ mod tests {
             message: "y".to_owned(),
         };
         for _ in 0..10 * LINES_A_SECOND {
-            journal.line(Happened::Log(line.clone().into()));
+            journal.line(JournalEvent::Log(line.clone().into()));
         }
         // The second may change while this runs.
         let written = journal.since(before, usize::MAX).entries.len();

@@ -4,26 +4,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Catalog, Kind, Principal, Raw, Reach, SourceName, Status, Tool, View, Yard, nearest};
+use toolyard_hub::{
+    Catalog, CatalogView, ErrorKind, Principal, Raw, SourceName, SourceStatus, ToolEntry, Yard, YardScope,
+    nearest,
+};
 
-use super::errors::Trouble;
-use super::{Control, shape};
+use super::errors::ControlError;
+use super::{ControlFront, render};
 
 /// Every tool as the control socket shows it, made once per catalog.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
+pub(super) struct ControlToolCache {
     current: Mutex<Option<(Arc<Catalog>, Tools)>>,
 }
 
-type Tools = Arc<[(Arc<Tool>, Raw)]>;
+type Tools = Arc<[(Arc<ToolEntry>, Raw)]>;
 
-impl Shelf {
+impl ControlToolCache {
     fn of(&self, catalog: &Arc<Catalog>) -> Tools {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         match &*current {
             Some((known, tools)) if Arc::ptr_eq(known, catalog) => Arc::clone(tools),
             _ => {
-                let shown = |tool: &Arc<Tool>| (Arc::clone(tool), show(tool));
+                let shown = |tool: &Arc<ToolEntry>| (Arc::clone(tool), show(tool));
                 let tools: Tools = catalog.tools().iter().map(shown).collect();
                 *current = Some((Arc::clone(catalog), Arc::clone(&tools)));
                 tools
@@ -33,7 +36,7 @@ impl Shelf {
 }
 
 /// A tool with everything that a person who tries it wants to know.
-fn show(tool: &Tool) -> Raw {
+fn show(tool: &ToolEntry) -> Raw {
     let advertised = Object::parse(&tool.definition).unwrap_or_default();
     let metadata = &tool.metadata;
     let mut shown = Object::default();
@@ -68,15 +71,15 @@ fn text(members: &Object, key: &str) -> Option<String> {
     serde_json::from_str(members.get(key)?.get()).ok()
 }
 
-impl Control {
+impl ControlFront {
     pub(super) fn servers(&self, principal: &Principal) -> String {
         let catalog = self.yard.catalog();
         let servers = known(&self.yard, &catalog, principal);
-        let shown = servers.iter().map(|(name, status, view)| shape::server(name, status, view));
+        let shown = servers.iter().map(|(name, status, view)| render::server(name, status, view));
         format!(r#"{{"servers":{}}}"#, list(shown))
     }
 
-    pub(super) fn tools(&self, principal: &Principal, server: Option<&str>) -> Result<String, Trouble> {
+    pub(super) fn tools(&self, principal: &Principal, server: Option<&str>) -> Result<String, ControlError> {
         let source = server.map(|name| self.known_source(principal, name)).transpose()?;
         let tools = self.shelf.of(&self.yard.catalog());
         let wanted = tools.iter().filter(|(tool, _)| {
@@ -86,11 +89,12 @@ impl Control {
     }
 
     /// One tool, with what is wrong with its schemas. To know that they have to be compiled, which is too much for lists.
-    pub(super) fn tool(&self, principal: &Principal, name: &str) -> Result<String, Trouble> {
-        let tool = self.yard.find_tool(name, principal).map_err(|error| Trouble::of(&error, ""))?;
-        if let Some(missing) = principal.lacks(&tool.permissions) {
+    pub(super) fn tool(&self, principal: &Principal, name: &str) -> Result<String, ControlError> {
+        let tool =
+            self.yard.find_tool(name, principal).map_err(|error| ControlError::from_hub_error(&error, ""))?;
+        if let Some(missing) = principal.first_missing(&tool.permissions) {
             let message = format!("{} needs the permission {missing}", tool.full_name);
-            return Err(Trouble::new(Kind::Forbidden, message));
+            return Err(ControlError::new(ErrorKind::Forbidden, message));
         }
         let mut shown = Object::parse(&show(&tool)).unwrap_or_default();
         if let Some(problem) = tool.schema_problem() {
@@ -102,10 +106,14 @@ impl Control {
         Ok(format!(r#"{{"tool":{}}}"#, shown.to_raw()))
     }
 
-    pub(super) fn prompts(&self, principal: &Principal, server: Option<&str>) -> Result<String, Trouble> {
+    pub(super) fn prompts(
+        &self,
+        principal: &Principal,
+        server: Option<&str>,
+    ) -> Result<String, ControlError> {
         let source = server.map(|name| self.known_source(principal, name)).transpose()?;
         let view = self.yard.view(principal);
-        let view = source.into_iter().fold(view, |view, source| view.of(Reach::Source(source)));
+        let view = source.into_iter().fold(view, |view, source| view.with_scope(YardScope::Source(source)));
         let prompts: Vec<Raw> = view
             .prompts()
             .map(|prompt| {
@@ -121,24 +129,26 @@ impl Control {
     /// Everything at once, in the structure that command-line assistants have for it.
     pub(super) fn list(&self, principal: &Principal) -> String {
         let catalog = self.yard.catalog();
-        let all = View::new(Arc::clone(&catalog), principal.clone());
+        let all = CatalogView::new(Arc::clone(&catalog), principal.clone());
         let mut text = r#"{"tools":{"#.to_owned();
         object(&mut text, all.tools().map(|tool| (tool.full_name.as_str(), advertised(tool))));
         let servers = known(&self.yard, &catalog, principal);
         text.push_str(r#"},"resources":{"#);
-        let resources = |view: &View| list(view.resources().map(|resource| resource.definition.clone()));
+        let resources =
+            |view: &CatalogView| list(view.resources().map(|resource| resource.definition.clone()));
         object(&mut text, servers.iter().map(|(name, _, view)| (name.as_str(), resources(view))));
         text.push_str(r#"},"resource_templates":{"#);
-        let templates = |view: &View| list(view.templates().map(|template| template.definition.clone()));
+        let templates =
+            |view: &CatalogView| list(view.templates().map(|template| template.definition.clone()));
         object(&mut text, servers.iter().map(|(name, _, view)| (name.as_str(), templates(view))));
         text.push_str(r#"},"auth_statuses":{"#);
-        let auth = |status: &Status| to_raw(shape::auth(status)).get().to_owned();
+        let auth = |status: &SourceStatus| to_raw(render::auth(status)).get().to_owned();
         object(&mut text, servers.iter().map(|(name, status, _)| (name.as_str(), auth(status))));
         text.push_str("}}");
         text
     }
 
-    fn known_source(&self, principal: &Principal, name: &str) -> Result<SourceName, Trouble> {
+    fn known_source(&self, principal: &Principal, name: &str) -> Result<SourceName, ControlError> {
         let source = SourceName::new(name);
         match self.yard.has(&source) && self.yard.visibility(principal).sees_source(&source) {
             true => Ok(source),
@@ -148,30 +158,35 @@ impl Control {
 }
 
 /// One server as it is just now.
-pub(super) fn one_server(yard: &Yard, principal: &Principal, name: &str) -> Result<Raw, Trouble> {
+pub(super) fn one_server(yard: &Yard, principal: &Principal, name: &str) -> Result<Raw, ControlError> {
     let source = SourceName::new(name);
     let status = yard.status_for(principal, &source);
     let status = status.ok_or_else(|| nearest_server(yard, principal, name))?;
-    Ok(shape::server(&source, &status, &yard.view(principal).of(Reach::Source(source.clone()))))
+    Ok(render::server(&source, &status, &yard.view(principal).with_scope(YardScope::Source(source.clone()))))
 }
 
 /// There is no such server for this principal; perhaps another one is meant.
-pub(super) fn nearest_server(yard: &Yard, principal: &Principal, name: &str) -> Trouble {
+pub(super) fn nearest_server(yard: &Yard, principal: &Principal, name: &str) -> ControlError {
     let names: Vec<SourceName> = yard.statuses_for(principal).into_iter().map(|(name, _)| name).collect();
-    Trouble::unknown_server(name, nearest(name, names.iter().map(SourceName::as_str)))
+    ControlError::unknown_server(name, nearest(name, names.iter().map(SourceName::as_str)))
 }
 
 /// The servers that this principal sees, each with what they see of it.
-fn known(yard: &Yard, catalog: &Arc<Catalog>, principal: &Principal) -> Vec<(SourceName, Status, View)> {
-    let known = |(name, status): (SourceName, Status)| {
-        let view = View::new(Arc::clone(catalog), principal.clone()).of(Reach::Source(name.clone()));
+fn known(
+    yard: &Yard,
+    catalog: &Arc<Catalog>,
+    principal: &Principal,
+) -> Vec<(SourceName, SourceStatus, CatalogView)> {
+    let known = |(name, status): (SourceName, SourceStatus)| {
+        let view = CatalogView::new(Arc::clone(catalog), principal.clone())
+            .with_scope(YardScope::Source(name.clone()));
         (name, status, view)
     };
     yard.statuses_for(principal).into_iter().map(known).collect()
 }
 
 /// What the server said, but for an input schema that would break whoever reads it.
-fn advertised(tool: &Tool) -> String {
+fn advertised(tool: &ToolEntry) -> String {
     let mut said = match Object::parse(&tool.definition) {
         Ok(said) => said,
         Err(_) => return tool.shown.get().to_owned(),

@@ -28,29 +28,29 @@ const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Why a socket is closed by us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Close {
+pub(super) enum CloseReason {
     /// A message that is none; why.
-    NoMessage(&'static str),
+    InvalidMessage(&'static str),
     Token(&'static str),
     Slow,
     TooLarge,
     /// Trying again later may help; why.
-    Later(&'static str),
+    TryAgainLater(&'static str),
     Stopping,
     /// The other side said goodbye, or is gone.
-    Theirs,
+    PeerClosed,
 }
 
-impl Close {
+impl CloseReason {
     fn frame(self) -> Option<CloseFrame> {
         let (code, reason): (u16, _) = match self {
-            Self::NoMessage(why) => (4400, why),
+            Self::InvalidMessage(why) => (4400, why),
             Self::Token(why) => (4401, why),
             Self::Slow => (4408, "this client does not read"),
             Self::TooLarge => (1009, "the message is too large"),
-            Self::Later(why) => (1013, why),
+            Self::TryAgainLater(why) => (1013, why),
             Self::Stopping => (1001, "the yard stops"),
-            Self::Theirs => return None,
+            Self::PeerClosed => return None,
         };
         Some(CloseFrame { code: code.into(), reason: reason.into() })
     }
@@ -58,7 +58,7 @@ impl Close {
 
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<OutboxState>,
     more: Notify,
     less: Notify,
     /// Whoever has a large answer to give takes turns: one at a time is made and waits.
@@ -66,12 +66,12 @@ pub(super) struct Outbox {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    queue: VecDeque<Queued>,
+struct OutboxState {
+    queue: VecDeque<QueuedMessage>,
     /// Of everything, and of what did not wait for its turn.
     bytes: usize,
     loose: usize,
-    close: Option<Close>,
+    close: Option<CloseReason>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,7 @@ enum Kind {
 
 /// A message, and what its reader is charged for it until it is written.
 #[derive(Debug)]
-struct Queued {
+struct QueuedMessage {
     message: Message,
     kind: Kind,
     charge: Option<QuotaCharge>,
@@ -98,10 +98,10 @@ struct Batch {
 }
 
 impl Batch {
-    fn of(queue: &mut VecDeque<Queued>) -> Self {
+    fn of(queue: &mut VecDeque<QueuedMessage>) -> Self {
         let mut batch = Self::default();
         while batch.bytes < AT_ONCE
-            && let Some(Queued { message, kind, charge }) = queue.pop_front()
+            && let Some(QueuedMessage { message, kind, charge }) = queue.pop_front()
         {
             batch.charges.extend(charge);
             let size = size(&message);
@@ -126,13 +126,13 @@ impl Outbox {
     /// Adds an answer once there is room for it, made no earlier than that.
     pub(super) async fn push_in_turn(&self, make: impl FnOnce() -> (String, Option<QuotaCharge>)) {
         let _turn = self.turn.lock().await;
-        self.room().await;
+        self.wait_for_room().await;
         let (text, charge) = make();
         self.add(Message::Text(text.into()), Kind::InTurn, charge);
     }
 
     /// Completes when there is room; also when nothing will be written any more.
-    pub(super) async fn room(&self) {
+    pub(super) async fn wait_for_room(&self) {
         loop {
             let less = self.less.notified();
             {
@@ -151,11 +151,11 @@ impl Outbox {
     }
 
     /// From now on nothing is added; what waits is written first, unless nobody reads it.
-    pub(super) fn close(&self, why: Close) {
+    pub(super) fn close(&self, why: CloseReason) {
         let mut waiting = self.lock();
         if waiting.close.is_none() {
             waiting.close = Some(why);
-            if matches!(why, Close::Slow | Close::Theirs) {
+            if matches!(why, CloseReason::Slow | CloseReason::PeerClosed) {
                 waiting.queue.clear();
             }
         }
@@ -172,17 +172,17 @@ impl Outbox {
         }
         if kind == Kind::Loose && waiting.loose + size > TOO_MUCH {
             drop(waiting);
-            return self.close(Close::Slow);
+            return self.close(CloseReason::Slow);
         }
         waiting.bytes += size;
         waiting.loose += if kind == Kind::Loose { size } else { 0 };
-        waiting.queue.push_back(Queued { message, kind, charge });
+        waiting.queue.push_back(QueuedMessage { message, kind, charge });
         drop(waiting);
         self.more.notify_one();
     }
 
     /// Writes until the socket is to be closed, and closes it.
-    pub(super) async fn write(&self, mut sink: SplitSink<ControlStream, Message>) -> Close {
+    pub(super) async fn write(&self, mut sink: SplitSink<ControlStream, Message>) -> CloseReason {
         loop {
             let batch = match self.next().await {
                 Ok(batch) => batch,
@@ -205,13 +205,13 @@ impl Outbox {
             };
             match tokio::time::timeout(patience, sending).await {
                 Ok(Ok(())) => self.written(batch.bytes, batch.loose),
-                Ok(Err(_)) => self.close(Close::Theirs),
-                Err(_) => self.close(Close::Slow),
+                Ok(Err(_)) => self.close(CloseReason::PeerClosed),
+                Err(_) => self.close(CloseReason::Slow),
             }
         }
     }
 
-    async fn next(&self) -> Result<Batch, Close> {
+    async fn next(&self) -> Result<Batch, CloseReason> {
         loop {
             let more = self.more.notified();
             {
@@ -235,7 +235,7 @@ impl Outbox {
         self.less.notify_waiters();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, OutboxState> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

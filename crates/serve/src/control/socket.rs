@@ -16,14 +16,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::{MANAGE, OBSERVE, Principal, Quota, Timestamp};
 
-use super::desk::{Desk, take};
+use super::dispatch::{ControlSession, dispatch};
 use super::handshake::{self, ControlStream, read_first_message};
-use super::order::{ControlRequest, Hello, Id, Order};
-use super::outbox::Close;
-use super::running::Refused;
-use super::subscription::{Left, Subscription};
-use super::{Arrival, Control, Place};
-use crate::door::{Reason, Visitor};
+use super::in_flight::RequestStartError;
+use super::outbox::CloseReason;
+use super::request::{ControlEnvelope, ControlRequest, ControlRequestId, HelloParams};
+use super::subscription::{Backlog, Subscription};
+use super::{ControlFront, PendingSocket, SocketPermit};
+use crate::auth::{ConnectionCredentials, RejectionReason};
 
 /// The version of the protocol.
 const VERSION: u32 = 1;
@@ -39,17 +39,17 @@ const FULL: &str = "there are too many sockets";
 const TOO_MANY_STREAMS: &str = "this principal has too many open streams";
 const NO_HELLO: &str = "nobody said who this is";
 
-pub(super) async fn live(control: Arc<Control>, arrival: Arrival) {
-    let Arrival { mut io, visitor, proof, headers, place } = arrival;
+pub(super) async fn run_socket(control: Arc<ControlFront>, arrival: PendingSocket) {
+    let PendingSocket { mut io, visitor, proof, headers, place } = arrival;
     let ended = CancellationToken::new();
     let _ended = ended.clone().drop_guard();
-    let Ok(desk) = Desk::new(Arc::clone(&control), headers, ended) else {
+    let Ok(desk) = ControlSession::new(Arc::clone(&control), headers, ended) else {
         tracing::error!("a control socket is refused: the system's source of random numbers failed");
         return;
     };
     let (socket, welcomed) = match admit(&mut io, &visitor, proof, place).await {
-        Ok((read, place)) => (handshake::welcome(io, read, control.longest).await, Ok(place)),
-        Err(why) => (handshake::dismiss(io).await, Err(why)),
+        Ok((read, place)) => (handshake::accept(io, read, control.longest).await, Ok(place)),
+        Err(why) => (handshake::reject(io).await, Err(why)),
     };
     let (sink, mut stream) = socket.split();
     let talking = async {
@@ -62,7 +62,7 @@ pub(super) async fn live(control: Arc<Control>, arrival: Arrival) {
                             let _guest = desk.control.journal.attach().await;
                             attend(&desk, &mut stream, visitor).await
                         }
-                        Err(_) => Close::Later(TOO_MANY_STREAMS),
+                        Err(_) => CloseReason::TryAgainLater(TOO_MANY_STREAMS),
                     }
                 }
                 Err(why) => why,
@@ -86,16 +86,16 @@ pub(super) async fn live(control: Arc<Control>, arrival: Arrival) {
 /// Waits for a stranger's first message, which must be short; whoever is known already need not say anything.
 async fn admit(
     io: &mut TokioIo<Upgraded>,
-    visitor: &Visitor,
-    proof: Result<Principal, Reason>,
-    place: Option<Place>,
-) -> Result<(Vec<u8>, Place), Close> {
-    let place = place.ok_or(Close::Later(FULL))?;
+    visitor: &ConnectionCredentials,
+    proof: Result<Principal, RejectionReason>,
+    place: Option<SocketPermit>,
+) -> Result<(Vec<u8>, SocketPermit), CloseReason> {
+    let place = place.ok_or(CloseReason::TryAgainLater(FULL))?;
     match proof {
         Ok(_) => Ok((Vec::new(), place)),
         Err(_) if visitor.needs_token() => match timeout(HELLO, read_first_message(io)).await {
             Ok(read) => Ok((read?, place)),
-            Err(_) => Err(Close::Token(NO_HELLO)),
+            Err(_) => Err(CloseReason::Token(NO_HELLO)),
         },
         Err(reason) => Err(unknown(reason)),
     }
@@ -103,44 +103,47 @@ async fn admit(
 
 /// Finds out who it is, and says who we are. Nothing is read beyond what came with the first message.
 async fn introduce(
-    desk: &Desk,
+    desk: &ControlSession,
     stream: &mut SplitStream<ControlStream>,
-    mut visitor: Visitor,
-    place: Place,
-) -> Result<(Visitor, Place), Close> {
+    mut visitor: ConnectionCredentials,
+    place: SocketPermit,
+) -> Result<(ConnectionCredentials, SocketPermit), CloseReason> {
     let by = Instant::now() + HELLO;
     let mut asked = None;
     while visitor.needs_token() {
         let text = match timeout_at(by, read(stream)).await {
             Ok(text) => text?,
-            Err(_) => return Err(Close::Token(NO_HELLO)),
+            Err(_) => return Err(CloseReason::Token(NO_HELLO)),
         };
-        let order = Order::read(&text).map_err(Close::NoMessage)?;
-        let hello =
-            if order.request == Some(ControlRequest::Hello) { order.words::<Hello>().ok() } else { None };
-        let Some(Hello { token: Some(token) }) = hello else {
-            return Err(Close::Token(Reason::TokenMissing.text()));
+        let order = ControlEnvelope::read(&text).map_err(CloseReason::InvalidMessage)?;
+        let hello = if order.request == Some(ControlRequest::Hello) {
+            order.params::<HelloParams>().ok()
+        } else {
+            None
         };
-        visitor.show(token);
+        let Some(HelloParams { token: Some(token) }) = hello else {
+            return Err(CloseReason::Token(RejectionReason::TokenMissing.text()));
+        };
+        visitor.set_token(token);
         asked = Some(order.id);
     }
-    let principal = visitor.principal().await.map_err(unknown)?;
-    let place = place.among(&desk.control.places).ok_or(Close::Later(FULL))?;
+    let principal = visitor.authenticate().await.map_err(unknown)?;
+    let place = place.among(&desk.control.places).ok_or(CloseReason::TryAgainLater(FULL))?;
     welcome(desk, &principal, asked.as_ref());
-    desk.belongs_to(principal);
+    desk.set_principal(principal);
     Ok((visitor, place))
 }
 
 /// Why somebody is not let in.
-fn unknown(reason: Reason) -> Close {
+fn unknown(reason: RejectionReason) -> CloseReason {
     match reason {
         // Not their fault.
-        Reason::JwtKeysUnavailable => Close::Later(reason.text()),
-        _ => Close::Token(reason.text()),
+        RejectionReason::JwtKeysUnavailable => CloseReason::TryAgainLater(reason.text()),
+        _ => CloseReason::Token(reason.text()),
     }
 }
 
-fn welcome(desk: &Desk, principal: &Principal, asked: Option<&Id>) {
+fn welcome(desk: &ControlSession, principal: &Principal, asked: Option<&ControlRequestId>) {
     let identity = &desk.control.identity;
     let mut welcome = json!({"type": "welcome"});
     if let Some(id) = asked {
@@ -155,7 +158,7 @@ fn welcome(desk: &Desk, principal: &Principal, asked: Option<&Id>) {
 }
 
 /// The next message. Pings are answered by the library.
-async fn read(stream: &mut SplitStream<ControlStream>) -> Result<String, Close> {
+async fn read(stream: &mut SplitStream<ControlStream>) -> Result<String, CloseReason> {
     loop {
         match heard(stream.next().await)? {
             Some(text) => return Ok(text),
@@ -165,28 +168,32 @@ async fn read(stream: &mut SplitStream<ControlStream>) -> Result<String, Close> 
 }
 
 /// What was heard, if it is a message.
-fn heard(message: Option<Result<Message, tungstenite::Error>>) -> Result<Option<String>, Close> {
+fn heard(message: Option<Result<Message, tungstenite::Error>>) -> Result<Option<String>, CloseReason> {
     match message {
         Some(Ok(Message::Text(text))) => Ok(Some(text.as_str().to_owned())),
-        Some(Ok(Message::Binary(_))) => Err(Close::NoMessage("messages are text")),
+        Some(Ok(Message::Binary(_))) => Err(CloseReason::InvalidMessage("messages are text")),
         Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(None),
-        Some(Ok(Message::Close(_))) | None => Err(Close::Theirs),
+        Some(Ok(Message::Close(_))) | None => Err(CloseReason::PeerClosed),
         Some(Err(error)) => Err(broken(&error)),
     }
 }
 
 /// Why nothing can be read any more.
-fn broken(error: &tungstenite::Error) -> Close {
+fn broken(error: &tungstenite::Error) -> CloseReason {
     match error {
-        tungstenite::Error::Capacity(_) => Close::TooLarge,
-        tungstenite::Error::Utf8(_) => Close::NoMessage("the message is no text"),
-        tungstenite::Error::Protocol(_) => Close::NoMessage("that is no WebSocket"),
-        _ => Close::Theirs,
+        tungstenite::Error::Capacity(_) => CloseReason::TooLarge,
+        tungstenite::Error::Utf8(_) => CloseReason::InvalidMessage("the message is no text"),
+        tungstenite::Error::Protocol(_) => CloseReason::InvalidMessage("that is no WebSocket"),
+        _ => CloseReason::PeerClosed,
     }
 }
 
 /// Stays with a socket until it is over, and says why it is.
-async fn attend(desk: &Arc<Desk>, stream: &mut SplitStream<ControlStream>, mut visitor: Visitor) -> Close {
+async fn attend(
+    desk: &Arc<ControlSession>,
+    stream: &mut SplitStream<ControlStream>,
+    mut visitor: ConnectionCredentials,
+) -> CloseReason {
     let mut tasks = JoinSet::new();
     let mut subscription = Subscription::default();
     let mut latest = desk.control.journal.watch();
@@ -195,7 +202,7 @@ async fn attend(desk: &Arc<Desk>, stream: &mut SplitStream<ControlStream>, mut v
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = Instant::now();
-    let mut left = Left::Nothing;
+    let mut left = Backlog::Nothing;
     let closing = desk.control.closing.clone();
     loop {
         tokio::select! {
@@ -206,13 +213,13 @@ async fn attend(desk: &Arc<Desk>, stream: &mut SplitStream<ControlStream>, mut v
                     Ok(None) => continue,
                     Err(why) => return why,
                 };
-                let order = match Order::read(&text) {
+                let order = match ControlEnvelope::read(&text) {
                     Ok(order) => order,
-                    Err(why) => return Close::NoMessage(why),
+                    Err(why) => return CloseReason::InvalidMessage(why),
                 };
                 drop(text);
                 if desk.running.has(&order.id) {
-                    return Close::NoMessage("the id is in use");
+                    return CloseReason::InvalidMessage("the id is in use");
                 }
                 if order.request == Some(ControlRequest::Hello) {
                     match again(desk, &order, &visitor).await {
@@ -225,58 +232,63 @@ async fn attend(desk: &Arc<Desk>, stream: &mut SplitStream<ControlStream>, mut v
                     // What was missed is told without waiting for more.
                     latest.mark_changed();
                 }
-                if let Err(Refused::SameId) = take(desk, &mut tasks, &mut subscription, order) {
-                    return Close::NoMessage("the id is in use");
+                if let Err(RequestStartError::SameId) = dispatch(desk, &mut tasks, &mut subscription, order) {
+                    return CloseReason::InvalidMessage("the id is in use");
                 }
             }
-            Ok(()) = latest.changed(), if !subscription.is_empty() && left != Left::NoRoom => {
+            Ok(()) = latest.changed(), if !subscription.is_empty() && left != Backlog::NoRoom => {
                 let principal = desk.principal();
                 let (journal, yard) = (&desk.control.journal, &desk.control.yard);
-                left = subscription.tell(journal, yard, &principal, &desk.outbox);
-                if left == Left::More {
+                left = subscription.deliver(journal, yard, &principal, &desk.outbox);
+                if left == Backlog::More {
                     latest.mark_changed();
                     // Whoever writes, and everybody else, gets their turn in between.
                     tokio::task::yield_now().await;
                 }
             }
-            () = desk.outbox.room(), if left == Left::NoRoom => {
-                left = Left::Nothing;
+            () = desk.outbox.wait_for_room(), if left == Backlog::NoRoom => {
+                left = Backlog::Nothing;
                 latest.mark_changed();
             }
             Some(_) = tasks.join_next() => {}
-            _ = look.tick() => match visitor.principal().await {
+            _ = look.tick() => match visitor.authenticate().await {
                 // What they may do can have changed.
-                Ok(principal) => desk.belongs_to(principal),
+                Ok(principal) => desk.set_principal(principal),
                 // Not their fault, and they were let in before.
-                Err(Reason::JwtKeysUnavailable) => {}
-                Err(reason) => return Close::Token(reason.text()),
+                Err(RejectionReason::JwtKeysUnavailable) => {}
+                Err(reason) => return CloseReason::Token(reason.text()),
             },
             _ = ping.tick() => {
                 if last.elapsed() > SILENCE {
-                    return Close::Slow;
+                    return CloseReason::Slow;
                 }
                 desk.outbox.ping();
             }
             () = closing.cancelled() => {
                 while tasks.join_next().await.is_some() {}
-                return Close::Stopping;
+                return CloseReason::Stopping;
             }
         }
     }
 }
 
 /// Another token of the same principal.
-async fn again(desk: &Desk, order: &Order, visitor: &Visitor) -> Result<Visitor, Close> {
-    let hello = order.words::<Hello>().map_err(|_| Close::NoMessage("hello cannot be read"))?;
+async fn again(
+    desk: &ControlSession,
+    order: &ControlEnvelope,
+    visitor: &ConnectionCredentials,
+) -> Result<ConnectionCredentials, CloseReason> {
+    let hello =
+        order.params::<HelloParams>().map_err(|_| CloseReason::InvalidMessage("hello cannot be read"))?;
     let mut known = visitor.clone();
     if let Some(token) = hello.token {
-        known.show(token);
+        known.set_token(token);
     }
-    let principal = known.principal().await.map_err(unknown)?;
+    let principal = known.authenticate().await.map_err(unknown)?;
     if principal != desk.principal() {
-        return Err(Close::Token("the token is somebody else's"));
+        return Err(CloseReason::Token("the token is somebody else's"));
     }
     welcome(desk, &principal, Some(&order.id));
-    desk.belongs_to(principal);
+    desk.set_principal(principal);
     Ok(known)
 }

@@ -3,22 +3,26 @@
 
 use serde_json::json;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Direction, OBSERVE, Order as Told, Principal, SourceName, Timestamp};
+use toolyard_hub::{OBSERVE, Principal, SourceCommand as Told, SourceName, Timestamp, TranscriptDirection};
 
-use super::Control;
-use super::errors::{Trouble, needs};
+use super::ControlFront;
+use super::errors::{ControlError, missing_permission};
 use super::lists::{nearest_server, one_server};
-use super::order::{OneServer, Transcript};
+use super::request::{ServerNameParams, TranscriptParams};
 
-impl Control {
-    pub(super) fn transcript(&self, principal: &Principal, words: &Transcript) -> Result<String, Trouble> {
+impl ControlFront {
+    pub(super) fn transcript(
+        &self,
+        principal: &Principal,
+        words: &TranscriptParams,
+    ) -> Result<String, ControlError> {
         let said = self.yard.transcript(principal, &words.server_name, words.after)?;
         let messages: Vec<_> = said
             .into_iter()
             .map(|said| {
                 let direction = match said.direction {
-                    Direction::ToSource => "to_server",
-                    Direction::FromSource => "from_server",
+                    TranscriptDirection::ToSource => "to_server",
+                    TranscriptDirection::FromSource => "from_server",
                 };
                 json!({
                     "seq": said.number,
@@ -31,9 +35,13 @@ impl Control {
         Ok(json!({"serverName": words.server_name, "messages": messages}).to_string())
     }
 
-    pub(super) fn stderr(&self, principal: &Principal, words: &OneServer) -> Result<String, Trouble> {
+    pub(super) fn stderr(
+        &self,
+        principal: &Principal,
+        words: &ServerNameParams,
+    ) -> Result<String, ControlError> {
         if !principal.holds(OBSERVE) {
-            return Err(needs(OBSERVE));
+            return Err(missing_permission(OBSERVE));
         }
         let name = SourceName::new(words.server_name.as_str());
         let status = self.yard.status_for(principal, &name);
@@ -44,15 +52,19 @@ impl Control {
     pub(super) fn manage(
         &self,
         principal: &Principal,
-        words: &OneServer,
+        words: &ServerNameParams,
         order: Told,
-    ) -> Result<String, Trouble> {
+    ) -> Result<String, ControlError> {
         self.yard.manage(principal, &words.server_name, order)?;
         let server = one_server(&self.yard, principal, &words.server_name)?;
         Ok(format!(r#"{{"server":{server}}}"#))
     }
 
-    pub(super) async fn log_in(&self, principal: &Principal, words: &OneServer) -> Result<String, Trouble> {
+    pub(super) async fn log_in(
+        &self,
+        principal: &Principal,
+        words: &ServerNameParams,
+    ) -> Result<String, ControlError> {
         let address = self.yard.log_in(principal, &words.server_name).await?;
         Ok(format!(r#"{{"url":{}}}"#, to_raw(&address)))
     }

@@ -1,12 +1,12 @@
 //! Which events one socket hears, and how they are told to it.
 
 use serde_json::{Map, Value, json};
-use toolyard_hub::{OBSERVE, Principal, Reach, Timestamp, View, Visibility, Yard};
+use toolyard_hub::{CatalogView, OBSERVE, Principal, Timestamp, Visibility, Yard, YardScope};
 
-use super::errors::{Trouble, needs};
-use super::journal::{Entry, Happened, Journal};
+use super::errors::{ControlError, missing_permission};
+use super::journal::{Journal, JournalEntry, JournalEvent};
 use super::outbox::Outbox;
-use super::shape;
+use super::render;
 
 /// How many entries are looked at before anything else gets its turn.
 const BATCH: usize = 256;
@@ -14,7 +14,7 @@ const BATCH: usize = 256;
 const MOST_NAMES: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum ControlEventName {
     Server,
     Changed,
     Resource,
@@ -26,7 +26,7 @@ pub(super) enum Name {
     Lagged,
 }
 
-impl Name {
+impl ControlEventName {
     const ALL: [Self; 9] = [
         Self::Server,
         Self::Changed,
@@ -53,29 +53,29 @@ impl Name {
         }
     }
 
-    fn of(what: &Happened) -> Self {
+    fn of(what: &JournalEvent) -> Self {
         match what {
-            Happened::Server(..) => Self::Server,
-            Happened::Changed(..) => Self::Changed,
-            Happened::Resource(..) => Self::Resource,
-            Happened::CallStarted(_) => Self::CallStarted,
-            Happened::CallProgress(..) => Self::CallProgress,
-            Happened::CallEnded(_) => Self::CallEnded,
-            Happened::Log(_) => Self::Log,
-            Happened::Stderr(_) => Self::Stderr,
-            Happened::Lost(_) => Self::Lagged,
+            JournalEvent::Server(..) => Self::Server,
+            JournalEvent::CatalogChanged(..) => Self::Changed,
+            JournalEvent::Resource(..) => Self::Resource,
+            JournalEvent::CallStarted(_) => Self::CallStarted,
+            JournalEvent::CallProgress(..) => Self::CallProgress,
+            JournalEvent::CallEnded(_) => Self::CallEnded,
+            JournalEvent::Log(_) => Self::Log,
+            JournalEvent::Stderr(_) => Self::Stderr,
+            JournalEvent::Lagged(_) => Self::Lagged,
         }
     }
 }
 
 /// Every event by the name under which it is subscribed to.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    Name::ALL.into_iter().map(Name::as_str)
+    ControlEventName::ALL.into_iter().map(ControlEventName::as_str)
 }
 
 /// What has not been told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum Backlog {
     Nothing,
     More,
     NoRoom,
@@ -84,7 +84,7 @@ pub(super) enum Left {
 /// What one socket wants to hear, and up to where it has.
 #[derive(Debug, Default)]
 pub(super) struct Subscription {
-    names: Vec<Name>,
+    names: Vec<ControlEventName>,
     heard: u64,
     /// Events that it wants and was not told.
     left_out: u64,
@@ -102,10 +102,10 @@ impl Subscription {
         after: Option<u64>,
         journal: &Journal,
         principal: &Principal,
-    ) -> Result<Value, Trouble> {
+    ) -> Result<Value, ControlError> {
         for name in read(names)? {
-            if matches!(name, Name::Log | Name::Stderr) && !principal.holds(OBSERVE) {
-                return Err(needs(OBSERVE));
+            if matches!(name, ControlEventName::Log | ControlEventName::Stderr) && !principal.holds(OBSERVE) {
+                return Err(missing_permission(OBSERVE));
             }
             if !self.names.contains(&name) {
                 if self.names.is_empty() {
@@ -114,7 +114,7 @@ impl Subscription {
                 self.names.push(name);
             }
         }
-        let known = after.is_none_or(|after| journal.knows(after));
+        let known = after.is_none_or(|after| journal.can_replay_from(after));
         if let (Some(after), true) = (after, known) {
             self.heard = after;
         }
@@ -122,7 +122,7 @@ impl Subscription {
     }
 
     /// Does not want these any more; nothing at all where none is named.
-    pub(super) fn remove(&mut self, names: Option<&[String]>) -> Result<Value, Trouble> {
+    pub(super) fn remove(&mut self, names: Option<&[String]>) -> Result<Value, ControlError> {
         match names {
             Some(names) => {
                 let gone = read(names)?;
@@ -139,32 +139,32 @@ impl Subscription {
 
     /// Tells what came since the last time, as far as there is room. What there is none for waits in the journal, for as
     /// long as that knows it.
-    pub(super) fn tell(
+    pub(super) fn deliver(
         &mut self,
         journal: &Journal,
         yard: &Yard,
         principal: &Principal,
         outbox: &Outbox,
-    ) -> Left {
+    ) -> Backlog {
         let since = journal.since(self.heard, BATCH);
         let visibility = yard.visibility(principal);
         self.left_out += since.forgotten;
         for entry in &since.entries {
             if !outbox.has_room() {
-                return Left::NoRoom;
+                return Backlog::NoRoom;
             }
-            if let Happened::Lost(missed) = entry.what {
+            if let JournalEvent::Lagged(missed) = entry.what {
                 self.left_out += missed;
             }
             self.confess(entry.seq.saturating_sub(1), outbox);
             self.heard = entry.seq;
-            if self.names.contains(&Name::of(&entry.what))
+            if self.names.contains(&ControlEventName::of(&entry.what))
                 && let Some(told) = event(entry, yard, principal, &visibility)
             {
                 outbox.push(told);
             }
         }
-        if since.entries.len() == BATCH { Left::More } else { Left::Nothing }
+        if since.entries.len() == BATCH { Backlog::More } else { Backlog::Nothing }
     }
 
     /// Says how many were left out, before anything that came after them.
@@ -177,14 +177,14 @@ impl Subscription {
     }
 }
 
-fn read(names: &[String]) -> Result<Vec<Name>, Trouble> {
+fn read(names: &[String]) -> Result<Vec<ControlEventName>, ControlError> {
     if names.len() > MOST_NAMES {
-        return Err(Trouble::invalid_at("events", "names more events than there are"));
+        return Err(ControlError::invalid_at("events", "names more events than there are"));
     }
     let known = |word: &String| {
-        Name::ALL.into_iter().find(|name| name.as_str() == word).ok_or_else(|| {
-            let words: Vec<&str> = Name::ALL.iter().map(|name| name.as_str()).collect();
-            Trouble::invalid_at("events", "names an event that there is not")
+        ControlEventName::ALL.into_iter().find(|name| name.as_str() == word).ok_or_else(|| {
+            let words: Vec<&str> = ControlEventName::ALL.iter().map(|name| name.as_str()).collect();
+            ControlError::invalid_at("events", "names an event that there is not")
                 .suggest(format!("events are: {}", words.join(", ")))
         })
     };
@@ -192,51 +192,59 @@ fn read(names: &[String]) -> Result<Vec<Name>, Trouble> {
 }
 
 /// What this principal is told, if it is anything to them.
-fn event(entry: &Entry, yard: &Yard, principal: &Principal, visibility: &Visibility) -> Option<String> {
-    let name = Name::of(&entry.what);
+fn event(
+    entry: &JournalEntry,
+    yard: &Yard,
+    principal: &Principal,
+    visibility: &Visibility,
+) -> Option<String> {
+    let name = ControlEventName::of(&entry.what);
     let told = match &entry.what {
-        Happened::Server(source, status) => match status {
+        JournalEvent::Server(source, status) => match status {
             Some(status) => {
                 if !visibility.sees_source(source) {
                     return None;
                 }
-                let view = View::new(yard.catalog(), principal.clone()).of(Reach::Source(source.clone()));
+                let view = CatalogView::new(yard.catalog(), principal.clone())
+                    .with_scope(YardScope::Source(source.clone()));
                 let mut status = (**status).clone();
                 visibility.hide_warnings_about_others(&mut status);
-                let server = shape::server(source, &status, &view);
+                let server = render::server(source, &status, &view);
                 return Some(format!(
                     r#"{{"type":"event","event":"server","seq":{},"at":"{}","server":{server}}}"#,
                     entry.seq,
                     Timestamp(entry.at),
                 ));
             }
-            None if !visibility.hears_changes_of(source) => return None,
+            None if !visibility.sees_changes_of(source) => return None,
             None => json!({"serverName": source.as_str(), "gone": true}),
         },
-        Happened::Changed(change, sources) => {
-            if !visibility.hears_changes(sources, &Reach::All) {
+        JournalEvent::CatalogChanged(change, sources) => {
+            if !visibility.sees_changes(sources, &YardScope::All) {
                 return None;
             }
             json!({"tools": change.tools, "resources": change.resources, "prompts": change.prompts})
         }
-        Happened::Resource(source, uri) => {
+        JournalEvent::Resource(source, uri) => {
             if !visibility.sees_update(source, uri) {
                 return None;
             }
             json!({"serverName": source.as_str(), "uri": uri})
         }
-        Happened::CallStarted(seen) | Happened::CallEnded(seen) if visibility.sees_call(&seen.recorded()) => {
-            json!({"call": shape::call(seen)})
+        JournalEvent::CallStarted(seen) | JournalEvent::CallEnded(seen)
+            if visibility.sees_call(&seen.recorded()) =>
+        {
+            json!({"call": render::call(seen)})
         }
-        Happened::CallProgress(seen, progress) if visibility.sees_call(&seen.recorded()) => {
-            let mut told = Map::from_iter([("id".to_owned(), shape::execution(seen.id).into())]);
-            told.extend(shape::progress(progress));
+        JournalEvent::CallProgress(seen, progress) if visibility.sees_call(&seen.recorded()) => {
+            let mut told = Map::from_iter([("id".to_owned(), render::execution(seen.id).into())]);
+            told.extend(render::progress(progress));
             told.into()
         }
-        Happened::Log(line) if visibility.sees_log_line(line.source.as_deref()) => {
+        JournalEvent::Log(line) if visibility.sees_log_line(line.source.as_deref()) => {
             json!({"level": line.level, "target": line.target, "message": line.message})
         }
-        Happened::Stderr(line) if visibility.observes_source(&line.source) => {
+        JournalEvent::Stderr(line) if visibility.observes_source(&line.source) => {
             json!({"serverName": line.source.as_str(), "line": line.line})
         }
         _ => return None,

@@ -7,14 +7,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolyard_hub::{Limits, Permissions, Principal, Yard};
+use toolyard_hub::{Permissions, Principal, Yard, YardLimits};
 use toolyard_random::SimulatedOutage;
 use toolyard_wire::EndpointSettings;
 
 use super::{ServeError, ServeSettings, bind};
+use crate::auth::{Auth, BearerCredentials, BearerToken, BearerTokenStore, ServeAuthSettings};
 use crate::connections::ConnectionLimits;
 use crate::control::ControlSettings;
-use crate::door::{Auth, DoorSettings, Keyring, Keys, Token};
 use crate::mcp::McpSettings;
 
 mod control;
@@ -29,11 +29,11 @@ fn ada() -> Principal {
 
 fn settings(connections: ConnectionLimits) -> ServeSettings {
     let bob = Principal::new("bob", Permissions::Only(Default::default()));
-    let tokens = vec![Token::new("secret", ada()), Token::new("other", bob)];
-    let keyring = Keyring::new(Keys { tokens, jwt: None });
+    let tokens = vec![BearerToken::new("secret", ada()), BearerToken::new("other", bob)];
+    let keyring = BearerTokenStore::new(BearerCredentials { tokens, jwt: None });
     ServeSettings {
         listen: ([127, 0, 0, 1], 0).into(),
-        door: DoorSettings { auth: Auth::Keyring(keyring), hosts: Vec::new(), origins: Vec::new() },
+        door: ServeAuthSettings { auth: Auth::TokenStore(keyring), hosts: Vec::new(), origins: Vec::new() },
         mcp: McpSettings::default(),
         endpoint: EndpointSettings { body: 64 * 1024, ..EndpointSettings::default() },
         control: ControlSettings::default(),
@@ -45,12 +45,12 @@ fn settings(connections: ConnectionLimits) -> ServeSettings {
 
 struct Listening {
     address: String,
-    keyring: Keyring,
+    keyring: BearerTokenStore,
     _serving: AbortOnDropHandle<()>,
 }
 
 async fn listening(connections: ConnectionLimits) -> Listening {
-    serving(Yard::of([]), settings(connections)).await
+    serving(Yard::with_sources([]), settings(connections)).await
 }
 
 async fn listening_to(yard: Arc<Yard>) -> Listening {
@@ -58,7 +58,7 @@ async fn listening_to(yard: Arc<Yard>) -> Listening {
 }
 
 async fn serving(yard: Arc<Yard>, settings: ServeSettings) -> Listening {
-    let Auth::Keyring(keyring) = settings.door.auth.clone() else { unreachable!() };
+    let Auth::TokenStore(keyring) = settings.door.auth.clone() else { unreachable!() };
     let bound = bind(yard, settings).await.unwrap();
     let address = bound.address().to_string();
     let serving = AbortOnDropHandle::new(tokio::spawn(bound.serve(CancellationToken::new())));
@@ -127,7 +127,7 @@ async fn idle_connections_never_starve_health_checks_or_those_with_a_token() {
 #[tokio::test]
 async fn a_request_that_has_come_is_answered_before_its_connection_makes_room() {
     let limits = ConnectionLimits { unauthenticated: 2, ..ConnectionLimits::default() };
-    let server = serving(quotas::wordy(Limits::default()), settings(limits)).await;
+    let server = serving(quotas::wordy(YardLimits::default()), settings(limits)).await;
     // All of them are sent before the server has a chance to take the first.
     let request = format!(
         "POST /mcp/tools/mcp__wordy__talk/execute HTTP/1.1\r\nhost: localhost\r\n{BEARER}\
@@ -239,7 +239,7 @@ except Exception as error: print(repr(error))
 #[tokio::test]
 async fn without_random_numbers_the_server_does_not_start() {
     let _outage = SimulatedOutage::begin();
-    let refused = bind(Yard::of([]), settings(ConnectionLimits::default())).await;
+    let refused = bind(Yard::with_sources([]), settings(ConnectionLimits::default())).await;
     assert!(matches!(refused, Err(ServeError::Random(_))), "{refused:?}");
 }
 
@@ -276,7 +276,7 @@ async fn a_standing_stream_ends_with_its_token() {
     let mut listening = server.connect().await;
     let more = format!("{BEARER}accept: text/event-stream\r\nmcp-session-id: {session}\r\n");
     assert_eq!(status(&mut listening, "/mcp", &more).await, Some(200));
-    server.keyring.replace(Keys::default());
+    server.keyring.replace(BearerCredentials::default());
     let mut rest = Vec::new();
     // The last chunk of the body, which is how a stream ends.
     while !rest.ends_with(b"0\r\n\r\n") {

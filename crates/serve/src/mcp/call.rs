@@ -7,21 +7,21 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use toolyard_hub::{
-    Abilities, CallContext, Client, ClientEra, ClientSession, FrontName, Level, Lookup, Outcome, Principal,
-    Quota, Request, Tool, What, meta,
+    CallContext, CallRequest, CallTarget, CallerChannel, ClientCapabilities, ClientEra, ClientSession,
+    FrontName, LogLevel, Lookup, Outcome, Principal, Quota, ToolEntry, meta,
 };
-use toolyard_wire::{Era, Inbound, Raw, RpcError, Transport, check_params};
+use toolyard_wire::{Era, InboundRequest, RawJson, RequestTransport, RpcError, check_params};
 
-use super::errors::{Asked, answer};
+use super::active_call::{McpCall, QuestionMode};
+use super::call_task::McpCallTask;
+use super::errors::{ErrorReporting, error_result};
 use super::park::digest;
-use super::run::{Pace, Run};
-use super::shape::{Cache, cacheable, complete, plain, with_chunks};
-use super::work::Work;
-use super::{Front, client_era, params};
+use super::result_envelope::{CachePolicy, cacheable, complete, strip_modern_fields, with_chunks};
+use super::{McpFront, client_era, params};
 
 /// What an outcome is of; it decides how the outcome is dressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum McpCallKind {
     Tool,
     Resource,
     Prompt,
@@ -30,9 +30,9 @@ pub(super) enum Subject {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Named<'a> {
+struct NamedParams<'a> {
     name: String,
-    arguments: Option<Raw>,
+    arguments: Option<RawJson>,
     #[serde(borrow, default, deserialize_with = "present")]
     input_responses: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -41,7 +41,7 @@ struct Named<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Located<'a> {
+struct UriParams<'a> {
     uri: String,
     #[serde(borrow, default, deserialize_with = "present")]
     input_responses: Option<&'a RawValue>,
@@ -55,15 +55,15 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&
 
 /// What a modern client adds when it repeats a request with answers.
 #[derive(Default)]
-pub(super) struct Repeated {
-    answers: HashMap<String, Raw>,
+pub(super) struct InputResponses {
+    answers: HashMap<String, RawJson>,
     state: Option<String>,
 }
 
-impl Repeated {
+impl InputResponses {
     /// Clients of the legacy era do not repeat: there these words mean nothing.
     fn read(
-        request: &Inbound<Principal>,
+        request: &InboundRequest<Principal>,
         responses: Option<&RawValue>,
         state: Option<&RawValue>,
     ) -> Result<Self, RpcError> {
@@ -80,29 +80,29 @@ impl Repeated {
     }
 }
 
-impl Front {
-    pub(super) async fn call_tool(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
-        let Named { name, arguments, input_responses, request_state } =
+impl McpFront {
+    pub(super) async fn call_tool(&self, request: InboundRequest<Principal>) -> Result<RawJson, RpcError> {
+        let NamedParams { name, arguments, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
         let era = client_era(&request);
         if self.tool(&name, era).is_none() {
             // It may be of a source that is still starting, or that clients of this era have not been to yet.
             self.yard.settle(self.settings.start_wait).await;
-            self.yard.meet(era, &self.reach, self.settings.start_wait).await;
+            self.yard.discover_era(era, &self.reach, self.settings.start_wait).await;
         }
-        if let (Transport::Http(headers), Era::Modern) = (&request.transport, request.version.era())
+        if let (RequestTransport::Http(headers), Era::Modern) = (&request.transport, request.version.era())
             && let Some(tool) = self.tool(&name, era).filter(|tool| tool.is_listed_for(&request.caller))
         {
             check_params(headers, &tool.input_schema, arguments.as_deref())?;
         }
-        let repeated = Repeated::read(&request, input_responses, request_state)?;
-        self.carry_out(request, What::Tool { name, arguments }, Subject::Tool, repeated).await
+        let repeated = InputResponses::read(&request, input_responses, request_state)?;
+        self.carry_out(request, CallTarget::Tool { name, arguments }, McpCallKind::Tool, repeated).await
     }
 
     /// The tool of this name, as this front names it.
-    fn tool(&self, name: &str, era: ClientEra) -> Option<Arc<Tool>> {
+    fn tool(&self, name: &str, era: ClientEra) -> Option<Arc<ToolEntry>> {
         let catalog = self.yard.catalog_in(era);
-        let found = match self.reach.alone() {
+        let found = match self.reach.single_source() {
             Some(source) => catalog.tool_of(source, name),
             None => match catalog.tool(name) {
                 Lookup::Found(tool) => Some(tool),
@@ -112,77 +112,87 @@ impl Front {
         found.filter(|tool| self.reach.covers(&tool.source))
     }
 
-    pub(super) async fn read_resource(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
-        let Located { uri, input_responses, request_state } =
+    pub(super) async fn read_resource(
+        &self,
+        request: InboundRequest<Principal>,
+    ) -> Result<RawJson, RpcError> {
+        let UriParams { uri, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
         let era = client_era(&request);
         let catalog = self.yard.catalog_in(era);
         if catalog.resource(&uri).is_none() && catalog.template_for(&uri).is_none() {
             self.yard.settle(self.settings.start_wait).await;
-            self.yard.meet(era, &self.reach, self.settings.start_wait).await;
+            self.yard.discover_era(era, &self.reach, self.settings.start_wait).await;
         }
-        let repeated = Repeated::read(&request, input_responses, request_state)?;
-        self.carry_out(request, What::Resource { uri }, Subject::Resource, repeated).await
+        let repeated = InputResponses::read(&request, input_responses, request_state)?;
+        self.carry_out(request, CallTarget::Resource { uri }, McpCallKind::Resource, repeated).await
     }
 
-    pub(super) async fn get_prompt(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
-        let Named { name, arguments, input_responses, request_state } =
+    pub(super) async fn get_prompt(&self, request: InboundRequest<Principal>) -> Result<RawJson, RpcError> {
+        let NamedParams { name, arguments, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
         let era = client_era(&request);
         if let Lookup::Unknown = self.yard.catalog_in(era).prompt(&name) {
             self.yard.settle(self.settings.start_wait).await;
-            self.yard.meet(era, &self.reach, self.settings.start_wait).await;
+            self.yard.discover_era(era, &self.reach, self.settings.start_wait).await;
         }
-        let repeated = Repeated::read(&request, input_responses, request_state)?;
-        self.carry_out(request, What::Prompt { name, arguments }, Subject::Prompt, repeated).await
+        let repeated = InputResponses::read(&request, input_responses, request_state)?;
+        self.carry_out(request, CallTarget::Prompt { name, arguments }, McpCallKind::Prompt, repeated).await
     }
 
     /// Hands the request to the hub and stays with it until there is an answer for the client.
     pub(super) async fn carry_out(
         &self,
-        request: Inbound<Principal>,
-        what: What,
-        subject: Subject,
-        repeated: Repeated,
-    ) -> Result<Raw, RpcError> {
+        request: InboundRequest<Principal>,
+        what: CallTarget,
+        subject: McpCallKind,
+        repeated: InputResponses,
+    ) -> Result<RawJson, RpcError> {
         let modern = request.version.era() == Era::Modern;
         let mut run = match &repeated.state {
             Some(state) => self.parking.take(state, &request.caller, &digest(&request)?)?,
             None => self.start(&request, what)?,
         };
         run.answer(repeated.answers);
-        let pace = if modern { Pace::Modern } else { Pace::Legacy };
+        let pace = if modern { QuestionMode::Modern } else { QuestionMode::Legacy };
         match run.drive(&request.outlet, request.meta.progress_token.as_deref(), pace).await {
             Some(Ok(outcome)) => Ok(self.dress(&request, outcome, &run.chunks, subject)),
             Some(Err(error)) => {
-                let asked = if subject == Subject::Tool { Asked::Tool } else { Asked::Other };
-                let told = answer(&error, request.version, asked)?;
+                let asked =
+                    if subject == McpCallKind::Tool { ErrorReporting::Tool } else { ErrorReporting::Other };
+                let told = error_result(&error, request.version, asked)?;
                 Ok(if modern { complete(&self.info, told) } else { told })
             }
             None => match self.yard.charge(&request.caller, Quota::Parked, 1) {
                 Ok(charge) => self.parking.park(run, charge, &request.caller, digest(&request)?, &self.info),
                 Err(error) => {
-                    let asked = if subject == Subject::Tool { Asked::Tool } else { Asked::Other };
-                    Ok(complete(&self.info, answer(&error, request.version, asked)?))
+                    let asked = if subject == McpCallKind::Tool {
+                        ErrorReporting::Tool
+                    } else {
+                        ErrorReporting::Other
+                    };
+                    Ok(complete(&self.info, error_result(&error, request.version, asked)?))
                 }
             },
         }
     }
 
-    fn start(&self, request: &Inbound<Principal>, what: What) -> Result<Run, RpcError> {
+    fn start(&self, request: &InboundRequest<Principal>, what: CallTarget) -> Result<McpCall, RpcError> {
         let version = match (&what, &request.meta.all) {
-            (What::Tool { .. }, Some(meta)) => meta::asked_version(meta).map_err(RpcError::invalid_params)?,
+            (CallTarget::Tool { .. }, Some(meta)) => {
+                meta::asked_version(meta).map_err(RpcError::invalid_params)?
+            }
             _ => None,
         };
         let abilities = abilities(request)?;
         let client_session = request.session.as_ref().map(|session| {
             // Which log lines a client wants differs from call to call.
-            let abilities = Abilities { log_level: None, ..abilities.clone() };
-            ClientSession::new(session.id(), abilities, session.ended())
+            let abilities = ClientCapabilities { log_level: None, ..abilities.clone() };
+            ClientSession::new(session.id(), abilities, session.closed_token())
         });
-        let (client, updates) = Client::new(abilities);
+        let (client, updates) = CallerChannel::new(abilities);
         let cancel = tokio_util::sync::CancellationToken::new();
-        let call = Request {
+        let call = CallRequest {
             cancel: cancel.clone(),
             context: CallContext {
                 session_id: request.session.as_ref().map(|session| session.id().into()),
@@ -196,37 +206,37 @@ impl Front {
             },
             meta: request.meta.all.clone(),
             client,
-            ..Request::new(what, request.caller.clone())
+            ..CallRequest::new(what, request.caller.clone())
         };
         let yard = Arc::clone(&self.yard);
-        let work = Work::new(self.calls.track_future(async move { yard.call(call).await }));
-        Ok(Run::new(work, updates, cancel))
+        let work = McpCallTask::new(self.calls.track_future(async move { yard.call(call).await }));
+        Ok(McpCall::new(work, updates, cancel))
     }
 
     /// The caller's headers that some source is to be handed; none unless the configuration names them.
-    fn forwarded(&self, transport: &Transport) -> Vec<(String, String)> {
-        let Transport::Http(headers) = transport else { return Vec::new() };
+    fn forwarded(&self, transport: &RequestTransport) -> Vec<(String, String)> {
+        let RequestTransport::Http(headers) = transport else { return Vec::new() };
         let value = |name: &String| Some((name.clone(), headers.get(name)?.to_str().ok()?.to_owned()));
         self.settings.forward_headers.iter().filter_map(value).collect()
     }
 
     fn dress(
         &self,
-        request: &Inbound<Principal>,
+        request: &InboundRequest<Principal>,
         outcome: Outcome,
         chunks: &[serde_json::Value],
-        subject: Subject,
-    ) -> Raw {
+        subject: McpCallKind,
+    ) -> RawJson {
         let body = match chunks {
             [] => outcome.body,
             chunks => with_chunks(&outcome.body, chunks),
         };
         match (request.version.era(), subject) {
-            (Era::Legacy, _) if outcome.modern => plain(&body),
+            (Era::Legacy, _) if outcome.modern => strip_modern_fields(&body),
             (Era::Legacy, _) => body,
             // Whether contents change, and who may see them, only their source knows.
-            (Era::Modern, Subject::Resource) => {
-                cacheable(&self.info, &body, Cache::private(std::time::Duration::ZERO))
+            (Era::Modern, McpCallKind::Resource) => {
+                cacheable(&self.info, &body, CachePolicy::private(std::time::Duration::ZERO))
             }
             (Era::Modern, _) => complete(&self.info, body),
         }
@@ -234,7 +244,7 @@ impl Front {
 }
 
 /// What this client can be asked, and which log lines it wants.
-fn abilities(request: &Inbound<Principal>) -> Result<Abilities, RpcError> {
+fn abilities(request: &InboundRequest<Principal>) -> Result<ClientCapabilities, RpcError> {
     let level = match &request.session {
         // Before a legacy client says otherwise it gets what a person would want to see.
         Some(session) => Some(session.log_level().unwrap_or_else(|| "info".to_owned())),
@@ -244,7 +254,7 @@ fn abilities(request: &Inbound<Principal>) -> Result<Abilities, RpcError> {
         Some(level) => Some(read_level(&level)?),
         None => None,
     };
-    Ok(Abilities {
+    Ok(ClientCapabilities {
         elicit_form: request.client.elicit_form,
         elicit_url: request.client.elicit_url,
         sample: request.client.sample,
@@ -253,7 +263,7 @@ fn abilities(request: &Inbound<Principal>) -> Result<Abilities, RpcError> {
     })
 }
 
-fn read_level(level: &str) -> Result<Level, RpcError> {
+fn read_level(level: &str) -> Result<LogLevel, RpcError> {
     serde_json::from_value(level.into())
         .map_err(|_| RpcError::invalid_params(format!("unknown log level {level}")))
 }

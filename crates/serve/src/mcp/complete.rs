@@ -1,18 +1,18 @@
 //! `completion/complete`.
 
 use serde::Deserialize;
-use toolyard_hub::{Principal, Reference, What};
-use toolyard_wire::{Inbound, Raw, RpcError};
+use toolyard_hub::{CallTarget, CompletionReference, Principal};
+use toolyard_wire::{InboundRequest, RawJson, RpcError};
 
-use super::call::{Repeated, Subject};
-use super::{Front, params};
+use super::call::{InputResponses, McpCallKind};
+use super::{McpFront, params};
 
 #[derive(Deserialize)]
 struct Complete {
     #[serde(rename = "ref")]
     reference: Ref,
     argument: Argument,
-    context: Option<Raw>,
+    context: Option<RawJson>,
 }
 
 #[derive(Deserialize)]
@@ -30,15 +30,15 @@ struct Argument {
     value: String,
 }
 
-impl Front {
-    pub(super) async fn complete(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
+impl McpFront {
+    pub(super) async fn complete(&self, request: InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let read: Complete = params(&request.method, request.params.as_deref())?;
         let reference = match read.reference {
-            Ref::Prompt { name } => Reference::Prompt(name),
-            Ref::Resource { uri } => Reference::Template(uri),
+            Ref::Prompt { name } => CompletionReference::Prompt(name),
+            Ref::Resource { uri } => CompletionReference::Template(uri),
         };
         let Argument { name: argument, value } = read.argument;
-        let what = What::Completion { reference, argument, value, context: read.context };
-        self.carry_out(request, what, Subject::Completion, Repeated::default()).await
+        let what = CallTarget::Completion { reference, argument, value, context: read.context };
+        self.carry_out(request, what, McpCallKind::Completion, InputResponses::default()).await
     }
 }

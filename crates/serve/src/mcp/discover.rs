@@ -2,12 +2,12 @@
 
 use serde_json::json;
 use toolyard_hub::json::{from_text, to_raw};
-use toolyard_wire::{Era, Raw, Version};
+use toolyard_wire::{Era, RawJson, Version};
 
-use super::shape::{Cache, cacheable};
-use super::{Front, Identity};
+use super::result_envelope::{CachePolicy, cacheable};
+use super::{Identity, McpFront};
 
-pub(super) fn info(identity: &Identity) -> Raw {
+pub(super) fn info(identity: &Identity) -> RawJson {
     let mut info = json!({"name": identity.name});
     if let Some(title) = &identity.title {
         info["title"] = title.clone().into();
@@ -17,7 +17,7 @@ pub(super) fn info(identity: &Identity) -> Raw {
 }
 
 /// A yard may come to offer any of these later, so all are declared from the start.
-pub(super) fn capabilities(version: Version) -> Raw {
+pub(super) fn capabilities(version: Version) -> RawJson {
     let mut capabilities = json!({
         "tools": {"listChanged": true},
         "resources": {"subscribe": true, "listChanged": true},
@@ -30,8 +30,8 @@ pub(super) fn capabilities(version: Version) -> Raw {
     to_raw(&capabilities)
 }
 
-impl Front {
-    pub(super) fn discover(&self) -> Raw {
+impl McpFront {
+    pub(super) fn discover(&self) -> RawJson {
         let versions: Vec<&str> = Version::ALL
             .into_iter()
             .rev()
@@ -47,6 +47,6 @@ impl Front {
             text.push_str(&format!(r#","instructions":{}"#, to_raw(instructions)));
         }
         text.push('}');
-        cacheable(&self.info, &from_text(text), Cache::public(self.settings.list_ttl))
+        cacheable(&self.info, &from_text(text), CachePolicy::public(self.settings.list_ttl))
     }
 }

@@ -8,23 +8,23 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolyard_hub::json::{Object, from_text, to_raw};
-use toolyard_hub::{Listing, Principal, Tool, meta};
-use toolyard_wire::{Era, Inbound, Raw, RpcError, Version};
+use toolyard_hub::{Principal, ToolEntry, ToolListing, meta};
+use toolyard_wire::{Era, InboundRequest, RawJson, RpcError, Version};
 
-use super::shape::{Cache, cacheable};
-use super::{Front, params};
+use super::result_envelope::{CachePolicy, cacheable};
+use super::{McpFront, params};
 
 #[derive(Deserialize)]
 struct Paging {
     cursor: Option<String>,
 }
 
-impl Front {
-    pub(super) fn list_tools(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
+impl McpFront {
+    pub(super) fn list_tools(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let view = self.view(request);
-        let alone = self.reach.alone().is_some();
+        let alone = self.reach.single_source().is_some();
         // Who looks at one server by itself sees it as it is.
-        let on_it = |tool: &&Arc<Tool>| alone || tool.listing == Listing::Listed;
+        let on_it = |tool: &&Arc<ToolEntry>| alone || tool.listing == ToolListing::Listed;
         let all = view.tools().filter(on_it).map(|tool| match alone {
             false => (tool.full_name.as_str(), shown(tool, &tool.shown, request)),
             true => (tool.raw_name.as_str(), shown(tool, &tool.definition, request)),
@@ -32,16 +32,16 @@ impl Front {
         self.page("tools", request, all, view.is_private())
     }
 
-    pub(super) fn list_prompts(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
+    pub(super) fn list_prompts(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let view = self.view(request);
-        let all = view.prompts().map(|prompt| match self.reach.alone() {
+        let all = view.prompts().map(|prompt| match self.reach.single_source() {
             None => (prompt.full_name.as_str(), demanding(&prompt.shown, &prompt.permissions)),
             Some(_) => (prompt.raw_name.as_str(), demanding(&prompt.definition, &prompt.permissions)),
         });
         self.page("prompts", request, all, view.is_private())
     }
 
-    pub(super) fn list_resources(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
+    pub(super) fn list_resources(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let view = self.view(request);
         let all = view
             .resources()
@@ -49,7 +49,7 @@ impl Front {
         self.page("resources", request, all, view.is_private())
     }
 
-    pub(super) fn list_templates(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
+    pub(super) fn list_templates(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let view = self.view(request);
         let all = view.templates().map(|template| {
             (template.template.as_str(), demanding(&template.definition, &template.permissions))
@@ -60,10 +60,10 @@ impl Front {
     fn page<'a>(
         &self,
         key: &str,
-        request: &Inbound<Principal>,
-        all: impl Iterator<Item = (&'a str, Shown<'a>)>,
+        request: &InboundRequest<Principal>,
+        all: impl Iterator<Item = (&'a str, ListItem<'a>)>,
         private: bool,
-    ) -> Result<Raw, RpcError> {
+    ) -> Result<RawJson, RpcError> {
         let paging: Paging = params(&request.method, request.params.as_deref())?;
         let mut all = all.peekable();
         if let Some(cursor) = &paging.cursor {
@@ -80,8 +80,8 @@ impl Front {
                 text.push(',');
             }
             match shown {
-                Shown::As(raw) => text.push_str(raw.get()),
-                Shown::Edited(raw) => text.push_str(raw.get()),
+                ListItem::As(raw) => text.push_str(raw.get()),
+                ListItem::Edited(raw) => text.push_str(raw.get()),
             }
             last = Some(name);
         }
@@ -96,43 +96,47 @@ impl Front {
         }
         // A list that is not whole yet is not worth keeping.
         let ttl = if self.yard.is_settled() { self.settings.list_ttl } else { Duration::ZERO };
-        let cache = if private { Cache::private(ttl) } else { Cache::public(ttl) };
+        let cache = if private { CachePolicy::private(ttl) } else { CachePolicy::public(ttl) };
         Ok(cacheable(&self.info, &list, cache))
     }
 }
 
 /// A definition on its way out: as it is, or with what this client's version forbids left out, and what another yard must
 /// know added.
-enum Shown<'a> {
+enum ListItem<'a> {
     As(&'a RawValue),
-    Edited(Raw),
+    Edited(RawJson),
 }
 
-fn shown<'a>(tool: &Tool, definition: &'a RawValue, request: &Inbound<Principal>) -> Shown<'a> {
+fn shown<'a>(
+    tool: &ToolEntry,
+    definition: &'a RawValue,
+    request: &InboundRequest<Principal>,
+) -> ListItem<'a> {
     let version = request.version;
     if tool.permissions.is_empty() && tool.older.is_empty() {
         return match fit(tool, definition, version) {
-            Some(edited) => Shown::Edited(edited),
-            None => Shown::As(definition),
+            Some(edited) => ListItem::Edited(edited),
+            None => ListItem::As(definition),
         };
     }
-    let fitting = |tool: &Tool, definition: &RawValue| {
+    let fitting = |tool: &ToolEntry, definition: &RawValue| {
         fit(tool, definition, version).unwrap_or_else(|| definition.to_owned())
     };
     // Each version has permissions of its own, and says so.
     let older = tool.older.iter().filter(|older| older.is_listed_for(&request.caller));
-    let older: Vec<Raw> = older
+    let older: Vec<RawJson> = older
         .map(|older| {
             // Under the name that the newest has here.
             let shown = if definition.get() == tool.shown.get() { &older.shown } else { &older.definition };
             meta::advertised(&fitting(older, shown), &older.permissions, &[])
         })
         .collect();
-    Shown::Edited(meta::advertised(&fitting(tool, definition), &tool.permissions, &older))
+    ListItem::Edited(meta::advertised(&fitting(tool, definition), &tool.permissions, &older))
 }
 
 /// Without an output schema that this client's version forbids; nothing where there is none.
-fn fit(tool: &Tool, definition: &RawValue, version: Version) -> Option<Raw> {
+fn fit(tool: &ToolEntry, definition: &RawValue, version: Version) -> Option<RawJson> {
     // Before the modern era an output schema had to be of an object.
     if version.era() == Era::Modern || tool.output_schema.is_none() || tool.output_is_object {
         return None;
@@ -143,10 +147,10 @@ fn fit(tool: &Tool, definition: &RawValue, version: Version) -> Option<Raw> {
 }
 
 /// A definition that says which permissions it needs, so that a yard in front of this one can ask for them too.
-fn demanding<'a>(definition: &'a RawValue, permissions: &[String]) -> Shown<'a> {
+fn demanding<'a>(definition: &'a RawValue, permissions: &[String]) -> ListItem<'a> {
     match permissions {
-        [] => Shown::As(definition),
-        permissions => Shown::Edited(meta::advertised(definition, permissions, &[])),
+        [] => ListItem::As(definition),
+        permissions => ListItem::Edited(meta::advertised(definition, permissions, &[])),
     }
 }
 

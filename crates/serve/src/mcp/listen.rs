@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use toolyard_hub::json::{from_text, to_raw};
-use toolyard_hub::{Change, Event, Principal, ResourceSubscription, SourceName};
-use toolyard_wire::{Inbound, Outlet, Raw, Roster, RpcError};
+use toolyard_hub::{CatalogChange, Principal, ResourceSubscription, SourceName, YardEvent};
+use toolyard_wire::{ClientChannel, InboundRequest, RawJson, RpcError, SessionRegistry};
 
-use super::{Front, params};
+use super::{McpFront, params};
 
 const TOOLS: &str = "notifications/tools/list_changed";
 const PROMPTS: &str = "notifications/prompts/list_changed";
@@ -23,7 +23,7 @@ const UPDATED: &str = "notifications/resources/updated";
 const SWEEP: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
-struct Located {
+struct ResourceUriParams {
     uri: String,
 }
 
@@ -42,7 +42,7 @@ struct Filter {
 }
 
 /// Tells every legacy session what changed, for as long as it is polled.
-pub(crate) async fn announce(front: Arc<Front>, roster: Arc<Roster<Principal>>) {
+pub(crate) async fn announce(front: Arc<McpFront>, roster: Arc<SessionRegistry<Principal>>) {
     let mut events = front.yard.events().changes();
     let mut sweep = tokio::time::interval(SWEEP);
     let nothing = from_text("{}".to_owned());
@@ -61,9 +61,9 @@ pub(crate) async fn announce(front: Arc<Front>, roster: Arc<Roster<Principal>>) 
             Err(RecvError::Closed) => return,
         };
         match &*event {
-            Event::Changed(change, sources) => {
+            YardEvent::CatalogChanged(change, sources) => {
                 for (caller, session) in roster.all() {
-                    if !front.yard.visibility(&caller).hears_changes(sources, &front.reach) {
+                    if !front.yard.visibility(&caller).sees_changes(sources, &front.reach) {
                         continue;
                     }
                     for method in methods(*change) {
@@ -71,7 +71,7 @@ pub(crate) async fn announce(front: Arc<Front>, roster: Arc<Roster<Principal>>) 
                     }
                 }
             }
-            Event::ResourceUpdated { source, uri } => {
+            YardEvent::ResourceUpdated { source, uri } => {
                 let params = to_raw(&json!({"uri": uri}));
                 for (caller, session) in roster.all() {
                     let subscribed = session.is_subscribed(uri, |guard| {
@@ -84,25 +84,25 @@ pub(crate) async fn announce(front: Arc<Front>, roster: Arc<Roster<Principal>>) 
                     }
                 }
             }
-            Event::CallStarted { .. }
-            | Event::CallProgress { .. }
-            | Event::CallEnded { .. }
-            | Event::ResultOdd { .. }
-            | Event::StatusChanged { .. } => {}
+            YardEvent::CallStarted { .. }
+            | YardEvent::CallProgress { .. }
+            | YardEvent::CallEnded { .. }
+            | YardEvent::ResultViolatesSchema { .. }
+            | YardEvent::StatusChanged { .. } => {}
         }
     }
 }
 
-fn methods(change: Change) -> impl Iterator<Item = &'static str> {
+fn methods(change: CatalogChange) -> impl Iterator<Item = &'static str> {
     [(change.tools, TOOLS), (change.prompts, PROMPTS), (change.resources, RESOURCES)]
         .into_iter()
         .filter_map(|(changed, method)| changed.then_some(method))
 }
 
-impl Front {
+impl McpFront {
     /// `resources/subscribe` of the legacy era.
-    pub(super) fn subscribe(&self, request: &Inbound<Principal>) -> Result<Raw, RpcError> {
-        let Located { uri } = params(&request.method, request.params.as_deref())?;
+    pub(super) fn subscribe(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
+        let ResourceUriParams { uri } = params(&request.method, request.params.as_deref())?;
         let Some(held) = self.yard.subscribe(&request.caller, &self.reach, &uri) else {
             let error =
                 RpcError::new(toolyard_wire::code::RESOURCE_NOT_FOUND, format!("unknown resource {uri}"));
@@ -115,8 +115,8 @@ impl Front {
         }
     }
 
-    pub(super) fn unsubscribe(request: &Inbound<Principal>) -> Result<Raw, RpcError> {
-        let Located { uri } = params(&request.method, request.params.as_deref())?;
+    pub(super) fn unsubscribe(request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
+        let ResourceUriParams { uri } = params(&request.method, request.params.as_deref())?;
         if let Some(session) = &request.session {
             session.unsubscribe(&uri);
         }
@@ -124,7 +124,7 @@ impl Front {
     }
 
     /// `subscriptions/listen` of the modern era: goes on until the client hangs up or the server stops.
-    pub(super) async fn listen(&self, request: Inbound<Principal>) -> Result<Raw, RpcError> {
+    pub(super) async fn listen(&self, request: InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let Listen { notifications: filter } = params(&request.method, request.params.as_deref())?;
         let most = self.yard.limits().subscriptions;
         if filter.resource_subscriptions.len() > most {
@@ -156,12 +156,14 @@ impl Front {
             };
             let visibility = self.yard.visibility(&request.caller);
             match &*event {
-                Event::Changed(change, sources) if visibility.hears_changes(sources, &self.reach) => {
+                YardEvent::CatalogChanged(change, sources)
+                    if visibility.sees_changes(sources, &self.reach) =>
+                {
                     for method in methods(filter.wanted(*change)) {
                         let _ = tell(method, json!({})).await;
                     }
                 }
-                Event::ResourceUpdated { source, uri }
+                YardEvent::ResourceUpdated { source, uri }
                     if held.get(uri).is_some_and(|held| held.is_for(source, uri))
                         && visibility.sees_update(source, uri) =>
                 {
@@ -173,10 +175,10 @@ impl Front {
     }
 
     /// What is told to those who missed something.
-    fn everything_changed(&self) -> Event {
-        let change = Change { tools: true, resources: true, prompts: true };
+    fn everything_changed(&self) -> YardEvent {
+        let change = CatalogChange { tools: true, resources: true, prompts: true };
         let sources: Vec<SourceName> = self.yard.statuses().into_iter().map(|(name, _)| name).collect();
-        Event::Changed(change, sources.into())
+        YardEvent::CatalogChanged(change, sources.into())
     }
 }
 
@@ -185,8 +187,8 @@ fn too_many(most: usize) -> RpcError {
 }
 
 impl Filter {
-    fn wanted(&self, change: Change) -> Change {
-        Change {
+    fn wanted(&self, change: CatalogChange) -> CatalogChange {
+        CatalogChange {
             tools: change.tools && self.tools_list_changed,
             prompts: change.prompts && self.prompts_list_changed,
             resources: change.resources && self.resources_list_changed,
@@ -213,16 +215,16 @@ impl Filter {
 }
 
 async fn tell(
-    outlet: &Outlet,
+    outlet: &ClientChannel,
     method: &str,
     mut params: Value,
     id: &RawValue,
-) -> Result<(), toolyard_wire::Gone> {
+) -> Result<(), toolyard_wire::ClientGone> {
     params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
     outlet.notify(method, &to_raw(&params)).await
 }
 
-fn ended(id: &RawValue) -> Raw {
+fn ended(id: &RawValue) -> RawJson {
     let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
     to_raw(&json!({"resultType": "complete", "_meta": meta}))
 }

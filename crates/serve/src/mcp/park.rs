@@ -15,11 +15,11 @@ use tokio::time::Instant;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{Principal, QuotaCharge};
 use toolyard_random::RandomError;
-use toolyard_wire::{Inbound, Raw, RpcError, code};
+use toolyard_wire::{InboundRequest, RawJson, RpcError, code};
 
+use super::active_call::{McpCall, method};
 use super::params;
-use super::run::{Run, method};
-use super::shape::complete;
+use super::result_envelope::complete;
 
 /// The key that signs the notes of parked calls. It lives as long as the process, as the calls do.
 #[derive(Clone)]
@@ -38,23 +38,23 @@ impl std::fmt::Debug for ParkingKey {
 }
 
 /// The calls that wait.
-pub(super) struct Parking {
-    parked: Mutex<HashMap<String, Parked>>,
+pub(super) struct ParkedCalls {
+    parked: Mutex<HashMap<String, ParkedCall>>,
     key: ParkingKey,
     most: usize,
     time: Duration,
 }
 
 /// A call that waits, until when, and what its principal is charged for it.
-struct Parked {
+struct ParkedCall {
     until: Instant,
-    run: Run,
+    run: McpCall,
     _charge: QuotaCharge,
 }
 
 /// What a note says. Everything in it is checked when it comes back.
 #[derive(Serialize, Deserialize)]
-struct Note {
+struct RequestState {
     /// The call.
     c: String,
     /// When it expires, in seconds since 1970.
@@ -65,7 +65,7 @@ struct Note {
     r: String,
 }
 
-impl Parking {
+impl ParkedCalls {
     pub(super) fn new(most: usize, time: Duration, key: ParkingKey) -> Self {
         Self { parked: Mutex::default(), key, most, time }
     }
@@ -73,12 +73,12 @@ impl Parking {
     /// Lets the call wait and tells the client what is asked.
     pub(super) fn park(
         &self,
-        run: Run,
+        run: McpCall,
         charge: QuotaCharge,
         principal: &Principal,
         request: String,
         info: &RawValue,
-    ) -> Result<Raw, RpcError> {
+    ) -> Result<RawJson, RpcError> {
         let mut requests = Object::default();
         for question in run.unanswered() {
             let request = serde_json::json!({"method": method(question.kind), "params": question.params});
@@ -86,7 +86,7 @@ impl Parking {
         }
         let id = toolyard_random::hex_id()
             .map_err(|error| RpcError::new(code::INTERNAL, format!("the call cannot wait: {error}")))?;
-        let note = Note {
+        let note = RequestState {
             c: id.clone(),
             x: unix_time() + self.time.as_secs(),
             p: principal.id().to_owned(),
@@ -102,7 +102,7 @@ impl Parking {
                     "too many calls wait for an answer; try again later",
                 ));
             }
-            parked.insert(id, Parked { until: now + self.time, run, _charge: charge });
+            parked.insert(id, ParkedCall { until: now + self.time, run, _charge: charge });
         }
         let mut result = Object::default();
         result.set("resultType", to_raw("input_required"));
@@ -112,7 +112,12 @@ impl Parking {
     }
 
     /// The call that this note leads to, if the note is ours, this principal's, and for this very request.
-    pub(super) fn take(&self, state: &str, principal: &Principal, request: &str) -> Result<Run, RpcError> {
+    pub(super) fn take(
+        &self,
+        state: &str,
+        principal: &Principal,
+        request: &str,
+    ) -> Result<McpCall, RpcError> {
         let refused = |why: &str| RpcError::invalid_params(format!("this requestState {why}"));
         let note = self.verify(state).ok_or_else(|| refused("is none of ours"))?;
         if note.p != principal.id() || note.r != request {
@@ -137,14 +142,14 @@ impl Parking {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn sign(&self, note: &Note) -> String {
+    fn sign(&self, note: &RequestState) -> String {
         let payload = to_raw(note);
         let signature = self.mac(payload.get()).map(|mac| mac.finalize().into_bytes());
         let signature = signature.map(|bytes| URL_SAFE_NO_PAD.encode(bytes)).unwrap_or_default();
         format!("{}.{signature}", URL_SAFE_NO_PAD.encode(payload.get()))
     }
 
-    fn verify(&self, state: &str) -> Option<Note> {
+    fn verify(&self, state: &str) -> Option<RequestState> {
         let (payload, signature) = state.split_once('.')?;
         let payload = String::from_utf8(URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
@@ -159,22 +164,22 @@ impl Parking {
     }
 }
 
-impl std::fmt::Debug for Parking {
+impl std::fmt::Debug for ParkedCalls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parking").field("most", &self.most).finish_non_exhaustive()
+        f.debug_struct("ParkedCalls").field("most", &self.most).finish_non_exhaustive()
     }
 }
 
 /// What makes two requests the same: the method, the name and the arguments. Only calls that are parked, or come
 /// back, need it, so it is worked out from the params only then.
-pub(super) fn digest(request: &Inbound<Principal>) -> Result<String, RpcError> {
+pub(super) fn digest(request: &InboundRequest<Principal>) -> Result<String, RpcError> {
     #[derive(Deserialize)]
-    struct Salient {
+    struct DigestParams {
         name: Option<String>,
         uri: Option<String>,
-        arguments: Option<Raw>,
+        arguments: Option<RawJson>,
     }
-    let salient: Salient = params(&request.method, request.params.as_deref())?;
+    let salient: DigestParams = params(&request.method, request.params.as_deref())?;
     let name = salient.name.or(salient.uri).unwrap_or_default();
     let mut hasher = Sha256::new();
     for part in [request.method.as_str(), &name, salient.arguments.as_deref().map_or("", RawValue::get)] {
@@ -201,19 +206,19 @@ mod tests {
     use toolyard_hub::{Outcome, Principal};
     use toolyard_random::{RandomError, SimulatedOutage};
 
-    use super::{Parking, ParkingKey, Run};
-    use crate::mcp::work::Work;
+    use super::{McpCall, ParkedCalls, ParkingKey};
+    use crate::mcp::call_task::McpCallTask;
 
-    fn run() -> Run {
-        let work = Work::new(async { Ok(Outcome::success(from_text("{}".to_owned()))) });
-        Run::new(work, tokio::sync::mpsc::channel(1).1, CancellationToken::new())
+    fn run() -> McpCall {
+        let work = McpCallTask::new(async { Ok(Outcome::success(from_text("{}".to_owned()))) });
+        McpCall::new(work, tokio::sync::mpsc::channel(1).1, CancellationToken::new())
     }
 
     #[tokio::test]
     async fn without_random_numbers_no_call_is_parked_and_no_key_is_made() {
-        let parking = Parking::new(4, Duration::from_secs(60), ParkingKey::generate().unwrap());
+        let parking = ParkedCalls::new(4, Duration::from_secs(60), ParkingKey::generate().unwrap());
         let info = from_text(r#"{"name":"t"}"#.to_owned());
-        let yard = toolyard_hub::Yard::of([]);
+        let yard = toolyard_hub::Yard::with_sources([]);
         let owner = Principal::owner();
         let park = || {
             let charge = yard.charge(&owner, toolyard_hub::Quota::Parked, 1).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use toolyard_hub::json::{Object, from_text, to_raw};
-use toolyard_hub::{Error, Kind, Outcome, Raw, Violation};
+use toolyard_hub::{ErrorKind, HubError, Outcome, Raw, SchemaViolation};
 
 use super::result;
 
@@ -14,24 +14,24 @@ use super::result;
 const CLIENT_CLOSED: u16 = 499;
 
 /// The code and the status of a kind of error.
-pub(super) fn words(kind: Kind) -> (&'static str, StatusCode) {
+pub(super) fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
     match kind {
-        Kind::UnknownTool => ("TOOL_NOT_FOUND", StatusCode::NOT_FOUND),
-        Kind::UnknownResource | Kind::UnknownPrompt => ("NOT_FOUND", StatusCode::NOT_FOUND),
-        Kind::InvalidArguments => ("VALIDATION_ERROR", StatusCode::BAD_REQUEST),
-        Kind::Unauthenticated => ("AUTHENTICATION_ERROR", StatusCode::UNAUTHORIZED),
-        Kind::Forbidden => ("PERMISSION_ERROR", StatusCode::FORBIDDEN),
-        Kind::RateLimited => ("RATE_LIMIT_ERROR", StatusCode::TOO_MANY_REQUESTS),
-        Kind::TooLarge => ("PAYLOAD_TOO_LARGE", StatusCode::PAYLOAD_TOO_LARGE),
-        Kind::TimedOut => ("TIMEOUT_ERROR", StatusCode::GATEWAY_TIMEOUT),
-        Kind::Cancelled => ("CANCELLED", closed()),
-        Kind::NotConnected | Kind::CannotConnect | Kind::ConnectionLost => {
+        ErrorKind::UnknownTool => ("TOOL_NOT_FOUND", StatusCode::NOT_FOUND),
+        ErrorKind::UnknownResource | ErrorKind::UnknownPrompt => ("NOT_FOUND", StatusCode::NOT_FOUND),
+        ErrorKind::InvalidArguments => ("VALIDATION_ERROR", StatusCode::BAD_REQUEST),
+        ErrorKind::Unauthenticated => ("AUTHENTICATION_ERROR", StatusCode::UNAUTHORIZED),
+        ErrorKind::Forbidden => ("PERMISSION_ERROR", StatusCode::FORBIDDEN),
+        ErrorKind::RateLimited => ("RATE_LIMIT_ERROR", StatusCode::TOO_MANY_REQUESTS),
+        ErrorKind::TooLarge => ("PAYLOAD_TOO_LARGE", StatusCode::PAYLOAD_TOO_LARGE),
+        ErrorKind::TimedOut => ("TIMEOUT_ERROR", StatusCode::GATEWAY_TIMEOUT),
+        ErrorKind::Cancelled => ("CANCELLED", closed()),
+        ErrorKind::NotConnected | ErrorKind::CannotConnect | ErrorKind::ConnectionLost => {
             ("EXECUTION_ERROR", StatusCode::BAD_GATEWAY)
         }
-        Kind::ToolFailed => ("EXECUTION_ERROR", StatusCode::INTERNAL_SERVER_ERROR),
+        ErrorKind::ToolFailed => ("EXECUTION_ERROR", StatusCode::INTERNAL_SERVER_ERROR),
         // Over plain HTTP nobody can be asked anything: whatever the caller does, this tool cannot be used here.
-        Kind::ClientCannot => ("EXECUTION_ERROR", StatusCode::NOT_IMPLEMENTED),
-        Kind::Bug => ("INTERNAL_ERROR", StatusCode::INTERNAL_SERVER_ERROR),
+        ErrorKind::ClientCannot => ("EXECUTION_ERROR", StatusCode::NOT_IMPLEMENTED),
+        ErrorKind::Bug => ("INTERNAL_ERROR", StatusCode::INTERNAL_SERVER_ERROR),
     }
 }
 
@@ -41,7 +41,7 @@ fn closed() -> StatusCode {
 
 /// What went wrong, as the caller is told.
 #[derive(Debug, Clone)]
-pub(crate) struct Failure {
+pub(crate) struct RestError {
     pub(super) status: StatusCode,
     pub(crate) code: &'static str,
     pub(crate) message: String,
@@ -49,14 +49,14 @@ pub(crate) struct Failure {
     pub(crate) retry_after: Option<Duration>,
 }
 
-impl Failure {
+impl RestError {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into(), details: None, retry_after: None }
     }
 
     /// In the words that this kind has anywhere.
-    pub(crate) fn of_kind(kind: Kind, message: impl Into<String>) -> Self {
-        let (code, status) = words(kind);
+    pub(crate) fn of_kind(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let (code, status) = code_and_status(kind);
         Self::new(status, code, message)
     }
 
@@ -67,28 +67,27 @@ impl Failure {
     }
 
     /// The request itself is wrong, in these ways. What points into no body is the name of a parameter.
-    pub(crate) fn invalid(violations: &[Violation]) -> Self {
-        let told: Vec<String> = violations.iter().map(Violation::sentence).collect();
+    pub(crate) fn invalid(violations: &[SchemaViolation]) -> Self {
+        let told: Vec<String> = violations.iter().map(SchemaViolation::sentence).collect();
         let first = violations.first();
-        Self::of_kind(Kind::InvalidArguments, format!("invalid request: {}", told.join("; "))).with_details(
-            &json!({
+        Self::of_kind(ErrorKind::InvalidArguments, format!("invalid request: {}", told.join("; ")))
+            .with_details(&json!({
                 "field": first.map(|wrong| &wrong.field),
                 "reason": first.map(|wrong| &wrong.reason),
                 "provided": first.map(|wrong| &wrong.provided),
                 "violations": violations,
-            }),
-        )
+            }))
     }
 
     /// The same for one thing.
     pub(crate) fn invalid_at(pointer: &str, reason: impl Into<String>, provided: Value) -> Self {
-        Self::invalid(&[Violation::new(pointer, reason, provided)])
+        Self::invalid(&[SchemaViolation::new(pointer, reason, provided)])
     }
 
     /// An error of the hub. Of a bug of ours the caller learns nothing but the id under which the log has it.
-    pub(crate) fn of(error: &Error, execution: &str) -> Self {
-        let (code, status) = words(error.kind());
-        if error.kind() == Kind::Bug {
+    pub(crate) fn from_hub_error(error: &HubError, execution: &str) -> Self {
+        let (code, status) = code_and_status(error.kind());
+        if error.kind() == ErrorKind::Bug {
             tracing::error!(execution, error = error.message(), "a call met a bug of ours");
             return Self::new(status, code, "internal error").with_details(&json!({"id": execution}));
         }
@@ -97,10 +96,10 @@ impl Failure {
             Some(Value::Null) | None => Map::new(),
             Some(other) => Map::from_iter([("data".to_owned(), other.clone())]),
         };
-        if error.kind() == Kind::InvalidArguments {
+        if error.kind() == ErrorKind::InvalidArguments {
             complete(&mut details, error.message());
         }
-        if let Some(origin) = error.origin() {
+        if let Some(origin) = error.source_error() {
             let mut said = json!({"code": origin.code, "message": origin.message});
             if let Some(data) = &origin.data {
                 said["data"] = data.clone();
@@ -113,12 +112,12 @@ impl Failure {
         let failure = Self::new(status, code, error.message());
         let failure =
             if details.is_empty() { failure } else { failure.with_details(&Value::Object(details)) };
-        Self { retry_after: error.wait(), ..failure }
+        Self { retry_after: error.retry_after(), ..failure }
     }
 
     /// A tool that answered that it failed: its text is the message, and all that it said is in the details.
     pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
-        let said = result::Said::read(&outcome.body);
+        let said = result::RestToolResult::read(&outcome.body);
         let text = said.text();
         let message = if text.is_empty() { "the tool failed and did not say why".to_owned() } else { text };
         let mut details = Object::default();
@@ -126,7 +125,7 @@ impl Failure {
         if let Some(structured) = said.structured() {
             details.set("structuredContent", from_text(structured.get().to_owned()));
         }
-        Self { details: Some(details.to_raw()), ..Self::of_kind(Kind::ToolFailed, message) }
+        Self { details: Some(details.to_raw()), ..Self::of_kind(ErrorKind::ToolFailed, message) }
     }
 }
 
@@ -156,27 +155,28 @@ mod tests {
 
     use serde_json::{Value, json};
     use toolyard_hub::json::to_raw;
-    use toolyard_hub::{Error, Kind, Origin, Outcome};
+    use toolyard_hub::{ErrorKind, HubError, Outcome, SourceError};
 
-    use super::{Failure, words};
+    use super::{RestError, code_and_status};
 
     #[test]
     fn every_kind_of_error_has_its_words() {
         let mut table = String::new();
-        for kind in Kind::ALL {
-            let (code, status) = words(kind);
+        for kind in ErrorKind::ALL {
+            let (code, status) = code_and_status(kind);
             writeln!(table, "{:<26} {code:<22} {}", kind.as_str(), status.as_u16()).unwrap();
         }
         insta::assert_snapshot!(table);
     }
 
-    fn details(failure: &Failure) -> Value {
+    fn details(failure: &RestError) -> Value {
         serde_json::from_str(failure.details.as_ref().unwrap().get()).unwrap()
     }
 
     #[test]
     fn of_a_bug_of_ours_only_an_id_is_told() {
-        let failure = Failure::of(&Error::new(Kind::Bug, "secret").suggest("secret"), "exec-1");
+        let failure =
+            RestError::from_hub_error(&HubError::new(ErrorKind::Bug, "secret").suggest("secret"), "exec-1");
         assert_eq!(
             (failure.message.as_str(), details(&failure)),
             ("internal error", json!({"id": "exec-1"}))
@@ -185,10 +185,10 @@ mod tests {
 
     #[test]
     fn a_validation_error_always_has_the_fields_that_the_protocol_promises() {
-        let told = Error::new(Kind::InvalidArguments, "no such file")
+        let told = HubError::new(ErrorKind::InvalidArguments, "no such file")
             .with_details(json!({"field": "a.b", "reason": "is gone", "provided": 1}));
         assert_eq!(
-            details(&Failure::of(&told, "exec-1")),
+            details(&RestError::from_hub_error(&told, "exec-1")),
             json!({
                 "field": "a.b",
                 "reason": "is gone",
@@ -197,7 +197,7 @@ mod tests {
             })
         );
         assert_eq!(
-            details(&Failure::of(&Error::new(Kind::InvalidArguments, "no"), "exec-1")),
+            details(&RestError::from_hub_error(&HubError::new(ErrorKind::InvalidArguments, "no"), "exec-1")),
             json!({
                 "field": "",
                 "reason": "no",
@@ -209,10 +209,11 @@ mod tests {
 
     #[test]
     fn an_error_of_a_server_behind_is_told_in_its_own_words() {
-        let origin = Origin { code: -32050, message: "no paper".to_owned(), data: Some(json!([2])) };
-        let error =
-            Error::new(Kind::ToolFailed, "printer: no paper").suggest("fill it up").from_source(origin);
-        let failure = Failure::of(&error, "exec-1");
+        let origin = SourceError { code: -32050, message: "no paper".to_owned(), data: Some(json!([2])) };
+        let error = HubError::new(ErrorKind::ToolFailed, "printer: no paper")
+            .suggest("fill it up")
+            .with_source_error(origin);
+        let failure = RestError::from_hub_error(&error, "exec-1");
         assert_eq!((failure.code, failure.message.as_str()), ("EXECUTION_ERROR", "printer: no paper"));
         let upstream = json!({"code": -32050, "message": "no paper", "data": [2]});
         assert_eq!(details(&failure), json!({"upstream": upstream, "suggestion": "fill it up"}));
@@ -222,7 +223,7 @@ mod tests {
     fn a_tool_that_failed_says_so_in_its_own_words() {
         let content = json!([{"type": "text", "text": "first"}, {"type": "text", "text": "second"}]);
         let outcome = Outcome::failure(to_raw(&json!({"content": content, "isError": true})));
-        let failure = Failure::of_outcome(&outcome);
+        let failure = RestError::of_outcome(&outcome);
         assert_eq!(failure.message, "first\nsecond");
         assert_eq!(details(&failure), json!({"content": content}));
     }

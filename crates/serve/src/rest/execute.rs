@@ -10,31 +10,33 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Abilities, CallContext, Client, Deadline, ExecutionId, FrontName, Level, Principal,
-    Request as HubRequest, Tool, What,
+    CallContext, CallRequest as HubRequest, CallTarget, CallerChannel, ClientCapabilities, Deadline,
+    ExecutionId, FrontName, LogLevel, Principal, ToolEntry,
 };
 
-use super::answer::{Began, EXECUTION_HEADER, failure, json as json_answer, named, refused, success};
-use super::errors::Failure;
-use super::executions::{About, Ending, Execution};
-use super::intake::{self, Content, Form, HangUp, Order};
-use super::keys::{Claim, KeyName};
-use super::result::{Said, list};
-use super::run::{FirstStep, Job};
-use super::{Caller, Name, Rest, stream};
+use super::errors::RestError;
+use super::execute_request::{self, ContentDetail, DisconnectPolicy, ExecuteRequest, ResponseMode};
+use super::executions::{Execution, ExecutionInfo, ExecutionOutcome};
+use super::idempotency::{IdempotencyClaim, IdempotencyKey};
+use super::response::{
+    EXECUTION_HEADER, StartTime, execution_name, failure, json as json_answer, respond_error, success,
+};
+use super::result::{RestToolResult, list};
+use super::run::{FirstPoll, Job};
+use super::{PathName, RestCaller, RestFront, stream};
 
 /// How many events wait for a slow reader.
 const EVENTS: usize = 64;
 
 pub(super) async fn execute(
-    State(rest): State<Arc<Rest>>,
-    Caller(principal): Caller,
-    Name(name): Name,
+    State(rest): State<Arc<RestFront>>,
+    RestCaller(principal): RestCaller,
+    PathName(name): PathName,
     request: Request,
-) -> Result<Response<Body>, Failure> {
-    let began = Began::now();
+) -> Result<Response<Body>, RestError> {
+    let began = StartTime::now();
     let (parts, body) = request.into_parts();
-    let order = intake::read(&parts, body, &rest.settings).await?;
+    let order = execute_request::read(&parts, body, &rest.settings).await?;
     let mut tool = rest.yard.find_tool(&name, &principal).ok();
     if tool.is_none() && !rest.yard.is_settled() {
         // It may be of a source that is still starting.
@@ -43,9 +45,9 @@ pub(super) async fn execute(
     }
     check_name(&rest, &order, &name, tool.as_deref(), &principal)?;
 
-    let call = ExecutionId::fresh().map_err(|error| Failure::of(&error.into(), ""))?;
-    let about = About {
-        id: named(call),
+    let call = ExecutionId::fresh().map_err(|error| RestError::from_hub_error(&error.into(), ""))?;
+    let about = ExecutionInfo {
+        id: execution_name(call),
         call,
         tool: tool.as_ref().map_or_else(|| name.clone(), |tool| tool.full_name.to_string()),
         server: tool.as_ref().map(|tool| tool.source.to_string()),
@@ -58,17 +60,19 @@ pub(super) async fn execute(
     let key = match (&order.context.key, &tool) {
         (Some(key), Some(tool)) => {
             let (principal, tool) = (principal.id().to_owned(), tool.full_name.to_string());
-            Some(Arc::new(KeyName { principal, tool, key: key.clone() }))
+            Some(Arc::new(IdempotencyKey { principal, tool, key: key.clone() }))
         }
         _ => None,
     };
     if let Some(key) = &key {
         match rest.keys.claim(key, order.params.get(), &execution) {
-            Claim::First => {}
-            Claim::Again(first) => return Ok(replayed(&first, &order).await),
-            Claim::Different => return Err(reused("was used with other params")),
-            Claim::Forgotten => return Err(reused("was used, and the outcome is not kept any more")),
-            Claim::Full => return Err(too_many("too many idempotency keys are in use")),
+            IdempotencyClaim::First => {}
+            IdempotencyClaim::Replay(first) => return Ok(replayed(&first, &order).await),
+            IdempotencyClaim::Different => return Err(reused("was used with other params")),
+            IdempotencyClaim::Evicted => {
+                return Err(reused("was used, and the outcome is not kept any more"));
+            }
+            IdempotencyClaim::Full => return Err(too_many("too many idempotency keys are in use")),
         }
     }
     if !rest.executions.begin(&execution) {
@@ -82,62 +86,63 @@ pub(super) async fn execute(
 
 /// Makes the call and answers in the form that was asked for.
 async fn start(
-    rest: &Arc<Rest>,
+    rest: &Arc<RestFront>,
     parts: &Parts,
     name: String,
-    order: Order,
+    order: ExecuteRequest,
     execution: Arc<Execution>,
-    key: Option<Arc<KeyName>>,
+    key: Option<Arc<IdempotencyKey>>,
 ) -> Response<Body> {
     // Whoever sends a key means to come back for the outcome, so losing the connection must not cost it.
-    let stays = order.hang_up == HangUp::Detaches || key.is_some();
+    let stays = order.hang_up == DisconnectPolicy::Detach || key.is_some();
     let guard = (!stays).then(|| execution.cancel.clone().drop_guard());
     let (form, content) = (order.form, order.content);
-    let log_level = (form == Form::Events).then_some(Level::Info);
-    let (client, updates) = Client::new(Abilities { log_level, ..Abilities::default() });
+    let log_level = (form == ResponseMode::Events).then_some(LogLevel::Info);
+    let (client, updates) =
+        CallerChannel::new(ClientCapabilities { log_level, ..ClientCapabilities::default() });
     let request = request(rest, parts, name, order, &execution, client);
     let yard = Arc::clone(&rest.yard);
     let call = Box::pin(async move { yard.call(request).await });
     let job = Job::new(Arc::clone(rest), Arc::clone(&execution), key, updates);
     let (job, call) = match job.first_step(call).await {
-        FirstStep::Goes(job, call) => (job, call),
-        FirstStep::Over(said) => {
+        FirstPoll::Pending(job, call) => (job, call),
+        FirstPoll::Ready(said) => {
             // Refused before it began, or done at once. The status says which, also to who asked for events.
             let ran = !said.is_empty() || execution.ending().is_some_and(|ending| ending.is_of_tool());
             return match form {
-                Form::Events if ran => stream::of_done(&execution, said, content),
-                Form::Events | Form::Whole => whole(&execution, content).await,
+                ResponseMode::Events if ran => stream::stream_finished(&execution, said, content),
+                ResponseMode::Events | ResponseMode::Whole => whole(&execution, content).await,
             };
         }
     };
     match form {
-        Form::Whole => {
+        ResponseMode::Whole => {
             rest.calls.spawn(job.run(call, None));
             let response = whole(&execution, content).await;
             drop(guard);
             response
         }
-        Form::Events => {
+        ResponseMode::Events => {
             let (reader, events) = mpsc::channel(EVENTS);
             rest.calls.spawn(job.run(call, Some(reader)));
-            stream::of(&execution, events, content, guard)
+            stream::stream_live(&execution, events, content, guard)
         }
     }
 }
 
 /// The call as the hub gets it.
 fn request(
-    rest: &Rest,
+    rest: &RestFront,
     parts: &Parts,
     name: String,
-    order: Order,
+    order: ExecuteRequest,
     execution: &Execution,
-    client: Client,
+    client: CallerChannel,
 ) -> HubRequest {
     let longest = rest.yard.limits().call_time;
     let header = |name: &String| Some((name.clone(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
     HubRequest {
-        what: What::Tool { name, arguments: Some(order.params) },
+        what: CallTarget::Tool { name, arguments: Some(order.params) },
         principal: execution.about.principal.clone(),
         deadline: Deadline::after(order.context.timeout.map_or(longest, |timeout| timeout.min(longest))),
         cancel: execution.cancel.clone(),
@@ -159,47 +164,47 @@ fn request(
 
 /// A body that names another tool than the address does would leave open which one is meant.
 fn check_name(
-    rest: &Rest,
-    order: &Order,
+    rest: &RestFront,
+    order: &ExecuteRequest,
     name: &str,
-    tool: Option<&Tool>,
+    tool: Option<&ToolEntry>,
     principal: &Principal,
-) -> Result<(), Failure> {
+) -> Result<(), RestError> {
     let Some(said) = order.tool.as_deref().filter(|said| *said != name) else { return Ok(()) };
     let same = rest.yard.find_tool(said, principal).ok().zip(tool);
     if same.is_some_and(|(said, tool)| said.full_name == tool.full_name) {
         return Ok(());
     }
-    Err(Failure::invalid_at("/tool", "is not the tool that the address names", Value::from(said)))
+    Err(RestError::invalid_at("/tool", "is not the tool that the address names", Value::from(said)))
 }
 
-fn reused(reason: &str) -> Failure {
-    let failure = Failure::invalid_at("/context/idempotencyKey", reason, Value::Null);
-    Failure { status: StatusCode::CONFLICT, ..failure }
+fn reused(reason: &str) -> RestError {
+    let failure = RestError::invalid_at("/context/idempotencyKey", reason, Value::Null);
+    RestError { status: StatusCode::CONFLICT, ..failure }
 }
 
-fn too_many(message: &str) -> Failure {
-    let failure = Failure::of_kind(toolyard_hub::Kind::RateLimited, message);
-    Failure { retry_after: Some(std::time::Duration::from_secs(5)), ..failure }
+fn too_many(message: &str) -> RestError {
+    let failure = RestError::of_kind(toolyard_hub::ErrorKind::RateLimited, message);
+    RestError { retry_after: Some(std::time::Duration::from_secs(5)), ..failure }
 }
 
 /// The outcome of the first execution with the same key, once it is there.
-async fn replayed(first: &Arc<Execution>, order: &Order) -> Response<Body> {
+async fn replayed(first: &Arc<Execution>, order: &ExecuteRequest) -> Response<Body> {
     first.wait().await;
     let mut response = match order.form {
-        Form::Whole => whole(first, order.content).await,
-        Form::Events => stream::of_ended(first, order.content),
+        ResponseMode::Whole => whole(first, order.content).await,
+        ResponseMode::Events => stream::stream_replay(first, order.content),
     };
     response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
     response
 }
 
 /// The whole answer, once there is one.
-async fn whole(execution: &Execution, content: Content) -> Response<Body> {
+async fn whole(execution: &Execution, content: ContentDetail) -> Response<Body> {
     let ending = Arc::clone(execution.wait().await);
-    let mut response = match envelope(execution, &ending, content, Pieces::Told) {
+    let mut response = match envelope(execution, &ending, content, ChunkDelivery::InEnvelope) {
         Ok(text) => json_answer(StatusCode::OK, text),
-        Err((reason, text)) => refused(&reason, text),
+        Err((reason, text)) => respond_error(&reason, text),
     };
     label(&mut response, execution);
     response
@@ -230,38 +235,38 @@ pub(super) fn label(response: &mut Response<Body>, execution: &Execution) {
 
 /// Whether the envelope tells what the tool sent ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pieces {
-    Told,
+pub(super) enum ChunkDelivery {
+    InEnvelope,
     /// The reader of events has had them.
-    Sent,
+    Streamed,
 }
 
 /// The envelope of an execution that is over: of its result, or of why there is none.
 pub(super) fn envelope(
     execution: &Execution,
-    ending: &Ending,
-    content: Content,
-    pieces: Pieces,
-) -> Result<String, (Failure, String)> {
+    ending: &ExecutionOutcome,
+    content: ContentDetail,
+    pieces: ChunkDelivery,
+) -> Result<String, (RestError, String)> {
     let stamp = execution.stamp(ending.duration);
     let mut more = String::new();
-    if pieces == Pieces::Told && !ending.chunks.kept.is_empty() {
+    if pieces == ChunkDelivery::InEnvelope && !ending.chunks.kept.is_empty() {
         let chunks = list(ending.chunks.kept.iter().map(to_raw));
         more.push_str(&format!(r#","chunks":{chunks}"#));
     }
-    if pieces == Pieces::Told && ending.chunks.left_out > 0 {
+    if pieces == ChunkDelivery::InEnvelope && ending.chunks.left_out > 0 {
         more.push_str(&format!(r#","chunksLeftOut":{}"#, ending.chunks.left_out));
     }
     let reason = match &ending.answer {
         Ok(outcome) if !outcome.failed => {
-            let said = Said::read(&outcome.body);
-            if content == Content::Full {
+            let said = RestToolResult::read(&outcome.body);
+            if content == ContentDetail::Full {
                 more.push_str(&format!(r#","content":{}"#, said.content()));
             }
             return Ok(success(&said.result(), &more, &stamp));
         }
-        Ok(outcome) => Failure::of_outcome(outcome),
-        Err(error) => Failure::of(error, &stamp.id),
+        Ok(outcome) => RestError::of_outcome(outcome),
+        Err(error) => RestError::from_hub_error(error, &stamp.id),
     };
     let text = failure(&reason, &more, &stamp);
     Err((reason, text))

@@ -10,13 +10,13 @@ use tokio::sync::SetOnce;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Error, ExecutionId, Kind, Notes, Outcome, Principal, Progress};
+use toolyard_hub::{CallDetails, ErrorKind, ExecutionId, HubError, Outcome, Principal, Progress};
 
-use super::answer::{Began, Stamp};
+use super::response::{ExecutionMetadata, StartTime};
 
 /// What an execution is of.
 #[derive(Debug)]
-pub(super) struct About {
+pub(super) struct ExecutionInfo {
     /// As answers name it.
     pub(super) id: String,
     /// The same for the hub.
@@ -27,24 +27,24 @@ pub(super) struct About {
     pub(super) principal: Principal,
     pub(super) session_id: Option<Arc<str>>,
     pub(super) user_id: Option<Arc<str>>,
-    pub(super) began: Began,
+    pub(super) began: StartTime,
 }
 
 /// One execution, shared by whoever runs it and whoever waits for it.
 #[derive(Debug)]
 pub(super) struct Execution {
-    pub(super) about: Arc<About>,
+    pub(super) about: Arc<ExecutionInfo>,
     pub(super) cancel: CancellationToken,
     /// What the hub tells about it beside the outcome.
-    pub(super) notes: Arc<Notes>,
+    pub(super) notes: Arc<CallDetails>,
     progress: Mutex<Option<Progress>>,
-    done: SetOnce<Arc<Ending>>,
+    done: SetOnce<Arc<ExecutionOutcome>>,
 }
 
 /// How it ended.
 #[derive(Debug)]
-pub(super) struct Ending {
-    pub(super) answer: Result<Outcome, Error>,
+pub(super) struct ExecutionOutcome {
+    pub(super) answer: Result<Outcome, HubError>,
     /// What the tool sent ahead.
     pub(super) chunks: Chunks,
     pub(super) duration: Duration,
@@ -71,14 +71,14 @@ impl Chunks {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ExecutionState {
     Running,
     Succeeded,
     Failed,
     Cancelled,
 }
 
-impl State {
+impl ExecutionState {
     pub(super) const WORDS: [(&'static str, Self); 4] = [
         ("running", Self::Running),
         ("succeeded", Self::Succeeded),
@@ -92,7 +92,7 @@ impl State {
 }
 
 impl Execution {
-    pub(super) fn new(about: About) -> Self {
+    pub(super) fn new(about: ExecutionInfo) -> Self {
         let (cancel, notes) = (CancellationToken::new(), Arc::default());
         Self { about: Arc::new(about), cancel, notes, progress: Mutex::default(), done: SetOnce::new() }
     }
@@ -105,34 +105,34 @@ impl Execution {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) async fn wait(&self) -> &Arc<Ending> {
+    pub(super) async fn wait(&self) -> &Arc<ExecutionOutcome> {
         self.done.wait().await
     }
 
-    pub(super) fn ending(&self) -> Option<&Arc<Ending>> {
+    pub(super) fn ending(&self) -> Option<&Arc<ExecutionOutcome>> {
         self.done.get()
     }
 
     /// The metadata of an answer about it.
-    pub(super) fn stamp(&self, duration: Duration) -> Stamp {
+    pub(super) fn stamp(&self, duration: Duration) -> ExecutionMetadata {
         let violations = self.notes.result_violations().to_vec();
-        Stamp { id: self.about.id.clone(), began: self.about.began.at, duration, violations }
+        ExecutionMetadata { id: self.about.id.clone(), began: self.about.began.at, duration, violations }
     }
 }
 
-impl Ending {
-    pub(super) fn state(&self) -> State {
+impl ExecutionOutcome {
+    pub(super) fn state(&self) -> ExecutionState {
         match &self.answer {
-            Ok(outcome) if outcome.failed => State::Failed,
-            Ok(_) => State::Succeeded,
-            Err(error) if error.kind() == Kind::Cancelled => State::Cancelled,
-            Err(_) => State::Failed,
+            Ok(outcome) if outcome.failed => ExecutionState::Failed,
+            Ok(_) => ExecutionState::Succeeded,
+            Err(error) if error.kind() == ErrorKind::Cancelled => ExecutionState::Cancelled,
+            Err(_) => ExecutionState::Failed,
         }
     }
 
     /// Whether it is certain that the tool was reached.
     pub(super) fn is_of_tool(&self) -> bool {
-        self.answer.as_ref().map_or_else(|error| error.kind() == Kind::ToolFailed, |_| true)
+        self.answer.as_ref().map_or_else(|error| error.kind() == ErrorKind::ToolFailed, |_| true)
     }
 
     /// About how much memory it takes.
@@ -149,7 +149,7 @@ impl Ending {
 
 /// What is kept.
 #[derive(Debug, Clone)]
-pub(super) struct Keeping {
+pub(super) struct RetentionLimits {
     /// Executions at once.
     pub(super) running: usize,
     pub(super) most: usize,
@@ -159,7 +159,7 @@ pub(super) struct Keeping {
 
 #[derive(Debug)]
 pub(super) struct Executions {
-    keeping: Keeping,
+    keeping: RetentionLimits,
     inner: Mutex<Inner>,
 }
 
@@ -167,19 +167,19 @@ pub(super) struct Executions {
 struct Inner {
     running: HashMap<String, Arc<Execution>>,
     /// Oldest first.
-    over: VecDeque<Over>,
+    over: VecDeque<FinishedExecution>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Over {
+struct FinishedExecution {
     at: Instant,
     execution: Arc<Execution>,
     bytes: usize,
 }
 
 impl Executions {
-    pub(super) fn new(keeping: Keeping) -> Self {
+    pub(super) fn new(keeping: RetentionLimits) -> Self {
         Self { keeping, inner: Mutex::default() }
     }
 
@@ -195,9 +195,9 @@ impl Executions {
     }
 
     /// Says how it ended, to everybody who waits. Only the first word counts.
-    pub(super) fn end(&self, execution: &Arc<Execution>, answer: Result<Outcome, Error>, chunks: Chunks) {
+    pub(super) fn end(&self, execution: &Arc<Execution>, answer: Result<Outcome, HubError>, chunks: Chunks) {
         let duration = execution.about.began.clock.elapsed();
-        let ending = Arc::new(Ending { answer, chunks, duration });
+        let ending = Arc::new(ExecutionOutcome { answer, chunks, duration });
         let bytes = ending.bytes();
         if execution.done.set(ending).is_err() {
             return;
@@ -208,7 +208,11 @@ impl Executions {
             return;
         }
         inner.bytes += bytes;
-        inner.over.push_back(Over { at: Instant::now(), execution: Arc::clone(execution), bytes });
+        inner.over.push_back(FinishedExecution {
+            at: Instant::now(),
+            execution: Arc::clone(execution),
+            bytes,
+        });
         self.sweep(&mut inner);
     }
 
@@ -262,31 +266,31 @@ pub(super) mod tests {
 
     use serde_json::json;
     use toolyard_hub::json::to_raw;
-    use toolyard_hub::{Error, Kind, Outcome, Principal};
+    use toolyard_hub::{ErrorKind, HubError, Outcome, Principal};
 
-    use super::{About, Chunks, Execution, Executions, Keeping, State};
+    use super::{Chunks, Execution, ExecutionInfo, ExecutionState, Executions, RetentionLimits};
     use toolyard_hub::ExecutionId;
 
-    use crate::rest::answer::{Began, named};
+    use crate::rest::response::{StartTime, execution_name};
 
     /// An execution of somebody's.
     pub(in crate::rest) fn execution() -> Arc<Execution> {
         let call = ExecutionId::fresh().unwrap();
-        Arc::new(Execution::new(About {
-            id: named(call),
+        Arc::new(Execution::new(ExecutionInfo {
+            id: execution_name(call),
             call,
             tool: "t".to_owned(),
             server: None,
             principal: Principal::owner(),
             session_id: None,
             user_id: None,
-            began: Began::now(),
+            began: StartTime::now(),
         }))
     }
 
     fn executions() -> Executions {
         let time = Duration::from_secs(60);
-        Executions::new(Keeping { running: 2, most: 3, bytes: 1_000, time })
+        Executions::new(RetentionLimits { running: 2, most: 3, bytes: 1_000, time })
     }
 
     fn begin(executions: &Executions) -> Arc<Execution> {
@@ -325,8 +329,12 @@ pub(super) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn bytes_are_counted_in_all() {
-        let executions =
-            Executions::new(Keeping { running: 2, most: 100, bytes: 1_000, time: Duration::from_secs(60) });
+        let executions = Executions::new(RetentionLimits {
+            running: 2,
+            most: 100,
+            bytes: 1_000,
+            time: Duration::from_secs(60),
+        });
         let all: Vec<_> = (0..6).map(|_| run(&executions, 200)).collect();
         let kept: Vec<bool> = all.iter().map(|execution| is_kept(&executions, execution)).collect();
         assert_eq!(kept, [false, true, true, true, true, true]);
@@ -337,10 +345,10 @@ pub(super) mod tests {
         let executions = executions();
         let (one, _two) = (begin(&executions), begin(&executions));
         assert!(!executions.begin(&execution()));
-        let cancelled = Err(Error::new(Kind::Cancelled, "enough"));
+        let cancelled = Err(HubError::new(ErrorKind::Cancelled, "enough"));
         executions.end(&one, cancelled, Chunks::default());
         executions.end(&one, Ok(Outcome::success(to_raw("late"))), Chunks::default());
-        assert_eq!(one.wait().await.state(), State::Cancelled);
+        assert_eq!(one.wait().await.state(), ExecutionState::Cancelled);
         begin(&executions);
     }
 

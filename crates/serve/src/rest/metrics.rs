@@ -9,34 +9,35 @@ use axum::body::Body;
 use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderValue, Response, header};
 use toolyard_hub::{
-    Counted, Ended, Histogram, Kind, OBSERVE, Principal, Quota, QuotaReport, State, Visibility, Yard,
+    CallEndReason, ErrorKind, Histogram, OBSERVE, Principal, Quota, QuotaReport, SourceMetrics, SourceState,
+    Visibility, Yard,
 };
 
-use super::errors::Failure;
+use super::errors::RestError;
 use super::query::Query;
-use super::servers::word;
-use super::{Caller, Rest};
+use super::servers::state_name;
+use super::{RestCaller, RestFront};
 use crate::connections::ConnectionState;
 
-const STATES: [State; 6] = [
-    State::Disabled,
-    State::Starting,
-    State::Ready,
-    State::NeedsAuthorization,
-    State::Failed,
-    State::BackingOff,
+const STATES: [SourceState; 6] = [
+    SourceState::Disabled,
+    SourceState::Starting,
+    SourceState::Ready,
+    SourceState::NeedsAuthorization,
+    SourceState::Failed,
+    SourceState::BackingOff,
 ];
 
 fn all(yard: &Yard, principal: &Principal) -> String {
-    let mut text = calls(&visible(&yard.visibility(principal), yard.tally().counted()));
+    let mut text = calls(&visible(&yard.visibility(principal), yard.metrics().snapshot()));
     if let Some(lost) = yard.records_lost() {
         let help = "Records of calls that the audit or the history could not keep.";
         family(&mut text, "toolyard_records_lost_total", "counter", help, [(String::new(), lost)]);
     }
     quotas(&mut text, &yard.quotas().report());
-    let mut states = BTreeMap::from(STATES.map(|state| (word(state), 0_u64)));
+    let mut states = BTreeMap::from(STATES.map(|state| (state_name(state), 0_u64)));
     for (_, status) in yard.statuses_for(principal) {
-        *states.entry(word(status.state)).or_default() += 1;
+        *states.entry(state_name(status.state)).or_default() += 1;
     }
     let states = states.into_iter().map(|(state, count)| (labels(&[("state", state)]), count));
     family(&mut text, "toolyard_sources", "gauge", "Sources of the yard, by state.", states);
@@ -46,14 +47,17 @@ fn all(yard: &Yard, principal: &Principal) -> String {
 }
 
 /// What was counted, as far as the caller may know of it.
-fn visible(visibility: &Visibility, counted: BTreeMap<Arc<str>, Counted>) -> BTreeMap<Arc<str>, Counted> {
-    let of_source = |(source, counted): (Arc<str>, Counted)| {
+fn visible(
+    visibility: &Visibility,
+    counted: BTreeMap<Arc<str>, SourceMetrics>,
+) -> BTreeMap<Arc<str>, SourceMetrics> {
+    let of_source = |(source, counted): (Arc<str>, SourceMetrics)| {
         let mut counted = counted;
         counted.over.retain(|tool, _| visibility.sees_counter(&source, tool));
         if !visibility.sees_totals(&source) {
             (counted.running, counted.durations) = (0, Histogram::default());
         }
-        let is_empty = counted == Counted::default();
+        let is_empty = counted == SourceMetrics::default();
         (!is_empty).then_some((source, counted))
     };
     counted.into_iter().filter_map(of_source).collect()
@@ -82,7 +86,7 @@ fn quotas(text: &mut String, report: &QuotaReport) {
     family(text, "toolyard_memory_mark_bytes", "gauge", help, [(String::new(), report.mark)]);
 }
 
-fn calls(counted: &BTreeMap<Arc<str>, Counted>) -> String {
+fn calls(counted: &BTreeMap<Arc<str>, SourceMetrics>) -> String {
     let mut text = String::new();
     let over = counted.iter().flat_map(|(source, counted)| {
         counted.over.iter().flat_map(move |(tool, ends)| {
@@ -102,7 +106,7 @@ fn calls(counted: &BTreeMap<Arc<str>, Counted>) -> String {
 
     let name = "toolyard_call_duration_seconds";
     head(&mut text, name, "histogram", "How long calls took, by source.");
-    for (source, Counted { durations, .. }) in
+    for (source, SourceMetrics { durations, .. }) in
         counted.iter().filter(|(_, counted)| counted.durations.count > 0)
     {
         let ends = Histogram::BOUNDS.iter().map(ToString::to_string).zip(durations.buckets);
@@ -116,14 +120,14 @@ fn calls(counted: &BTreeMap<Arc<str>, Counted>) -> String {
 }
 
 pub(super) async fn show(
-    Shared(rest): Shared<Arc<Rest>>,
-    Caller(principal): Caller,
+    Shared(rest): Shared<Arc<RestFront>>,
+    RestCaller(principal): RestCaller,
     request: Request,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
     if !principal.holds(OBSERVE) {
         let message = "the counters tell of others' calls, which needs the permission observe";
-        return Err(Failure::of_kind(Kind::Forbidden, message));
+        return Err(RestError::of_kind(ErrorKind::Forbidden, message));
     }
     let mut text = all(&rest.yard, &principal);
     let connection = request.extensions().get::<Arc<ConnectionState>>();
@@ -136,28 +140,28 @@ pub(super) async fn show(
     Ok(response)
 }
 
-fn end(ended: Ended) -> &'static str {
+fn end(ended: CallEndReason) -> &'static str {
     match ended {
-        Ended::Answered => "answered",
-        Ended::Failed => "failed",
-        Ended::Dropped => "dropped",
-        Ended::Error(kind) => match kind {
-            Kind::UnknownTool => "unknown_tool",
-            Kind::UnknownResource => "unknown_resource",
-            Kind::UnknownPrompt => "unknown_prompt",
-            Kind::InvalidArguments => "invalid_arguments",
-            Kind::Unauthenticated => "unauthenticated",
-            Kind::Forbidden => "forbidden",
-            Kind::RateLimited => "rate_limited",
-            Kind::TooLarge => "too_large",
-            Kind::TimedOut => "timed_out",
-            Kind::Cancelled => "cancelled",
-            Kind::NotConnected => "not_connected",
-            Kind::CannotConnect => "cannot_connect",
-            Kind::ConnectionLost => "connection_lost",
-            Kind::ToolFailed => "tool_failed",
-            Kind::ClientCannot => "client_cannot",
-            Kind::Bug => "internal_error",
+        CallEndReason::Answered => "answered",
+        CallEndReason::Failed => "failed",
+        CallEndReason::Dropped => "dropped",
+        CallEndReason::Error(kind) => match kind {
+            ErrorKind::UnknownTool => "unknown_tool",
+            ErrorKind::UnknownResource => "unknown_resource",
+            ErrorKind::UnknownPrompt => "unknown_prompt",
+            ErrorKind::InvalidArguments => "invalid_arguments",
+            ErrorKind::Unauthenticated => "unauthenticated",
+            ErrorKind::Forbidden => "forbidden",
+            ErrorKind::RateLimited => "rate_limited",
+            ErrorKind::TooLarge => "too_large",
+            ErrorKind::TimedOut => "timed_out",
+            ErrorKind::Cancelled => "cancelled",
+            ErrorKind::NotConnected => "not_connected",
+            ErrorKind::CannotConnect => "cannot_connect",
+            ErrorKind::ConnectionLost => "connection_lost",
+            ErrorKind::ToolFailed => "tool_failed",
+            ErrorKind::ClientCannot => "client_cannot",
+            ErrorKind::Bug => "internal_error",
         },
     }
 }
@@ -195,7 +199,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    use toolyard_hub::{Counted, Ended, Histogram, Kind};
+    use toolyard_hub::{CallEndReason, ErrorKind, Histogram, SourceMetrics};
 
     use super::calls;
 
@@ -205,21 +209,25 @@ mod tests {
         buckets[..4].fill(0);
         buckets[4..7].fill(1);
         let durations = Histogram { buckets, count: 2, seconds: 0.43 };
-        let busy = Counted {
+        let busy = SourceMetrics {
             running: 1,
             over: BTreeMap::from([
-                (Arc::from(""), vec![(Ended::Answered, 1)]),
+                (Arc::from(""), vec![(CallEndReason::Answered, 1)]),
                 (
                     Arc::from("mcp__demo__x"),
-                    vec![(Ended::Failed, 3), (Ended::Answered, 2), (Ended::Dropped, 1)],
+                    vec![
+                        (CallEndReason::Failed, 3),
+                        (CallEndReason::Answered, 2),
+                        (CallEndReason::Dropped, 1),
+                    ],
                 ),
             ]),
             durations,
         };
-        let odd = Counted {
-            over: BTreeMap::from([(Arc::from("x"), vec![(Ended::Error(Kind::TimedOut), 1)])]),
+        let odd = SourceMetrics {
+            over: BTreeMap::from([(Arc::from("x"), vec![(CallEndReason::Error(ErrorKind::TimedOut), 1)])]),
             durations: Histogram { count: 1, seconds: 400.0, ..Histogram::default() },
-            ..Counted::default()
+            ..SourceMetrics::default()
         };
         let counted = BTreeMap::from([(Arc::from("demo"), busy), (Arc::from("a \"b\\\n"), odd)]);
         insta::assert_snapshot!(calls(&counted));

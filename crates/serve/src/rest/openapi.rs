@@ -1,8 +1,8 @@
 //! `GET /openapi.json`: this very API for machines, as far as the caller may use it. Every tool has an address of its own
 //! with the schema of its own parameters. What can really be answered is written down, and nothing else.
 
+mod components;
 mod embed;
-mod parts;
 mod paths;
 
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
-use toolyard_hub::Tool;
+use toolyard_hub::ToolEntry;
 
-pub(super) use self::embed::Embedded;
+use self::components::{headers, responses, schemas};
+pub(super) use self::embed::EmbeddedSchema;
 use self::embed::embed;
-use self::parts::{headers, responses, schemas};
 use self::paths::fixed_paths;
-use super::answer::of;
-use super::errors::Failure;
+use super::errors::RestError;
 use super::query::Query;
-use super::shelf::Shown;
-use super::{Caller, Rest};
+use super::response::respond_json;
+use super::tool_cache::RestTool;
+use super::{RestCaller, RestFront};
 
 pub(super) async fn show(
-    State(rest): State<Arc<Rest>>,
-    Caller(principal): Caller,
+    State(rest): State<Arc<RestFront>>,
+    RestCaller(principal): RestCaller,
     request: Request,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
     rest.admit_list(&principal)?;
     rest.yard.settle(rest.settings.start_wait).await;
-    let shelf = rest.shelf.of(&rest.yard);
-    let tools: Vec<&Shown> = shelf.iter().filter(|shown| shown.tool.is_listed_for(&principal)).collect();
-    Ok(of(StatusCode::OK, &document(&tools)))
+    let shelf = rest.shelf.tools(&rest.yard);
+    let tools: Vec<&RestTool> = shelf.iter().filter(|shown| shown.tool.is_listed_for(&principal)).collect();
+    Ok(respond_json(StatusCode::OK, &document(&tools)))
 }
 
-pub(super) fn document(tools: &[&Shown]) -> Value {
+pub(super) fn document(tools: &[&RestTool]) -> Value {
     let mut paths = fixed_paths();
     let mut components = schemas();
     for shown in tools {
@@ -82,7 +82,7 @@ fn pointer(schema: &str) -> String {
 }
 
 /// The address of one tool.
-fn execute(tool: &Tool, input: &Embedded, has_output: bool) -> Value {
+fn execute(tool: &ToolEntry, input: &EmbeddedSchema, has_output: bool) -> Value {
     let name = tool.full_name.as_str();
     let mut body = json!({
         "type": "object",

@@ -2,15 +2,15 @@
 //! otherwise show everything.
 
 use serde_json::Value;
-use toolyard_hub::Violation;
+use toolyard_hub::SchemaViolation;
 
-use super::errors::Failure;
+use super::errors::RestError;
 
 /// The parameters of one request, each still to be taken.
 #[derive(Debug)]
 pub(super) struct Query {
     pairs: Vec<(String, String)>,
-    wrong: Vec<Violation>,
+    wrong: Vec<SchemaViolation>,
 }
 
 impl Query {
@@ -61,16 +61,16 @@ impl Query {
     }
 
     /// What is wrong with them, those that nobody took included.
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
+    pub(super) fn finish(mut self) -> Result<(), RestError> {
         for (name, value) in std::mem::take(&mut self.pairs) {
             self.refuse(&name, "is not a parameter of this address", &value);
         }
-        if self.wrong.is_empty() { Ok(()) } else { Err(Failure::invalid(&self.wrong)) }
+        if self.wrong.is_empty() { Ok(()) } else { Err(RestError::invalid(&self.wrong)) }
     }
 
     fn refuse(&mut self, name: &str, reason: impl Into<String>, provided: &str) {
         let short = |text: &str| text.chars().take(200).collect::<String>();
-        self.wrong.push(Violation::new(short(name), reason, Value::from(short(provided))));
+        self.wrong.push(SchemaViolation::new(short(name), reason, Value::from(short(provided))));
     }
 }
 

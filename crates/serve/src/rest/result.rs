@@ -4,12 +4,12 @@
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use toolyard_hub::json::{Object, from_text, read_text, short, to_raw};
-use toolyard_hub::{Error, Kind, Outcome, Raw};
+use toolyard_hub::json::{Object, from_text, read_text, to_raw, truncate_for_message};
+use toolyard_hub::{ErrorKind, HubError, Outcome, Raw};
 
 /// A result, cut into what matters here.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct RestToolResult {
     structured: Option<Raw>,
     blocks: Vec<Raw>,
 }
@@ -22,7 +22,7 @@ struct Text {
 
 /// The outcome, if its body is a tool result of the protocol. Anything else has no value that could be told as the
 /// result, and `null` would look like one. Where the tool itself says that it failed, that is all there is to say.
-pub(super) fn checked(tool: &str, outcome: Outcome) -> Result<Outcome, Error> {
+pub(super) fn checked(tool: &str, outcome: Outcome) -> Result<Outcome, HubError> {
     // Most results begin like this, and need no second look.
     if outcome.failed || outcome.body.get().starts_with(r#"{"content":["#) {
         return Ok(outcome);
@@ -37,12 +37,12 @@ pub(super) fn checked(tool: &str, outcome: Outcome) -> Result<Outcome, Error> {
         },
     };
     let message = format!("{tool} was called, but its answer is not a tool result: {why}");
-    Err(Error::new(Kind::ToolFailed, message)
+    Err(HubError::new(ErrorKind::ToolFailed, message)
         .suggest("fix the server of the tool: a result is an object with an array `content`")
-        .with_details(json!({"answer": short(outcome.body.get())})))
+        .with_details(json!({"answer": truncate_for_message(outcome.body.get())})))
 }
 
-impl Said {
+impl RestToolResult {
     pub(super) fn read(body: &RawValue) -> Self {
         let Ok(mut members) = Object::parse(body) else { return Self::default() };
         let blocks = members.get("content").and_then(|content| serde_json::from_str(content.get()).ok());
@@ -107,10 +107,10 @@ mod tests {
     use serde_json::json;
     use toolyard_hub::json::from_text;
 
-    use super::Said;
+    use super::RestToolResult;
 
     fn result(body: &str) -> String {
-        Said::read(&from_text(body.to_owned())).result().get().to_owned()
+        RestToolResult::read(&from_text(body.to_owned())).result().get().to_owned()
     }
 
     fn of_text(text: &str) -> String {

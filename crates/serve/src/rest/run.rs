@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
-use toolyard_hub::{Error, Kind, LogLine, Outcome, Progress, Update};
+use toolyard_hub::{CallerUpdate, ErrorKind, HubError, LogLine, Outcome, Progress};
 
-use super::Rest;
+use super::RestFront;
 use super::executions::{Chunks, Execution};
-use super::keys::KeyName;
+use super::idempotency::IdempotencyKey;
 use super::result::checked;
 
 /// How long a reader may take over what was said before the end, once the end is known.
@@ -20,46 +20,46 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// Something on its way to a reader of events.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum ExecutionEvent {
     Progress(Progress),
     Chunk(Value),
     Log(LogLine),
 }
 
-pub(super) type Calling = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + Send>>;
+pub(super) type RestCallFuture = Pin<Box<dyn Future<Output = Result<Outcome, HubError>> + Send>>;
 
 /// A call that was made, and everything that has to be done about it.
 pub(super) struct Job {
-    rest: Arc<Rest>,
+    rest: Arc<RestFront>,
     execution: Arc<Execution>,
-    key: Option<Arc<KeyName>>,
-    updates: mpsc::Receiver<Update>,
+    key: Option<Arc<IdempotencyKey>>,
+    updates: mpsc::Receiver<CallerUpdate>,
     chunks: Chunks,
     over: bool,
 }
 
 /// How far a call gets without waiting for anything.
-pub(super) enum FirstStep {
+pub(super) enum FirstPoll {
     /// It goes on.
-    Goes(Job, Calling),
+    Pending(Job, RestCallFuture),
     /// It has ended, and said this before.
-    Over(Vec<Said>),
+    Ready(Vec<ExecutionEvent>),
 }
 
 impl Job {
     pub(super) fn new(
-        rest: Arc<Rest>,
+        rest: Arc<RestFront>,
         execution: Arc<Execution>,
-        key: Option<Arc<KeyName>>,
-        updates: mpsc::Receiver<Update>,
+        key: Option<Arc<IdempotencyKey>>,
+        updates: mpsc::Receiver<CallerUpdate>,
     ) -> Self {
         Self { rest, execution, key, updates, chunks: Chunks::default(), over: false }
     }
 
     /// Takes the first step. A call that is refused, or is done at once, needs no task of its own.
-    pub(super) async fn first_step(mut self, mut call: Calling) -> FirstStep {
+    pub(super) async fn first_step(mut self, mut call: RestCallFuture) -> FirstPoll {
         match std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
-            Poll::Pending => FirstStep::Goes(self, call),
+            Poll::Pending => FirstPoll::Pending(self, call),
             Poll::Ready(answer) => {
                 // No more than the queue of the call holds: a tool that says more has to wait for room.
                 let mut said = Vec::new();
@@ -67,13 +67,17 @@ impl Job {
                     said.extend(self.note(update));
                 }
                 self.end(answer);
-                FirstStep::Over(said)
+                FirstPoll::Ready(said)
             }
         }
     }
 
     /// Stays with the call until it is over.
-    pub(super) async fn run(mut self, mut call: Calling, reader: Option<mpsc::Sender<Said>>) {
+    pub(super) async fn run(
+        mut self,
+        mut call: RestCallFuture,
+        reader: Option<mpsc::Sender<ExecutionEvent>>,
+    ) {
         let answer = {
             let passing = async {
                 self.pass_on(reader.as_ref()).await;
@@ -97,7 +101,7 @@ impl Job {
     }
 
     /// Hands on what the call says, until it says no more. Nothing is taken that there is no room for.
-    async fn pass_on(&mut self, reader: Option<&mpsc::Sender<Said>>) {
+    async fn pass_on(&mut self, reader: Option<&mpsc::Sender<ExecutionEvent>>) {
         loop {
             let room = match reader {
                 Some(reader) => reader.reserve().await.ok(),
@@ -111,23 +115,23 @@ impl Job {
     }
 
     /// Remembers what was said.
-    fn note(&mut self, update: Update) -> Option<Said> {
+    fn note(&mut self, update: CallerUpdate) -> Option<ExecutionEvent> {
         match update {
-            Update::Progress(progress) => {
+            CallerUpdate::Progress(progress) => {
                 self.execution.report(&progress);
-                Some(Said::Progress(progress))
+                Some(ExecutionEvent::Progress(progress))
             }
-            Update::Chunk(chunk) => {
+            CallerUpdate::Chunk(chunk) => {
                 self.chunks.add(chunk.clone(), self.rest.settings.body);
-                Some(Said::Chunk(chunk))
+                Some(ExecutionEvent::Chunk(chunk))
             }
-            Update::Log(line) => Some(Said::Log(line)),
+            CallerUpdate::Log(line) => Some(ExecutionEvent::Log(line)),
             // Over plain HTTP nobody can be asked, as the call was told; and whoever waits may always hang up.
-            Update::Ask(_) | Update::Pause(_) => None,
+            CallerUpdate::Ask(_) | CallerUpdate::Pause(_) => None,
         }
     }
 
-    fn end(mut self, answer: Result<Outcome, Error>) {
+    fn end(mut self, answer: Result<Outcome, HubError>) {
         self.over = true;
         let chunks = std::mem::take(&mut self.chunks);
         let answer = answer.and_then(|outcome| checked(&self.execution.about.tool, outcome));
@@ -147,31 +151,31 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         if !self.over {
-            let lost = Err(Error::new(Kind::Bug, "the execution was lost"));
+            let lost = Err(HubError::new(ErrorKind::Bug, "the execution was lost"));
             self.rest.executions.end(&self.execution, lost, std::mem::take(&mut self.chunks));
         }
     }
 }
 
 /// Whether an error of this kind says that the call never reached a tool, so that making it again is safe.
-fn never_ran(kind: Kind) -> bool {
+fn never_ran(kind: ErrorKind) -> bool {
     match kind {
-        Kind::UnknownTool
-        | Kind::Unauthenticated
-        | Kind::RateLimited
-        | Kind::TooLarge
-        | Kind::NotConnected
-        | Kind::CannotConnect => true,
+        ErrorKind::UnknownTool
+        | ErrorKind::Unauthenticated
+        | ErrorKind::RateLimited
+        | ErrorKind::TooLarge
+        | ErrorKind::NotConnected
+        | ErrorKind::CannotConnect => true,
         // A tool may refuse its arguments or its caller itself, after it has begun.
-        Kind::InvalidArguments
-        | Kind::Forbidden
-        | Kind::UnknownResource
-        | Kind::UnknownPrompt
-        | Kind::TimedOut
-        | Kind::Cancelled
-        | Kind::ConnectionLost
-        | Kind::ToolFailed
-        | Kind::ClientCannot
-        | Kind::Bug => false,
+        ErrorKind::InvalidArguments
+        | ErrorKind::Forbidden
+        | ErrorKind::UnknownResource
+        | ErrorKind::UnknownPrompt
+        | ErrorKind::TimedOut
+        | ErrorKind::Cancelled
+        | ErrorKind::ConnectionLost
+        | ErrorKind::ToolFailed
+        | ErrorKind::ClientCannot
+        | ErrorKind::Bug => false,
     }
 }

@@ -6,18 +6,18 @@ use axum::body::Body;
 use axum::extract::{Request, State as Shared};
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
-use toolyard_hub::{Reach, SourceName, State, Status, View};
+use toolyard_hub::{CatalogView, SourceName, SourceState, SourceStatus, YardScope};
 
-use super::answer::of;
-use super::errors::Failure;
+use super::errors::RestError;
 use super::query::Query;
-use super::{Caller, Rest};
+use super::response::respond_json;
+use super::{RestCaller, RestFront};
 
 pub(super) async fn list(
-    Shared(rest): Shared<Arc<Rest>>,
-    Caller(principal): Caller,
+    Shared(rest): Shared<Arc<RestFront>>,
+    RestCaller(principal): RestCaller,
     request: Request,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
     rest.admit_list(&principal)?;
     let catalog = rest.yard.catalog();
@@ -25,17 +25,18 @@ pub(super) async fn list(
     let servers: Vec<Value> = statuses
         .iter()
         .map(|(name, status)| {
-            let view = View::new(Arc::clone(&catalog), principal.clone()).of(Reach::Source(name.clone()));
+            let view = CatalogView::new(Arc::clone(&catalog), principal.clone())
+                .with_scope(YardScope::Source(name.clone()));
             describe(name, status, &view)
         })
         .collect();
-    Ok(of(StatusCode::OK, &json!({"servers": servers})))
+    Ok(respond_json(StatusCode::OK, &json!({"servers": servers})))
 }
 
-fn describe(name: &SourceName, status: &Status, view: &View) -> Value {
+fn describe(name: &SourceName, status: &SourceStatus, view: &CatalogView) -> Value {
     let mut server = json!({
         "name": name.as_str(),
-        "state": word(status.state),
+        "state": state_name(status.state),
         "tools": view.tools().count(),
         "resources": view.resources().count(),
         "templates": view.templates().count(),
@@ -61,23 +62,23 @@ fn describe(name: &SourceName, status: &Status, view: &View) -> Value {
 }
 
 /// The state as one word.
-pub(crate) fn word(state: State) -> &'static str {
+pub(crate) fn state_name(state: SourceState) -> &'static str {
     match state {
-        State::Disabled => "disabled",
-        State::Starting => "starting",
-        State::Ready => "ready",
-        State::NeedsAuthorization => "needs_authorization",
-        State::Failed => "failed",
-        State::BackingOff => "backing_off",
+        SourceState::Disabled => "disabled",
+        SourceState::Starting => "starting",
+        SourceState::Ready => "ready",
+        SourceState::NeedsAuthorization => "needs_authorization",
+        SourceState::Failed => "failed",
+        SourceState::BackingOff => "backing_off",
     }
 }
 
 /// Whether every source has started or failed to, so that the lists are whole.
 pub(super) async fn ready(
-    Shared(rest): Shared<Arc<Rest>>,
-    Caller(principal): Caller,
+    Shared(rest): Shared<Arc<RestFront>>,
+    RestCaller(principal): RestCaller,
     request: Request,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
     let (status, word) = if rest.stopping.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "stopping")
@@ -93,5 +94,5 @@ pub(super) async fn ready(
         .filter(|(_, status)| !status.settled)
         .map(|(name, _)| name.to_string())
         .collect();
-    Ok(of(status, &json!({"status": word, "starting": starting})))
+    Ok(respond_json(status, &json!({"status": word, "starting": starting})))
 }

@@ -16,62 +16,82 @@ use tokio_util::sync::DropGuard;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{LogLine, Progress};
 
-use super::execute::{Pieces, envelope, label};
+use super::execute::{ChunkDelivery, envelope, label};
+use super::execute_request::ContentDetail;
 use super::executions::Execution;
-use super::intake::Content;
-use super::run::Said;
+use super::run::ExecutionEvent;
 
 /// How often a silent stream says that it is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const COMMENT: &str = ":\n\n";
 
-struct Reading {
+struct ExecutionEventStream {
     execution: Arc<Execution>,
-    events: mpsc::Receiver<Said>,
-    content: Content,
-    pieces: Pieces,
+    events: mpsc::Receiver<ExecutionEvent>,
+    content: ContentDetail,
+    pieces: ChunkDelivery,
     /// The number of the last event.
     number: u64,
-    place: Place,
+    place: StreamPhase,
     _guard: Option<DropGuard>,
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum StreamPhase {
     Start,
     Middle,
     End,
 }
 
 /// The events of an execution that is under way.
-pub(super) fn of(
+pub(super) fn stream_live(
     execution: &Arc<Execution>,
-    events: mpsc::Receiver<Said>,
-    content: Content,
+    events: mpsc::Receiver<ExecutionEvent>,
+    content: ContentDetail,
     guard: Option<DropGuard>,
 ) -> Response<Body> {
-    let (execution, pieces) = (Arc::clone(execution), Pieces::Sent);
-    respond(Reading { execution, events, content, pieces, number: 0, place: Place::Start, _guard: guard })
+    let (execution, pieces) = (Arc::clone(execution), ChunkDelivery::Streamed);
+    respond(ExecutionEventStream {
+        execution,
+        events,
+        content,
+        pieces,
+        number: 0,
+        place: StreamPhase::Start,
+        _guard: guard,
+    })
 }
 
 /// The events of one that was done at once: what it said on the way, then its end.
-pub(super) fn of_done(execution: &Arc<Execution>, said: Vec<Said>, content: Content) -> Response<Body> {
+pub(super) fn stream_finished(
+    execution: &Arc<Execution>,
+    said: Vec<ExecutionEvent>,
+    content: ContentDetail,
+) -> Response<Body> {
     let (sender, events) = mpsc::channel(said.len().max(1));
     for event in said {
         // There is room for each of them.
         let _ = sender.try_send(event);
     }
-    of(execution, events, content, None)
+    stream_live(execution, events, content, None)
 }
 
 /// The last event of one that is over, for who repeats a call.
-pub(super) fn of_ended(execution: &Arc<Execution>, content: Content) -> Response<Body> {
+pub(super) fn stream_replay(execution: &Arc<Execution>, content: ContentDetail) -> Response<Body> {
     let (_, events) = mpsc::channel(1);
-    let (execution, pieces) = (Arc::clone(execution), Pieces::Told);
-    respond(Reading { execution, events, content, pieces, number: 0, place: Place::Start, _guard: None })
+    let (execution, pieces) = (Arc::clone(execution), ChunkDelivery::InEnvelope);
+    respond(ExecutionEventStream {
+        execution,
+        events,
+        content,
+        pieces,
+        number: 0,
+        place: StreamPhase::Start,
+        _guard: None,
+    })
 }
 
-fn respond(reading: Reading) -> Response<Body> {
+fn respond(reading: ExecutionEventStream) -> Response<Body> {
     let execution = Arc::clone(&reading.execution);
     let body = Body::from_stream(unfold(reading, |mut reading| async {
         let text = reading.next().await?;
@@ -86,30 +106,32 @@ fn respond(reading: Reading) -> Response<Body> {
     response
 }
 
-impl Reading {
+impl ExecutionEventStream {
     async fn next(&mut self) -> Option<String> {
         match self.place {
             // Something at once, so that whatever is in between lets the head through.
-            Place::Start => {
-                self.place = Place::Middle;
+            StreamPhase::Start => {
+                self.place = StreamPhase::Middle;
                 Some(COMMENT.to_owned())
             }
-            Place::Middle => Some(match tokio::time::timeout(KEEP_ALIVE, self.said()).await {
+            StreamPhase::Middle => Some(match tokio::time::timeout(KEEP_ALIVE, self.said()).await {
                 Ok(event) => event,
                 Err(_) => COMMENT.to_owned(),
             }),
-            Place::End => None,
+            StreamPhase::End => None,
         }
     }
 
     async fn said(&mut self) -> String {
         match self.events.recv().await {
-            Some(Said::Progress(progress)) => self.event("progress", to_raw(&progress_data(&progress)).get()),
-            Some(Said::Chunk(chunk)) => self.event("chunk", to_raw(&chunk).get()),
-            Some(Said::Log(line)) => self.event("log", to_raw(&log_data(&line)).get()),
+            Some(ExecutionEvent::Progress(progress)) => {
+                self.event("progress", to_raw(&progress_data(&progress)).get())
+            }
+            Some(ExecutionEvent::Chunk(chunk)) => self.event("chunk", to_raw(&chunk).get()),
+            Some(ExecutionEvent::Log(line)) => self.event("log", to_raw(&log_data(&line)).get()),
             None => {
                 let ending = Arc::clone(self.execution.wait().await);
-                self.place = Place::End;
+                self.place = StreamPhase::End;
                 match envelope(&self.execution, &ending, self.content, self.pieces) {
                     Ok(text) => self.event("result", &text),
                     Err((_, text)) => self.event("error", &text),
@@ -168,15 +190,15 @@ mod tests {
     use toolyard_hub::json::to_raw;
     use toolyard_hub::{Outcome, Progress};
 
-    use super::{Content, Said, of};
+    use super::{ContentDetail, ExecutionEvent, stream_live};
     use crate::rest::executions::tests::execution;
-    use crate::rest::executions::{Chunks, Executions, Keeping};
+    use crate::rest::executions::{Chunks, Executions, RetentionLimits};
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_says_that_it_is_alive_and_events_are_numbered() {
         let (sender, events) = mpsc::channel(1);
         let execution = execution();
-        let mut body = of(&execution, events, Content::Result, None).into_body();
+        let mut body = stream_live(&execution, events, ContentDetail::Result, None).into_body();
         let mut next = async || match body.frame().await {
             Some(frame) => String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap(),
             None => String::new(),
@@ -186,10 +208,10 @@ mod tests {
         assert_eq!(next().await, ":\n\n");
         assert_eq!(began.elapsed(), Duration::from_secs(15));
         let progress = Progress { progress: 0.5, total: Some(2.0), message: None };
-        sender.send(Said::Progress(progress)).await.unwrap();
+        sender.send(ExecutionEvent::Progress(progress)).await.unwrap();
         assert_eq!(next().await, "id: 1\nevent: progress\ndata: {\"progress\":0.5,\"total\":2}\n\n");
         drop(sender);
-        let keeping = Keeping { running: 1, most: 1, bytes: 100, time: Duration::from_secs(1) };
+        let keeping = RetentionLimits { running: 1, most: 1, bytes: 100, time: Duration::from_secs(1) };
         let outcome = Outcome::success(to_raw(&json!({"structuredContent": [1]})));
         Executions::new(keeping).end(&execution, Ok(outcome), Chunks::default());
         let last = next().await;
@@ -204,7 +226,7 @@ mod tests {
             let (_sender, events) = mpsc::channel(1);
             let execution = execution();
             let guard = guarded.then(|| execution.cancel.clone().drop_guard());
-            drop(of(&Arc::clone(&execution), events, Content::Result, guard));
+            drop(stream_live(&Arc::clone(&execution), events, ContentDetail::Result, guard));
             assert_eq!(execution.cancel.is_cancelled(), guarded);
         }
     }

@@ -6,27 +6,27 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use toolyard_hub::{Kind, Principal, Yard};
-use toolyard_sdk::{Native, Tool};
+use toolyard_hub::{ErrorKind, Principal, Yard};
+use toolyard_sdk::{NativeSource, Tool};
 use toolyard_wire::EndpointSettings;
 use tower::ServiceExt;
 
-use super::errors::words;
+use super::errors::code_and_status;
 use super::executions::tests::execution;
 use super::run::Job;
-use super::{Rest, RestSettings, router};
+use super::{RestFront, RestSettings, router};
 use crate::mcp::McpSettings;
 
 fn yard() -> Arc<Yard> {
     let echo = Tool::raw("echo", |arguments: toolyard_hub::Raw, _: toolyard_sdk::Context| async move {
         Ok(toolyard_hub::json::from_text(format!(r#"{{"content":[],"structuredContent":{arguments}}}"#)))
     });
-    Yard::of([Native::new("native").tool(echo).into_source()])
+    Yard::with_sources([NativeSource::new("native").tool(echo).into_source()])
 }
 
 async fn ask(method: &str, path: &str) -> (StatusCode, Option<String>, Value) {
-    let settings = RestSettings::like(&McpSettings::default(), &EndpointSettings::default());
-    let router = router(Rest::new(yard(), settings));
+    let settings = RestSettings::from_mcp(&McpSettings::default(), &EndpointSettings::default());
+    let router = router(RestFront::new(yard(), settings));
     let mut request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
     request.extensions_mut().insert(Principal::owner());
     let response = router.oneshot(request).await.unwrap();
@@ -74,8 +74,8 @@ async fn every_address_and_every_error_is_in_the_documentation() {
             item.as_object().unwrap().keys().map(|method| format!("| `{} {path}` |", method.to_uppercase()));
         missing.extend(rows.filter(|row| !PAGE.contains(row)));
     }
-    for kind in Kind::ALL {
-        let (code, status) = words(kind);
+    for kind in ErrorKind::ALL {
+        let (code, status) = code_and_status(kind);
         let row = format!("| `{code}` | {} |", status.as_u16());
         missing.extend(Some(row).filter(|row| !PAGE.contains(row)));
     }
@@ -90,13 +90,13 @@ async fn every_address_and_every_error_is_in_the_documentation() {
 
 #[tokio::test]
 async fn an_execution_whose_task_is_lost_still_ends() {
-    let settings = RestSettings::like(&McpSettings::default(), &EndpointSettings::default());
-    let rest = Rest::new(yard(), settings);
+    let settings = RestSettings::from_mcp(&McpSettings::default(), &EndpointSettings::default());
+    let rest = RestFront::new(yard(), settings);
     let execution = execution();
     assert!(rest.executions.begin(&execution));
     let (_sender, updates) = tokio::sync::mpsc::channel(1);
     drop(Job::new(Arc::clone(&rest), Arc::clone(&execution), None, updates));
     let ending = execution.wait().await;
-    assert_eq!(ending.answer.as_ref().unwrap_err().kind(), Kind::Bug);
+    assert_eq!(ending.answer.as_ref().unwrap_err().kind(), ErrorKind::Bug);
     assert!(rest.executions.all().iter().all(|execution| execution.ending().is_some()));
 }

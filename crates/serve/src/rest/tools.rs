@@ -10,13 +10,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Error, Kind};
+use toolyard_hub::{ErrorKind, HubError};
 
-use super::answer::{VERSION, json};
-use super::errors::Failure;
+use super::errors::RestError;
 use super::query::{Query, page};
-use super::shelf::Shown;
-use super::{Caller, Name, Rest};
+use super::response::{VERSION, json};
+use super::tool_cache::RestTool;
+use super::{PathName, RestCaller, RestFront};
 
 /// The longest search, in characters.
 const LONGEST_SEARCH: usize = 200;
@@ -30,7 +30,7 @@ struct Filter {
 }
 
 impl Filter {
-    fn wants(&self, shown: &Shown) -> bool {
+    fn wants(&self, shown: &RestTool) -> bool {
         self.server.as_deref().is_none_or(|server| shown.tool.source.as_str() == server)
             && self.category.as_deref().is_none_or(|category| shown.category.as_deref() == Some(category))
             && self.tags.iter().all(|tag| shown.tags.contains(tag))
@@ -39,10 +39,10 @@ impl Filter {
 }
 
 pub(super) async fn list(
-    State(rest): State<Arc<Rest>>,
-    Caller(principal): Caller,
+    State(rest): State<Arc<RestFront>>,
+    RestCaller(principal): RestCaller,
     request: Request,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, RestError> {
     let mut query = Query::read(request.uri().query());
     let filter = Filter {
         server: query.one("server"),
@@ -57,16 +57,16 @@ pub(super) async fn list(
     rest.admit_list(&principal)?;
 
     rest.yard.settle(rest.settings.start_wait).await;
-    let shelf = rest.shelf.of(&rest.yard);
+    let shelf = rest.shelf.tools(&rest.yard);
     let mut all = shelf.iter().filter(|shown| shown.tool.is_listed_for(&principal) && filter.wants(shown));
     if let Some(after) = after {
         // A list that changed meanwhile has no such place any more; the client starts again.
         if !all.by_ref().any(|shown| shown.tool.full_name.as_str() == after) {
-            let failure = Failure::invalid_at("cursor", "is of a list that has changed", Value::Null);
-            return Err(Failure { status: StatusCode::CONFLICT, ..failure });
+            let failure = RestError::invalid_at("cursor", "is of a list that has changed", Value::Null);
+            return Err(RestError { status: StatusCode::CONFLICT, ..failure });
         }
     }
-    let tools: Vec<&Shown> = all.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
+    let tools: Vec<&RestTool> = all.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
     let more = all.next().is_some();
     let next = tools.last().filter(|_| more).map(|last| write_cursor(last.tool.full_name.as_str()));
 
@@ -100,27 +100,27 @@ fn words(text: &str) -> Result<Vec<String>, String> {
 }
 
 pub(super) async fn show(
-    State(rest): State<Arc<Rest>>,
-    Caller(principal): Caller,
-    Name(name): Name,
+    State(rest): State<Arc<RestFront>>,
+    RestCaller(principal): RestCaller,
+    PathName(name): PathName,
     request: Request,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
     rest.yard.settle(rest.settings.start_wait).await;
-    let refuse = |error: Error| Failure::of(&error, "");
+    let refuse = |error: HubError| RestError::from_hub_error(&error, "");
     let tool = rest.yard.find_tool(&name, &principal).map_err(refuse)?;
-    if let Some(missing) = principal.lacks(&tool.permissions) {
+    if let Some(missing) = principal.first_missing(&tool.permissions) {
         let message = format!("{} needs the permission {missing}", tool.full_name);
-        return Err(Failure::of_kind(Kind::Forbidden, message));
+        return Err(RestError::of_kind(ErrorKind::Forbidden, message));
     }
-    let shelf = rest.shelf.of(&rest.yard);
+    let shelf = rest.shelf.tools(&rest.yard);
     let shown = shelf.iter().find(|shown| shown.tool.full_name == tool.full_name);
     // It may have gone between the two looks.
-    let gone = || Failure::of_kind(Kind::UnknownTool, format!("{} is gone", tool.full_name));
+    let gone = || RestError::of_kind(ErrorKind::UnknownTool, format!("{} is gone", tool.full_name));
     Ok(json(StatusCode::OK, shown.ok_or_else(gone)?.details(&principal).get().to_owned()))
 }
 
-fn write(tools: &[&Shown], next: Option<&str>) -> String {
+fn write(tools: &[&RestTool], next: Option<&str>) -> String {
     let mut text =
         String::with_capacity(64 + tools.iter().map(|shown| shown.json.get().len() + 1).sum::<usize>());
     text.push_str(&format!(r#"{{"version":"{VERSION}","tools":["#));

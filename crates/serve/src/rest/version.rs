@@ -6,10 +6,10 @@ use axum::http::{HeaderValue, Response};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
 use serde_json::json;
-use toolyard_hub::Kind;
+use toolyard_hub::ErrorKind;
 
-use super::answer::{VERSION, VERSION_HEADER};
-use super::errors::Failure;
+use super::errors::RestError;
+use super::response::{VERSION, VERSION_HEADER};
 
 /// Every version that is spoken, newest last. A client that names none gets the newest.
 pub(super) const SUPPORTED: [&str; 1] = [VERSION];
@@ -25,16 +25,19 @@ pub(super) async fn agree(request: Request, next: Next) -> Response<Body> {
     response
 }
 
-fn refuse(said: &HeaderValue) -> Failure {
+fn refuse(said: &HeaderValue) -> RestError {
     let said = String::from_utf8_lossy(said.as_bytes());
     let reason = "this version of the protocol is not spoken here";
     let supported = SUPPORTED.join(", ");
-    Failure::of_kind(Kind::InvalidArguments, format!("X-MCP-Version: {reason}; spoken are: {supported}"))
-        .with_details(&json!({
-            "field": "X-MCP-Version",
-            "reason": reason,
-            "provided": said,
-            "supported": SUPPORTED,
-            "violations": [{"pointer": "", "field": "X-MCP-Version", "reason": reason, "provided": said}],
-        }))
+    RestError::of_kind(
+        ErrorKind::InvalidArguments,
+        format!("X-MCP-Version: {reason}; spoken are: {supported}"),
+    )
+    .with_details(&json!({
+        "field": "X-MCP-Version",
+        "reason": reason,
+        "provided": said,
+        "supported": SUPPORTED,
+        "violations": [{"pointer": "", "field": "X-MCP-Version", "reason": reason, "provided": said}],
+    }))
 }

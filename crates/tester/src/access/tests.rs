@@ -6,17 +6,17 @@ use std::net::IpAddr;
 use toolyard_hub::{Permissions, Principal, SourceName};
 use toolyard_upstream::{ServerSettings, TransportSettings, UrlKind, UrlSettings};
 
-use super::{Approach, approach};
-use crate::target::Known;
+use super::{AddressAccess, authorize_address};
+use crate::target::TesterServer;
 
-fn servers(all: &[(&str, &str, &str)]) -> BTreeMap<String, Known> {
+fn servers(all: &[(&str, &str, &str)]) -> BTreeMap<String, TesterServer> {
     let server = |(name, url, permission): &(&str, &str, &str)| {
         let url = UrlSettings { url: (*url).to_owned(), headers: BTreeMap::new(), kind: UrlKind::Any };
         let settings = ServerSettings {
             permissions: vec![(*permission).to_owned()],
             ..ServerSettings::new(SourceName::new(*name), TransportSettings::Url(url))
         };
-        ((*name).to_owned(), Known::Ready(Box::new(settings)))
+        ((*name).to_owned(), TesterServer::Ready(Box::new(settings)))
     };
     all.iter().map(server).collect()
 }
@@ -25,8 +25,8 @@ fn who(held: &[&str]) -> Principal {
     Principal::new("ann", Permissions::Only(held.iter().map(|&name| name.to_owned()).collect()))
 }
 
-async fn tried(url: &str, all: &[(&str, &str, &str)], held: &[&str]) -> Result<Approach, String> {
-    let tried = approach(url, &servers(all), &who(held)).await;
+async fn tried(url: &str, all: &[(&str, &str, &str)], held: &[&str]) -> Result<AddressAccess, String> {
+    let tried = authorize_address(url, &servers(all), &who(held)).await;
     tried.map_err(|error| error.message().to_owned())
 }
 

@@ -9,8 +9,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Permissions, Principal, Yard};
 use toolyard_serve::{
-    Auth, ConnectionLimits, DoorSettings, EndpointSettings, McpSettings, ServeSettings, StdioOptions,
-    StdioSettings, Token, bind, stdio_with,
+    Auth, BearerToken, ConnectionLimits, EndpointSettings, McpSettings, ServeAuthSettings, ServeSettings,
+    StdioOptions, StdioSettings, bind, stdio_with,
 };
 use toolyard_testkit::{conformance, probe};
 
@@ -43,7 +43,7 @@ async fn serve() -> Result<(), Failure> {
         }
         Over::Http => {
             let auth = if tokens.is_empty() { Auth::None(Principal::owner()) } else { Auth::Tokens(tokens) };
-            let door = DoorSettings { auth, hosts: Vec::new(), origins: Vec::new() };
+            let door = ServeAuthSettings { auth, hosts: Vec::new(), origins: Vec::new() };
             let listen = ([127, 0, 0, 1], 0).into();
             let bound = bind(
                 yard,
@@ -77,7 +77,7 @@ struct Options {
     yard: Arc<Yard>,
     mcp: McpSettings,
     endpoint: EndpointSettings,
-    tokens: Vec<Token>,
+    tokens: Vec<BearerToken>,
     drain: Duration,
 }
 
@@ -118,9 +118,9 @@ fn yard(name: &str) -> Result<Arc<Yard>, Failure> {
     }
 }
 
-fn token(pair: &str) -> Result<Token, Failure> {
+fn token(pair: &str) -> Result<BearerToken, Failure> {
     let (name, secret) = pair.split_once('=').ok_or(USAGE)?;
-    Ok(Token::new(secret, Principal::new(name, Permissions::All)))
+    Ok(BearerToken::new(secret, Principal::new(name, Permissions::All)))
 }
 
 fn milliseconds(text: &str) -> Result<Duration, Failure> {

@@ -11,7 +11,10 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::task::JoinSet;
-use toolyard_upstream::{Child, CommandSettings, EnvInheritance, Keeper, Kept, ProcessEnvironment, keep};
+use toolyard_upstream::{
+    Child, CommandSettings, EnvInheritance, ProcessEnvironment, SupervisedCommand, SupervisorCommand,
+    supervise_process,
+};
 
 const USAGE: &str = "toolyard-kept keeper --watch PID|parent|crowd N -- PROGRAM ARGS...";
 
@@ -38,7 +41,7 @@ fn keeper(mut arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, Fai
     }
     let watch = pid.as_ref().and_then(|pid| pid.to_str()).ok_or(USAGE)?.parse()?;
     let program = arguments.next().ok_or(USAGE)?;
-    Ok(match keep(&Kept { watch, program, args: arguments.collect() }) {
+    Ok(match supervise_process(&SupervisedCommand { watch, program, args: arguments.collect() }) {
         Ok(code) => code.into(),
         Err(error) => {
             eprintln!("toolyard-kept: {error}");
@@ -52,7 +55,7 @@ async fn parent(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, F
     let (settings, keeper) = command(arguments)?;
     let child = Child::spawn(&settings, &keeper)?;
     println!("{}", child.id());
-    println!("{}", child.exited().await.words);
+    println!("{}", child.wait().await.words);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -86,7 +89,9 @@ fn descriptors() -> std::io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/fd")?.count())
 }
 
-fn command(mut arguments: impl Iterator<Item = OsString>) -> Result<(CommandSettings, Keeper), Failure> {
+fn command(
+    mut arguments: impl Iterator<Item = OsString>,
+) -> Result<(CommandSettings, SupervisorCommand), Failure> {
     if arguments.next() != Some("--".into()) {
         return Err(USAGE.into());
     }
@@ -101,6 +106,7 @@ fn command(mut arguments: impl Iterator<Item = OsString>) -> Result<(CommandSett
         inherit: EnvInheritance::AllowList,
     };
     let environment = ProcessEnvironment::new(std::env::vars_os());
-    let keeper = Keeper { program: std::env::current_exe()?, args: vec!["keeper".into()], environment };
+    let keeper =
+        SupervisorCommand { program: std::env::current_exe()?, args: vec!["keeper".into()], environment };
     Ok((settings, keeper))
 }

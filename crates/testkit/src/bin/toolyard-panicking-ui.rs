@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use toolyard_hub::{
-    BoxFuture, Call, Error, ManageError, Offer, Order, Outcome, Principal, Source, SourceName, Yard,
+    BoxFuture, HubError, ManageError, Outcome, Principal, Source, SourceCall, SourceCommand, SourceName,
+    SourceOffer, Yard,
 };
-use toolyard_tui::Settings;
+use toolyard_tui::UiSettings;
 
 struct Fuse(SourceName);
 
@@ -17,16 +18,16 @@ impl Source for Fuse {
         &self.0
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         Arc::default()
     }
 
     #[expect(clippy::panic, reason = "it is what this is for")]
-    fn manage(&self, _order: Order) -> Result<(), ManageError> {
+    fn manage(&self, _order: SourceCommand) -> Result<(), ManageError> {
         panic!("this panic was wanted");
     }
 
-    fn call<'a>(&'a self, _call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+    fn call<'a>(&'a self, _call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         Box::pin(async { Ok(Outcome::success(toolyard_hub::json::empty_object())) })
     }
 }
@@ -34,10 +35,10 @@ impl Source for Fuse {
 #[tokio::main]
 async fn main() -> ExitCode {
     toolyard_tui::restore_before_panics(|| {});
-    let yard = Yard::of([Arc::new(Fuse(SourceName::new("fuse"))) as Arc<dyn Source>]);
+    let yard = Yard::with_sources([Arc::new(Fuse(SourceName::new("fuse"))) as Arc<dyn Source>]);
     let (_told, messages) = tokio::sync::mpsc::channel(1);
     let stop = tokio_util::sync::CancellationToken::new();
-    match toolyard_tui::run(yard, Principal::owner(), Settings::default(), messages, stop).await {
+    match toolyard_tui::run(yard, Principal::owner(), UiSettings::default(), messages, stop).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("toolyard-panicking-ui: {error}");

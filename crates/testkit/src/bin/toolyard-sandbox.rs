@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use toolyard_program::{Engine, EngineSettings, Launch, Layer, Limits, Program, launch_without};
+use toolyard_program::{
+    Engine, EngineSettings, LaunchSettings, Program, ProgramLimits, SandboxLayer, launch_without,
+};
 
 const USAGE: &str = "toolyard-sandbox host | [--python FILE] [--without LAYER]...";
 
@@ -17,13 +19,13 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == "host") {
         return host();
     }
-    let (mut sandbox, mut without) = (Launch::default(), Vec::new());
+    let (mut sandbox, mut without) = (LaunchSettings::default(), Vec::new());
     let mut arguments = std::env::args_os().skip(1);
     while let Some(argument) = arguments.next() {
         let value = arguments.next();
         match (argument.to_str(), value) {
             (Some("--python"), Some(python)) => sandbox.python = Some(python.into()),
-            (Some("--without"), Some(layer)) => match layer.to_str().and_then(Layer::named) {
+            (Some("--without"), Some(layer)) => match layer.to_str().and_then(SandboxLayer::from_name) {
                 Some(layer) => without.push(layer),
                 None => return usage(),
             },
@@ -48,7 +50,7 @@ async fn host() -> ExitCode {
         return ExitCode::FAILURE;
     }
     println!("{}", engine.process().unwrap_or_default());
-    let limits = Limits { time: Duration::from_secs(600), memory: 64 << 20, output: 1024 };
+    let limits = ProgramLimits { time: Duration::from_secs(600), memory: 64 << 20, output: 1024 };
     let program = Program {
         code: "while True: pass".into(),
         faces: Vec::new(),

@@ -11,14 +11,15 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Limits, Permissions, Principal, Rate, SourceName, Yard, YardSettings};
+use toolyard_hub::{Permissions, Principal, RateLimit, SourceName, Yard, YardLimits, YardSettings};
 use toolyard_serve::{
-    Auth, ConnectionLimits, DoorSettings, EndpointSettings, McpSettings, ServeSettings, Token, bind,
+    Auth, BearerToken, ConnectionLimits, EndpointSettings, McpSettings, ServeAuthSettings, ServeSettings,
+    bind,
 };
 use toolyard_testkit::{probe, workbench};
 use toolyard_upstream::{
-    CommandSettings, Common, EnvInheritance, Keeper, ProcessEnvironment, ServerSettings, TransportSettings,
-    Upstream,
+    CommandSettings, EnvInheritance, ProcessEnvironment, ServerSettings, SupervisorCommand,
+    TransportSettings, Upstream, UpstreamContext,
 };
 
 const USAGE: &str = "toolyard-workbench [--token NAME=SECRET[=PERMISSION,...]]... [--odd KIND]... [--rate BURST] \
@@ -28,7 +29,7 @@ type Failure = Box<dyn std::error::Error>;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let mut limits = Limits { rate: None, ..Limits::default() };
+    let mut limits = YardLimits { rate: None, ..YardLimits::default() };
     let mut endpoint = EndpointSettings::default();
     let (mut tokens, mut odd, mut drain) = (Vec::new(), Vec::new(), Duration::from_secs(1));
     let mut arguments = std::env::args().skip(1);
@@ -38,7 +39,7 @@ async fn main() -> Result<(), Failure> {
             "--token" => tokens.push(token(&value)?),
             "--odd" => odd.push(value),
             // As good as none after the burst, so that a test knows how many calls pass.
-            "--rate" => limits.rate = Some(Rate { per_second: 0.1, burst: value.parse()? }),
+            "--rate" => limits.rate = Some(RateLimit { per_second: 0.1, burst: value.parse()? }),
             "--call-time" => limits.call_time = Duration::from_millis(value.parse()?),
             "--payload" => limits.payload = value.parse()?,
             "--per-source" => limits.per_source = Some(value.parse()?),
@@ -53,7 +54,7 @@ async fn main() -> Result<(), Failure> {
     yard.add(probe::source());
     let upstreams = start(&yard, &odd)?;
     let auth = if tokens.is_empty() { Auth::None(Principal::owner()) } else { Auth::Tokens(tokens) };
-    let door = DoorSettings { auth, hosts: Vec::new(), origins: Vec::new() };
+    let door = ServeAuthSettings { auth, hosts: Vec::new(), origins: Vec::new() };
     let listen = ([127, 0, 0, 1], 0).into();
     let settings = ServeSettings {
         listen,
@@ -85,12 +86,12 @@ async fn main() -> Result<(), Failure> {
 fn start(yard: &Arc<Yard>, kinds: &[String]) -> Result<Vec<Arc<Upstream>>, Failure> {
     let beside = |name: &str| std::env::current_exe().map(|me| me.with_file_name(name));
     let me = to_raw(&json!({"name": "workbench", "version": "1"}));
-    let keeper = Keeper {
+    let keeper = SupervisorCommand {
         program: beside("toolyard-kept")?,
         args: vec!["keeper".into()],
         environment: ProcessEnvironment::new(std::env::vars_os()),
     };
-    let common = Common::new(keeper, me)?;
+    let common = UpstreamContext::new(keeper, me)?;
     let mut started = Vec::new();
     for kind in kinds {
         let command = CommandSettings {
@@ -110,7 +111,7 @@ fn start(yard: &Arc<Yard>, kinds: &[String]) -> Result<Vec<Arc<Upstream>>, Failu
 }
 
 /// A token, with all permissions or with the named ones only.
-fn token(text: &str) -> Result<Token, Failure> {
+fn token(text: &str) -> Result<BearerToken, Failure> {
     let mut parts = text.splitn(3, '=');
     let (name, secret) = (parts.next().ok_or(USAGE)?, parts.next().ok_or(USAGE)?);
     let permissions = match parts.next() {
@@ -120,5 +121,5 @@ fn token(text: &str) -> Result<Token, Failure> {
             Permissions::Only(named.map(ToOwned::to_owned).collect())
         }
     };
-    Ok(Token::new(secret, Principal::new(name, permissions)))
+    Ok(BearerToken::new(secret, Principal::new(name, permissions)))
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_sdk::{Context, Elicited, Tool, ToolError, tool};
+use toolyard_sdk::{Context, ElicitResult, Tool, ToolError, tool};
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
@@ -109,19 +109,21 @@ struct Answer {
 /// Asks the person, if the caller can ask one.
 #[tool]
 async fn test_streaming_elicitation(ctx: Context) -> Result<String, ToolError> {
-    if !ctx.abilities().elicit_form {
+    if !ctx.capabilities().elicit_form {
         return Ok("Streaming complete".to_owned());
     }
     Ok(match ctx.elicit::<Answer>("answer", "What should be streamed?").await? {
-        Elicited::Accepted(answer) => format!("Streaming complete: {}", answer.text),
-        Elicited::Declined | Elicited::Cancelled => "Streaming complete, without an answer".to_owned(),
+        ElicitResult::Accepted(answer) => format!("Streaming complete: {}", answer.text),
+        ElicitResult::Declined | ElicitResult::Cancelled => {
+            "Streaming complete, without an answer".to_owned()
+        }
     })
 }
 
-fn told(answer: &Elicited<Value>) -> String {
+fn told(answer: &ElicitResult<Value>) -> String {
     match answer {
-        Elicited::Accepted(content) => format!("action=accept, content={content}"),
-        Elicited::Declined => "action=decline, content={}".to_owned(),
-        Elicited::Cancelled => "action=cancel, content={}".to_owned(),
+        ElicitResult::Accepted(content) => format!("action=accept, content={content}"),
+        ElicitResult::Declined => "action=decline, content={}".to_owned(),
+        ElicitResult::Cancelled => "action=cancel, content={}".to_owned(),
     }
 }

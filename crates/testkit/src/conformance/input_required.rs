@@ -3,7 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolyard_sdk::{Context, Elicited, Tool, ToolError, question, tool};
+use toolyard_sdk::{Context, ElicitResult, Tool, ToolError, question, tool};
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
@@ -70,7 +70,7 @@ async fn test_input_required_result_multiple_inputs(ctx: Context) -> Result<Stri
     ];
     let answers = ctx.ask(questions).await?;
     let name = accepted(answers.form::<Name>("user_name")?)?.name;
-    let greeting = answers.sampled("greeting")?.text();
+    let greeting = answers.sampling_result("greeting")?.text();
     let roots = answers.roots("client_roots")?.len();
     Ok(format!("{greeting} {name}, {roots} root(s)"))
 }
@@ -93,7 +93,7 @@ async fn test_input_required_result_tampered_state(ctx: Context) -> Result<Strin
 /// Asks whatever the caller can answer.
 #[tool]
 async fn test_input_required_result_capabilities(ctx: Context) -> Result<String, ToolError> {
-    let can = ctx.abilities().clone();
+    let can = ctx.capabilities().clone();
     if can.elicit_form {
         let name = accepted(ctx.elicit::<Name>("user_name", "What is your name?").await?)?.name;
         return Ok(format!("Hello, {name}!"));
@@ -104,9 +104,9 @@ async fn test_input_required_result_capabilities(ctx: Context) -> Result<String,
     Ok(format!("Found {} root(s)", ctx.roots("client_roots").await?.len()))
 }
 
-fn accepted<T>(answer: Elicited<T>) -> Result<T, ToolError> {
+fn accepted<T>(answer: ElicitResult<T>) -> Result<T, ToolError> {
     match answer {
-        Elicited::Accepted(content) => Ok(content),
-        Elicited::Declined | Elicited::Cancelled => Err(ToolError::failed("nobody answered")),
+        ElicitResult::Accepted(content) => Ok(content),
+        ElicitResult::Declined | ElicitResult::Cancelled => Err(ToolError::failed("nobody answered")),
     }
 }

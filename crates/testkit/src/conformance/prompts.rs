@@ -2,11 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolyard_sdk::{Content, Contents, Context, Elicited, Message, Native, Prompt, ToolError, Values};
+use toolyard_sdk::{
+    Content, Contents, Context, ElicitResult, Message, NativeSource, Prompt, ToolError, Values,
+};
 
 use super::PNG;
 
-pub(super) fn offer(native: Native) -> Native {
+pub(super) fn offer(native: NativeSource) -> NativeSource {
     native
         .prompt(
             Prompt::new("test_simple_prompt", |_, _| async { Ok("This is a simple prompt for testing.") })
@@ -62,7 +64,7 @@ struct Background {
 async fn with_question(_: Values, ctx: Context) -> Result<String, ToolError> {
     let asked = ctx.elicit::<Background>("user_context", "What context should the prompt use?").await?;
     Ok(match asked {
-        Elicited::Accepted(background) => format!("Use this context: {}", background.context),
-        Elicited::Declined | Elicited::Cancelled => "Use no context.".to_owned(),
+        ElicitResult::Accepted(background) => format!("Use this context: {}", background.context),
+        ElicitResult::Declined | ElicitResult::Cancelled => "Use no context.".to_owned(),
     })
 }

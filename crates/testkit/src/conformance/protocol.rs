@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_hub::json::{self, Object};
-use toolyard_sdk::{Content, Context, Level, Prompt, Raw, Tool, ToolError, tool};
+use toolyard_sdk::{Content, Context, LogLevel, Prompt, Raw, Tool, ToolError, tool};
 
 /// Appears and disappears when the suite asks for a change of the list.
 const DUMMY: &str = "test_dummy";
@@ -51,11 +51,11 @@ pub(super) fn tools() -> Vec<Tool> {
 /// Writes three log lines.
 #[tool]
 async fn test_tool_with_logging(ctx: Context) -> Result<&'static str, ToolError> {
-    ctx.log(Level::Info, "Tool execution started");
+    ctx.log(LogLevel::Info, "Tool execution started");
     a_moment().await;
-    ctx.log(Level::Info, "Tool processing data");
+    ctx.log(LogLevel::Info, "Tool processing data");
     a_moment().await;
-    ctx.log(Level::Info, "Tool execution completed");
+    ctx.log(LogLevel::Info, "Tool execution completed");
     Ok("Tool with logging executed successfully")
 }
 
@@ -108,7 +108,7 @@ async fn test_x_mcp_header(params: Where) -> Result<String, ToolError> {
 /// Works only for clients with a model to ask.
 #[tool]
 async fn test_missing_capability(ctx: Context) -> Result<&'static str, ToolError> {
-    if !ctx.abilities().sample {
+    if !ctx.capabilities().sample {
         // Asking is what fails for such a client, with the error that names what it lacks.
         ctx.sample_text("question", "Can you hear me?", 10).await?;
     }
@@ -118,7 +118,7 @@ async fn test_missing_capability(ctx: Context) -> Result<&'static str, ToolError
 /// Logs, if the caller wants logs.
 #[tool]
 async fn test_logging_tool(ctx: Context) -> Result<&'static str, ToolError> {
-    ctx.log(Level::Info, "Logging evaluated");
+    ctx.log(LogLevel::Info, "Logging evaluated");
     Ok("Logging evaluated")
 }
 

@@ -1,11 +1,11 @@
 //! The resources of the suite.
 
 use serde_json::json;
-use toolyard_sdk::{Context, Native, Resource, ResourceTemplate, ToolError, Values};
+use toolyard_sdk::{Context, NativeSource, Resource, ResourceTemplate, ToolError, Values};
 
 use super::PNG;
 
-pub(super) fn offer(native: Native) -> Native {
+pub(super) fn offer(native: NativeSource) -> NativeSource {
     native
         .resource(
             Resource::text(

@@ -4,18 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolyard_hub::{Abilities, Event, Kind, Reference, What, Yard, json as raw};
-use toolyard_sdk::testing::{Caller, Report};
+use toolyard_hub::{
+    CallTarget, ClientCapabilities, CompletionReference, ErrorKind, Yard, YardEvent, json as raw,
+};
+use toolyard_sdk::testing::{TestCaller, TestReport};
 
 use super::yard;
 
-async fn call_as(caller: Caller, yard: &Arc<Yard>, name: &str, arguments: Value) -> Report {
-    let what = What::Tool { name: name.to_owned(), arguments: Some(raw::to_raw(&arguments)) };
+async fn call_as(caller: TestCaller, yard: &Arc<Yard>, name: &str, arguments: Value) -> TestReport {
+    let what = CallTarget::Tool { name: name.to_owned(), arguments: Some(raw::to_raw(&arguments)) };
     caller.request(yard, what).await
 }
 
-async fn call(name: &str) -> Report {
-    call_as(Caller::new(), &yard(), name, json!({})).await
+async fn call(name: &str) -> TestReport {
+    call_as(TestCaller::new(), &yard(), name, json!({})).await
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "reads better at the call sites")]
@@ -32,7 +34,7 @@ fn roots() -> Value {
     json!({"roots": [{"uri": "file:///test/root", "name": "Test Root"}]})
 }
 
-fn params(report: &Report, at: usize) -> Value {
+fn params(report: &TestReport, at: usize) -> Value {
     serde_json::from_str(report.asked[at].params.get()).unwrap()
 }
 
@@ -77,7 +79,7 @@ async fn answers_with_every_kind_of_content() {
         }}])
     );
     let failed = call("test_error_handling").await;
-    assert!(failed.failed());
+    assert!(failed.is_failed());
     assert_eq!(failed.text(), "This tool intentionally returns an error for testing");
 }
 
@@ -89,7 +91,7 @@ async fn reports_logs_and_lets_go() {
     let log: Vec<Value> =
         call("test_tool_with_logging").await.log.into_iter().map(|line| line.data).collect();
     assert_eq!(log, ["Tool execution started", "Tool processing data", "Tool execution completed"]);
-    let quiet = Caller::new().abilities(Abilities::default());
+    let quiet = TestCaller::new().capabilities(ClientCapabilities::default());
     let report = call_as(quiet, &yard(), "test_logging_tool", json!({})).await;
     assert_eq!((report.log.len(), report.text().as_str()), (0, "Logging evaluated"));
     assert_eq!(call("test_reconnection").await.pauses, [Duration::from_millis(500)]);
@@ -99,16 +101,19 @@ async fn reports_logs_and_lets_go() {
 async fn asks_the_person_the_model_and_for_the_roots() {
     let yard = yard();
     let ask = async |caller, name, arguments| call_as(caller, &yard, name, arguments).await;
-    let report =
-        ask(Caller::new().answer("sampling", sampled("Paris")), "test_sampling", json!({"prompt": "Test"}))
-            .await;
+    let report = ask(
+        TestCaller::new().answer("sampling", sampled("Paris")),
+        "test_sampling",
+        json!({"prompt": "Test"}),
+    )
+    .await;
     assert_eq!(report.text(), "LLM response: Paris");
     let message = json!({"role": "user", "content": {"type": "text", "text": "Test"}});
     assert_eq!(params(&report, 0), json!({"messages": [message], "maxTokens": 100}));
 
     let user = accept(json!({"username": "testuser", "email": "test@example.com"}));
     let report =
-        ask(Caller::new().answer("user", user), "test_elicitation", json!({"message": "Please"})).await;
+        ask(TestCaller::new().answer("user", user), "test_elicitation", json!({"message": "Please"})).await;
     assert_eq!(
         report.text(),
         r#"User response: action=accept, content={"username":"testuser","email":"test@example.com"}"#
@@ -116,7 +121,7 @@ async fn asks_the_person_the_model_and_for_the_roots() {
     for (name, key) in
         [("test_elicitation_sep1034_defaults", "defaults"), ("test_elicitation_sep1330_enums", "enums")]
     {
-        let report = ask(Caller::new().answer(key, json!({"action": "decline"})), name, json!({})).await;
+        let report = ask(TestCaller::new().answer(key, json!({"action": "decline"})), name, json!({})).await;
         assert_eq!(report.text(), "Elicitation completed: action=decline, content={}");
     }
 }
@@ -130,30 +135,30 @@ async fn asks_under_the_keys_of_the_suite() {
         (report.text(), keys.join(" "))
     };
     let said = |text: &str, keys: &str| (text.to_owned(), keys.to_owned());
-    let alice = || Caller::new().answer("user_name", accept(json!({"name": "Alice"})));
+    let alice = || TestCaller::new().answer("user_name", accept(json!({"name": "Alice"})));
     assert_eq!(ask(alice(), "elicitation").await, said("Hello, Alice!", "user_name"));
-    let paris = Caller::new().answer("capital_question", sampled("Paris"));
+    let paris = TestCaller::new().answer("capital_question", sampled("Paris"));
     assert_eq!(ask(paris, "sampling").await, said("Sampling result: Paris", "capital_question"));
-    let listed = Caller::new().answer("client_roots", roots());
+    let listed = TestCaller::new().answer("client_roots", roots());
     assert_eq!(ask(listed, "list_roots").await, said("Found 1 root(s)", "client_roots"));
-    let sure = || Caller::new().answer("confirm", accept(json!({"ok": true})));
+    let sure = || TestCaller::new().answer("confirm", accept(json!({"ok": true})));
     assert_eq!(ask(sure(), "request_state").await, said("state-ok, confirmed: true", "confirm"));
     assert_eq!(ask(sure(), "tampered_state").await, said("integrity-ok, confirmed: true", "confirm"));
     let all = alice().answer("greeting", sampled("Hi")).answer("client_roots", roots());
     let expect = said("Hi Alice, 1 root(s)", "user_name greeting client_roots");
     assert_eq!(ask(all, "multiple_inputs").await, expect);
-    let rounds = Caller::new()
+    let rounds = TestCaller::new()
         .answer("step1", accept(json!({"name": "Alice"})))
         .answer("step2", accept(json!({"color": "blue"})));
     assert_eq!(ask(rounds, "multi_round").await, said("Alice likes blue", "step1 step2"));
-    let only_sampling = Abilities { sample: true, ..Abilities::default() };
-    let caller = Caller::new().abilities(only_sampling).answer("greeting", sampled("Hi"));
+    let only_sampling = ClientCapabilities { sample: true, ..ClientCapabilities::default() };
+    let caller = TestCaller::new().capabilities(only_sampling).answer("greeting", sampled("Hi"));
     assert_eq!(ask(caller, "capabilities").await, said("Hi", "greeting"));
 }
 
 #[tokio::test]
 async fn asks_for_a_name_with_the_form_of_the_suite() {
-    let caller = Caller::new().answer("user_name", accept(json!({"name": "Alice"})));
+    let caller = TestCaller::new().answer("user_name", accept(json!({"name": "Alice"})));
     let report = call_as(caller, &yard(), "test_input_required_result_elicitation", json!({})).await;
     assert_eq!(
         params(&report, 0),
@@ -170,9 +175,9 @@ async fn asks_for_a_name_with_the_form_of_the_suite() {
 
 #[tokio::test]
 async fn names_the_capability_that_a_client_lacks() {
-    let caller = || Caller::new().abilities(Abilities::default());
+    let caller = || TestCaller::new().capabilities(ClientCapabilities::default());
     let error = call_as(caller(), &yard(), "test_missing_capability", json!({})).await.outcome.unwrap_err();
-    assert_eq!((error.kind(), error.details()), (Kind::ClientCannot, Some(&json!({"sampling": {}}))));
+    assert_eq!((error.kind(), error.details()), (ErrorKind::ClientCannot, Some(&json!({"sampling": {}}))));
     assert_eq!(call("test_missing_capability").await.text(), "Success");
     assert_eq!(
         call_as(caller(), &yard(), "test_streaming_elicitation", json!({})).await.text(),
@@ -186,14 +191,14 @@ async fn changes_its_lists_at_their_end_and_back_again() {
     let mut events = yard.events().subscribe();
     let before = yard.catalog().tools().len();
     for (tool, more) in [("test_trigger_tool_change", 1), ("test_trigger_tool_change", 0)] {
-        call_as(Caller::new(), &yard, tool, json!({})).await.outcome.unwrap();
+        call_as(TestCaller::new(), &yard, tool, json!({})).await.outcome.unwrap();
         assert_eq!(yard.catalog().tools().len(), before + more);
         assert_eq!(yard.catalog().tools()[0].raw_name, "test_simple_text");
     }
-    call_as(Caller::new(), &yard, "test_trigger_prompt_change", json!({})).await.outcome.unwrap();
+    call_as(TestCaller::new(), &yard, "test_trigger_prompt_change", json!({})).await.outcome.unwrap();
     let mut changes = Vec::new();
     while let Ok(event) = events.try_recv() {
-        if let Event::Changed(change, _) = &*event {
+        if let YardEvent::CatalogChanged(change, _) = &*event {
             changes.push((change.tools, change.prompts));
         }
     }
@@ -204,10 +209,10 @@ async fn changes_its_lists_at_their_end_and_back_again() {
 async fn keeps_the_schema_of_2020_12_as_it_is_and_obeys_it() {
     let yard = yard();
     let arguments = json!({"contactMethod": "phone", "phone": "1"});
-    let report = call_as(Caller::new(), &yard, "json_schema_2020_12_tool", arguments).await;
+    let report = call_as(TestCaller::new(), &yard, "json_schema_2020_12_tool", arguments).await;
     assert_eq!(report.text(), r#"{"contactMethod":"phone","phone":"1"}"#);
-    let report = call_as(Caller::new(), &yard, "json_schema_2020_12_tool", json!({})).await;
-    assert_eq!(report.error_kind(), Some(Kind::InvalidArguments));
+    let report = call_as(TestCaller::new(), &yard, "json_schema_2020_12_tool", json!({})).await;
+    assert_eq!(report.error_kind(), Some(ErrorKind::InvalidArguments));
     let schema = |name: &str| {
         let catalog = yard.catalog();
         let tool = catalog.tools().iter().find(|tool| tool.raw_name == name).unwrap();
@@ -229,7 +234,7 @@ async fn keeps_the_schema_of_2020_12_as_it_is_and_obeys_it() {
 async fn has_the_resources_and_prompts_of_the_suite() {
     let yard = yard();
     let read = async |uri: &str| {
-        let report = Caller::new().request(&yard, What::Resource { uri: uri.to_owned() }).await;
+        let report = TestCaller::new().request(&yard, CallTarget::Resource { uri: uri.to_owned() }).await;
         report.body()["contents"][0].clone()
     };
     let text = "This is the content of the static text resource.";
@@ -241,28 +246,34 @@ async fn has_the_resources_and_prompts_of_the_suite() {
         r#"{"id":"123","templateTest":true,"data":"Data for ID: 123"}"#
     );
 
-    let get = async |caller: Caller, name: &str, arguments: Value| {
-        let what = What::Prompt { name: name.to_owned(), arguments: Some(raw::to_raw(&arguments)) };
+    let get = async |caller: TestCaller, name: &str, arguments: Value| {
+        let what = CallTarget::Prompt { name: name.to_owned(), arguments: Some(raw::to_raw(&arguments)) };
         caller.request(&yard, what).await.body()["messages"].clone()
     };
     let arguments = json!({"arg1": "testValue1", "arg2": "testValue2"});
     let text = "Prompt with arguments: arg1='testValue1', arg2='testValue2'";
-    assert_eq!(get(Caller::new(), "test_prompt_with_arguments", arguments).await[0]["content"]["text"], text);
+    assert_eq!(
+        get(TestCaller::new(), "test_prompt_with_arguments", arguments).await[0]["content"]["text"],
+        text
+    );
     let embedded = json!({"resourceUri": "test://example-resource"});
-    let messages = get(Caller::new(), "test_prompt_with_embedded_resource", embedded).await;
+    let messages = get(TestCaller::new(), "test_prompt_with_embedded_resource", embedded).await;
     assert_eq!(messages[0]["content"]["resource"]["uri"], "test://example-resource");
-    assert_eq!(get(Caller::new(), "test_prompt_with_image", json!({})).await[0]["content"]["type"], "image");
-    let answering = Caller::new().answer("user_context", accept(json!({"context": "test context"})));
+    assert_eq!(
+        get(TestCaller::new(), "test_prompt_with_image", json!({})).await[0]["content"]["type"],
+        "image"
+    );
+    let answering = TestCaller::new().answer("user_context", accept(json!({"context": "test context"})));
     let messages = get(answering, "test_input_required_result_prompt", json!({})).await;
     assert_eq!(messages[0]["content"]["text"], "Use this context: test context");
 
-    let what = What::Completion {
-        reference: Reference::Prompt("test_prompt_with_arguments".to_owned()),
+    let what = CallTarget::Completion {
+        reference: CompletionReference::Prompt("test_prompt_with_arguments".to_owned()),
         argument: "arg1".to_owned(),
         value: "test".to_owned(),
         context: None,
     };
-    let body = Caller::new().request(&yard, what).await.body();
+    let body = TestCaller::new().request(&yard, what).await.body();
     let expect = json!({"completion": {"values": ["test", "testValue1"], "total": 2, "hasMore": false}});
     assert_eq!(body, expect);
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use reqwest::header::LOCATION;
 use reqwest::redirect::Policy;
-use toolyard_upstream::{Person, Visit};
+use toolyard_upstream::{LoginPrompt, LoginPrompter};
 
-pub(super) fn person() -> Person {
-    Arc::new(|visit: Visit| {
+pub(super) fn person() -> LoginPrompter {
+    Arc::new(|visit: LoginPrompt| {
         tokio::spawn(async move {
             let http = reqwest::Client::builder().redirect(Policy::none()).build().ok()?;
             let response = http.get(&visit.address).send().await.ok()?;

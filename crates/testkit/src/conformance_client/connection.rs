@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Abilities, Call, CallContext, Client, Deadline, Offer, Principal, Priority, Source, SourceName, State,
-    Target, Update,
+    CallContext, CallerChannel, CallerUpdate, ClientCapabilities, Deadline, Principal, Priority, Source,
+    SourceCall, SourceName, SourceOffer, SourceState, SourceTarget,
 };
 use toolyard_upstream::{
-    AuthSettings, AuthShared, Common, Keeper, ServerSettings, TransportSettings, Upstream, UrlKind,
-    UrlSettings,
+    AuthContext, ServerAuthSettings, ServerSettings, SupervisorCommand, TransportSettings, Upstream,
+    UpstreamContext, UrlKind, UrlSettings,
 };
 
 use super::{Failure, agreeable, browser};
@@ -38,16 +38,17 @@ pub(super) struct Tool {
 
 impl Connection {
     /// Connects, and lists what there is.
-    pub(super) async fn open(url: &str, auth: AuthSettings) -> Result<Self, Failure> {
-        let keeper = Keeper {
+    pub(super) async fn open(url: &str, auth: ServerAuthSettings) -> Result<Self, Failure> {
+        let keeper = SupervisorCommand {
             program: "none".into(),
             args: Vec::new(),
             environment: toolyard_upstream::ProcessEnvironment::default(),
         };
         let me = to_raw(&json!({"name": "toolyard-conformance-client", "version": "1.0.0"}));
         let person = Some(browser::person());
-        let auth_shared = AuthShared { document: Some(DOCUMENT.to_owned()), person, ..AuthShared::default() };
-        let common = Common { auth: auth_shared, ..Common::new(keeper, me)? };
+        let auth_shared =
+            AuthContext { document: Some(DOCUMENT.to_owned()), person, ..AuthContext::default() };
+        let common = UpstreamContext { auth: auth_shared, ..UpstreamContext::new(keeper, me)? };
         let url = UrlSettings { url: url.to_owned(), headers: Default::default(), kind: UrlKind::Any };
         let transport = TransportSettings::Url(url);
         let settings = ServerSettings { auth, ..ServerSettings::new(SourceName::new("suite"), transport) };
@@ -56,8 +57,8 @@ impl Connection {
         loop {
             let status = upstream.status();
             match status.state {
-                State::Ready => return Ok(Self { upstream }),
-                State::Starting if Instant::now() < limit => {
+                SourceState::Ready => return Ok(Self { upstream }),
+                SourceState::Starting if Instant::now() < limit => {
                     tokio::time::sleep(Duration::from_millis(5)).await
                 }
                 state => {
@@ -72,7 +73,7 @@ impl Connection {
         self.upstream.stop().await;
     }
 
-    pub(super) fn offer(&self) -> Arc<Offer> {
+    pub(super) fn offer(&self) -> Arc<SourceOffer> {
         self.upstream.offer()
     }
 
@@ -96,25 +97,25 @@ impl Connection {
         arguments: Value,
         meanwhile: impl Fn() -> Work<'a>,
     ) -> Result<(), Failure> {
-        let target = Target::Tool { name: name.to_owned(), arguments: to_raw(&arguments) };
+        let target = SourceTarget::Tool { name: name.to_owned(), arguments: to_raw(&arguments) };
         self.call(target, meanwhile).await
     }
 
     pub(super) async fn resource(&self, uri: &Value) -> Result<(), Failure> {
         let uri = uri.as_str().unwrap_or_default().to_owned();
-        self.call(Target::Resource { uri }, || Box::pin(async { Ok(()) })).await
+        self.call(SourceTarget::Resource { uri }, || Box::pin(async { Ok(()) })).await
     }
 
     pub(super) async fn prompt(&self, name: &Value) -> Result<(), Failure> {
         let name = name.as_str().unwrap_or_default().to_owned();
-        let target = Target::Prompt { name, arguments: to_raw(&json!({})) };
+        let target = SourceTarget::Prompt { name, arguments: to_raw(&json!({})) };
         self.call(target, || Box::pin(async { Ok(()) })).await
     }
 
-    async fn call<'a>(&self, target: Target, meanwhile: impl Fn() -> Work<'a>) -> Result<(), Failure> {
-        let abilities = Abilities { elicit_form: true, ..Abilities::default() };
-        let (client, mut updates) = Client::new(abilities);
-        let call = Call {
+    async fn call<'a>(&self, target: SourceTarget, meanwhile: impl Fn() -> Work<'a>) -> Result<(), Failure> {
+        let abilities = ClientCapabilities { elicit_form: true, ..ClientCapabilities::default() };
+        let (client, mut updates) = CallerChannel::new(abilities);
+        let call = SourceCall {
             target,
             principal: Principal::owner(),
             context: CallContext::default(),
@@ -129,7 +130,7 @@ impl Connection {
         loop {
             tokio::select! {
                 outcome = &mut answered => return Ok(outcome?.map(drop).map_err(|error| error.sentence())?),
-                Some(update) = updates.recv() => if let Update::Ask(ask) = update {
+                Some(update) = updates.recv() => if let CallerUpdate::Ask(ask) = update {
                     meanwhile().await?;
                     let answers = ask.questions.iter().map(|question| {
                         let params = members(&question.params).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -25,13 +26,26 @@ pub enum Signal {
     Kill,
 }
 
+/// A program that was just written may still be open for writing in a child that another test is starting, which lets go of
+/// it as soon as it executes something else.
+fn spawn(command: &mut Command) -> std::io::Result<Child> {
+    loop {
+        match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            spawned => return spawned,
+        }
+    }
+}
+
 impl Process {
     /// Starts it with pipes for its standard streams. What it says on standard error is kept.
     pub fn start(program: &str, arguments: &[&str]) -> (Self, ChildStdin, ChildStdout) {
         let mut command = Command::new(program);
         command.args(arguments).env_remove("TOOLYARD_TOKEN").env_remove("TOOLYARD_LOG");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
+        let mut child = spawn(&mut command).unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut pipe = child.stderr.take().unwrap();
         let stderr = Arc::new(Mutex::new(String::new()));

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolyard_sdk::{Context, Elicited, Tool, ToolError, tool};
+use toolyard_sdk::{Context, ElicitResult, Tool, ToolError, tool};
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![ask(), ask_twice()]
@@ -35,10 +35,10 @@ async fn ask_twice(ctx: Context) -> Result<String, ToolError> {
     Ok(format!("{first}, then {second}"))
 }
 
-fn said(answer: Elicited<Name>) -> String {
+fn said(answer: ElicitResult<Name>) -> String {
     match answer {
-        Elicited::Accepted(name) => name.name,
-        Elicited::Declined => "declined".to_owned(),
-        Elicited::Cancelled => "cancelled".to_owned(),
+        ElicitResult::Accepted(name) => name.name,
+        ElicitResult::Declined => "declined".to_owned(),
+        ElicitResult::Cancelled => "cancelled".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
-use toolyard_sdk::{Context, Level, Tool, ToolError, tool};
+use toolyard_sdk::{Context, LogLevel, Tool, ToolError, tool};
 
 pub(super) fn tools() -> Vec<Tool> {
     let gates = Arc::new(Gates::default());
@@ -77,7 +77,7 @@ struct Flood {
 async fn flood(params: Flood, ctx: Context) -> Result<&'static str, ToolError> {
     for at in 1..=params.n {
         ctx.report(at, params.n, "flooding");
-        ctx.log(Level::Info, format!("line {at}"));
+        ctx.log(LogLevel::Info, format!("line {at}"));
         tokio::task::yield_now().await;
     }
     Ok("dry again")

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolyard_hub::{Principal, Request, What, Yard};
+use toolyard_hub::{CallRequest, CallTarget, Principal, Yard};
 
 use super::house::House;
 
@@ -149,14 +149,14 @@ pub(super) async fn overrun(house: &House) {
 }
 
 async fn called_in(house: &House, session: &str) {
-    let what = What::Tool { name: "echo".to_owned(), arguments: None };
-    let mut request = Request::new(what, Principal::owner());
+    let what = CallTarget::Tool { name: "echo".to_owned(), arguments: None };
+    let mut request = CallRequest::new(what, Principal::owner());
     request.context.session_id = Some(session.into());
     house.yard.call(request).await.unwrap();
 }
 
 async fn call(yard: &Yard, tool: &str, arguments: Value) {
     let arguments = Some(toolyard_hub::json::to_raw(&arguments));
-    let what = What::Tool { name: tool.to_owned(), arguments };
-    yard.call(Request::new(what, Principal::owner())).await.unwrap();
+    let what = CallTarget::Tool { name: tool.to_owned(), arguments };
+    yard.call(CallRequest::new(what, Principal::owner())).await.unwrap();
 }

@@ -8,16 +8,16 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Permissions, Principal, SourceName, State, Timestamp, Yard};
+use toolyard_hub::{Permissions, Principal, SourceName, SourceState, Timestamp, Yard};
 use toolyard_serve::{
-    Auth, ConnectionLimits, ControlSettings, DoorSettings, EndpointSettings, Keyring, Keys, LogEntry,
-    McpSettings, ServeSettings, Token, bind,
+    Auth, BearerCredentials, BearerToken, BearerTokenStore, ConnectionLimits, ControlSettings,
+    EndpointSettings, LogEntry, McpSettings, ServeAuthSettings, ServeSettings, bind,
 };
 use toolyard_testkit::harness::{Socket, soon};
 use toolyard_testkit::probe;
 use toolyard_upstream::{
-    CommandSettings, Common, EnvInheritance, Keeper, ProcessEnvironment, ServerSettings, TransportSettings,
-    Upstream,
+    CommandSettings, EnvInheritance, ProcessEnvironment, ServerSettings, SupervisorCommand,
+    TransportSettings, Upstream, UpstreamContext,
 };
 
 use super::{KEPT, ODD};
@@ -29,7 +29,7 @@ pub(super) const WATCHER: &str = "watcher's token";
 pub(super) struct House {
     pub(super) address: String,
     pub(super) yard: Arc<Yard>,
-    pub(super) keyring: Keyring,
+    pub(super) keyring: BearerTokenStore,
     pub(super) log: tokio::sync::broadcast::Sender<Arc<LogEntry>>,
     pub(super) stop: CancellationToken,
     pub(super) serving: AbortOnDropHandle<()>,
@@ -39,16 +39,16 @@ pub(super) struct House {
 impl House {
     pub(super) async fn new() -> Self {
         // Thousands of calls are made at once here; rates have tests of their own.
-        let limits = toolyard_hub::Limits { rate: None, ..toolyard_hub::Limits::default() };
+        let limits = toolyard_hub::YardLimits { rate: None, ..toolyard_hub::YardLimits::default() };
         let yard = Yard::new(toolyard_hub::YardSettings { limits, ..toolyard_hub::YardSettings::default() });
         yard.add(probe::source());
         yard.add(extra());
-        let keyring = Keyring::new(Keys { tokens: tokens(), jwt: None });
+        let keyring = BearerTokenStore::new(BearerCredentials { tokens: tokens(), jwt: None });
         let log = tokio::sync::broadcast::channel(64).0;
         let settings = ServeSettings {
             listen: ([127, 0, 0, 1], 0).into(),
-            door: DoorSettings {
-                auth: Auth::Keyring(keyring.clone()),
+            door: ServeAuthSettings {
+                auth: Auth::TokenStore(keyring.clone()),
                 hosts: Vec::new(),
                 origins: vec!["https://page.example".to_owned()],
             },
@@ -77,19 +77,19 @@ impl House {
             inherit: EnvInheritance::AllowList,
         };
         let settings = ServerSettings::new(SourceName::new(name), TransportSettings::Command(command));
-        let keeper = Keeper {
+        let keeper = SupervisorCommand {
             program: KEPT.into(),
             args: vec!["keeper".into()],
             environment: ProcessEnvironment::new(std::env::vars_os()),
         };
         let me = to_raw(&json!({"name": "test", "version": "1"}));
-        let upstream = Upstream::start(settings, Common::new(keeper, me).unwrap());
+        let upstream = Upstream::start(settings, UpstreamContext::new(keeper, me).unwrap());
         self.yard.add(Arc::clone(&upstream) as _);
         self.upstreams.push(upstream);
-        self.until(name, State::Ready).await;
+        self.until(name, SourceState::Ready).await;
     }
 
-    pub(super) async fn until(&self, name: &str, state: State) {
+    pub(super) async fn until(&self, name: &str, state: SourceState) {
         soon(&format!("{name} to be {state:?}"), async {
             while self.yard.status(&SourceName::new(name)).unwrap().state != state {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -132,18 +132,22 @@ fn extra() -> Arc<dyn toolyard_hub::Source> {
         stream.end();
         Ok(format!("{} pieces", params.n))
     };
-    toolyard_sdk::Native::new("extra").tools([toolyard_sdk::Tool::new("pieces", pieces)]).into_source()
+    toolyard_sdk::NativeSource::new("extra").tools([toolyard_sdk::Tool::new("pieces", pieces)]).into_source()
 }
 
 /// Somebody who may do everything, somebody who may do nothing special, and somebody who may only look.
-pub(super) fn tokens() -> Vec<Token> {
+pub(super) fn tokens() -> Vec<BearerToken> {
     let ada = Principal::new("ada", Permissions::Only(Default::default()));
     let watcher = Principal::new("watcher", Permissions::Only(["observe".to_owned()].into()));
-    vec![Token::new(OWNER, Principal::owner()), Token::new(ADA, ada), Token::new(WATCHER, watcher)]
+    vec![
+        BearerToken::new(OWNER, Principal::owner()),
+        BearerToken::new(ADA, ada),
+        BearerToken::new(WATCHER, watcher),
+    ]
 }
 
 /// The same with ada's token good for this long only.
-pub(super) fn tokens_expiring(after: Duration) -> Vec<Token> {
+pub(super) fn tokens_expiring(after: Duration) -> Vec<BearerToken> {
     let mut tokens = tokens();
     tokens[1] = tokens[1].clone().until(Timestamp(SystemTime::now() + after));
     tokens

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use toolyard_serve::Keys;
+use toolyard_serve::BearerCredentials;
 use toolyard_testkit::harness::{Proof, Socket, soon};
 
 use super::house::{ADA, House, OWNER, WATCHER, tokens, tokens_expiring};
@@ -92,14 +92,14 @@ async fn a_request_that_wants_no_socket_is_told_what_this_is() {
 #[tokio::test]
 async fn a_token_that_expires_ends_the_socket_and_its_calls() {
     let house = House::new().await;
-    house.keyring.replace(Keys { tokens: tokens_expiring(Duration::from_secs(2)), jwt: None });
+    house.keyring.replace(BearerCredentials { tokens: tokens_expiring(Duration::from_secs(2)), jwt: None });
     let (mut ada, mut owner) = (house.ada().await, house.owner().await);
     owner.ask("subscribe", json!({"events": ["call_ended"]})).await.unwrap();
     ada.send("mcp_call", json!({"tool": "slow", "arguments": {"ms": 60_000}})).await;
     assert_eq!(ada.closed().await, 4401);
     assert_eq!(owner.event("call_ended").await["call"]["status"], "cancelled");
     // One that is taken from the configuration is no better.
-    house.keyring.replace(Keys { tokens: tokens().split_off(1), jwt: None });
+    house.keyring.replace(BearerCredentials { tokens: tokens().split_off(1), jwt: None });
     assert_eq!(owner.closed().await, 4401);
 }
 
@@ -108,8 +108,8 @@ async fn a_socket_outlives_a_token_where_another_one_comes_in_time() {
     let house = House::new().await;
     let mut tokens = tokens_expiring(Duration::from_secs(2));
     let ada = toolyard_hub::Principal::new("ada", toolyard_hub::Permissions::Only(Default::default()));
-    tokens.push(toolyard_serve::Token::new("ada's next token", ada));
-    house.keyring.replace(Keys { tokens, jwt: None });
+    tokens.push(toolyard_serve::BearerToken::new("ada's next token", ada));
+    house.keyring.replace(BearerCredentials { tokens, jwt: None });
     let mut ada = house.ada().await;
     let hello = ada.send("hello", json!({"token": "ada's next token"})).await;
     assert_eq!(ada.end(hello).await["type"], "welcome");
@@ -129,8 +129,8 @@ async fn permissions_that_change_hold_for_sockets_that_are_open() {
     );
     let mut tokens = tokens();
     let more = toolyard_hub::Permissions::Only(["observe".to_owned()].into());
-    tokens[1] = toolyard_serve::Token::new(ADA, toolyard_hub::Principal::new("ada", more));
-    house.keyring.replace(Keys { tokens, jwt: None });
+    tokens[1] = toolyard_serve::BearerToken::new(ADA, toolyard_hub::Principal::new("ada", more));
+    house.keyring.replace(BearerCredentials { tokens, jwt: None });
     soon("the new permission", async {
         while ada.ask("mcp_stderr", json!({"server_name": "probe"})).await.is_err() {
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -67,7 +67,7 @@ async fn ten_thousand_tools_are_listed_in_good_time_to_several_at_once() {
         toolyard_sdk::Tool::new(format!("tool_{at}"), || async { Ok("x") })
             .description("does what the nine thousand others do, and says so at some length, as tools do")
     });
-    house.yard.add(toolyard_sdk::Native::new("many").tools(tools).into_source());
+    house.yard.add(toolyard_sdk::NativeSource::new("many").tools(tools).into_source());
     let mut sockets = [house.owner().await, house.owner().await];
     for socket in &mut sockets {
         // Both before either is answered: what waits for the one must not cost the other.

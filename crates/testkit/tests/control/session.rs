@@ -5,7 +5,8 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use toolyard_hub::{
-    AuthStatus, BoxFuture, Call, Error, Kind, LoginError, Offer, Outcome, Source, SourceName, State, Status,
+    AuthStatus, BoxFuture, ErrorKind, HubError, LoginError, Outcome, Source, SourceCall, SourceName,
+    SourceOffer, SourceState, SourceStatus,
 };
 use toolyard_serve::LogEntry;
 use toolyard_testkit::harness::every_server_message;
@@ -24,15 +25,15 @@ impl Source for Locked {
         &self.0
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         Arc::default()
     }
 
-    fn status(&self) -> Status {
-        Status {
+    fn status(&self) -> SourceStatus {
+        SourceStatus {
             authorization: AuthStatus::NotLoggedIn,
             transport: Some("openapi"),
-            ..Status::new(State::NeedsAuthorization, true)
+            ..SourceStatus::new(SourceState::NeedsAuthorization, true)
         }
     }
 
@@ -40,8 +41,8 @@ impl Source for Locked {
         Box::pin(async { Ok("https://login.example/?state=1".to_owned()) })
     }
 
-    fn call<'a>(&'a self, _: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
-        Box::pin(async { Err(Error::new(Kind::CannotConnect, "it is locked")) })
+    fn call<'a>(&'a self, _: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
+        Box::pin(async { Err(HubError::new(ErrorKind::CannotConnect, "it is locked")) })
     }
 }
 
@@ -194,7 +195,8 @@ async fn everything_that_can_be_said_is_said_as_the_schema_says() {
     let (seen, known) = (std::mem::take(&mut socket.seen), every_server_message());
     let missing: Vec<_> = known.difference(&seen).collect();
     assert!(missing.is_empty(), "never said: {missing:?}");
-    house.until("pages", State::Ready).await;
-    house.end().await;
-    assert_eq!(socket.closed().await, 1001);
+    house.until("pages", SourceState::Ready).await;
+    // What is still to be read is in the way of the close frame.
+    let ((), code) = tokio::join!(house.end(), socket.closed());
+    assert_eq!(code, 1001);
 }

@@ -1,7 +1,7 @@
 //! Subscriptions to resources over HTTP, in both eras: how many one client may have, and that each is given back.
 
 use serde_json::{Value, json};
-use toolyard_hub::{Limits, YardSettings};
+use toolyard_hub::{YardLimits, YardSettings};
 use toolyard_testkit::harness::soon;
 
 use super::visibility::{Fixture, ONLY_A, OWNER};
@@ -62,7 +62,7 @@ async fn what_a_stream_listens_to_is_given_back_when_its_client_hangs_up() {
 
 #[tokio::test]
 async fn one_client_may_have_so_many_subscriptions_and_no_more() {
-    let limits = Limits { subscriptions: 3, ..Limits::default() };
+    let limits = YardLimits { subscriptions: 3, ..YardLimits::default() };
     let yard = Fixture::new(YardSettings { limits, ..YardSettings::default() }).await;
     let session = yard.session(ONLY_A).await;
     for number in 0..3 {
@@ -81,7 +81,7 @@ async fn one_client_may_have_so_many_subscriptions_and_no_more() {
 
 #[tokio::test]
 async fn one_stream_may_listen_to_so_many_resources_and_no_more() {
-    let limits = Limits { subscriptions: 3, ..Limits::default() };
+    let limits = YardLimits { subscriptions: 3, ..YardLimits::default() };
     let yard = Fixture::new(YardSettings { limits, ..YardSettings::default() }).await;
     let wanted = json!({"resourceSubscriptions": ["a://1", "a://2", "a://3", "a://4"]});
     let mut refused = yard.request_to_listen(ONLY_A, wanted).await;

@@ -10,23 +10,24 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    AllowList, BoxFuture, Call, Ended, Error, ExecutionId, Feed, History, HistoryError, HistoryQuery,
-    Listing, Offer, Outcome, PastCall, Permissions, Principal, PromptOffer, Request, ResourceOffer, Source,
-    SourceName, State, Status, Target, TemplateOffer, Thing, ToolOffer, What, Yard, YardSettings,
+    AllowList, BoxFuture, CallEndReason, CallRequest, CallTarget, EntryKind, ExecutionId, History,
+    HistoryError, HistoryQuery, HubError, Outcome, PastCall, Permissions, Principal, PromptOffer,
+    ResourceOffer, Source, SourceCall, SourceName, SourceNotifier, SourceOffer, SourceState, SourceStatus,
+    SourceTarget, TemplateOffer, ToolListing, ToolOffer, Yard, YardSettings,
 };
 use toolyard_serve::{
-    Auth, ConnectionLimits, ControlSettings, DoorSettings, EndpointSettings, Keyring, Keys, LogEntry,
-    McpSettings, ServeSettings, Token, bind,
+    Auth, BearerCredentials, BearerToken, BearerTokenStore, ConnectionLimits, ControlSettings,
+    EndpointSettings, LogEntry, McpSettings, ServeAuthSettings, ServeSettings, bind,
 };
 use toolyard_testkit::harness::{Socket, soon};
 
 /// A server with two tools and one of everything else. What it is called is in everything that it says.
 pub(super) struct Stub {
     name: SourceName,
-    offer: std::sync::Mutex<Arc<Offer>>,
-    status: Status,
+    offer: std::sync::Mutex<Arc<SourceOffer>>,
+    status: SourceStatus,
     permissions: Vec<String>,
-    feed: std::sync::OnceLock<Feed>,
+    feed: std::sync::OnceLock<SourceNotifier>,
 }
 
 impl Stub {
@@ -35,7 +36,10 @@ impl Stub {
         Arc::new(Self {
             name: SourceName::new(name),
             offer: std::sync::Mutex::default(),
-            status: Status { reason: Some("no such host".to_owned()), ..Status::new(State::Failed, true) },
+            status: SourceStatus {
+                reason: Some("no such host".to_owned()),
+                ..SourceStatus::new(SourceState::Failed, true)
+            },
             permissions: permissions.iter().map(|one| (*one).to_owned()).collect(),
             feed: std::sync::OnceLock::new(),
         })
@@ -59,12 +63,12 @@ impl Stub {
             permissions: needs(),
             metadata: serde_json::Map::new(),
             hooks: Vec::new(),
-            listing: Listing::Listed,
+            listing: ToolListing::Listed,
         };
         let (fixed, template) = (format!("{name}://fixed"), format!("{name}://{{id}}"));
         let resource = to_raw(&json!({"uri": fixed, "name": "fixed"}));
         let template = to_raw(&json!({"uriTemplate": template, "name": "template"}));
-        let offer = Offer {
+        let offer = SourceOffer {
             tools: vec![tool("query"), tool("change")],
             resources: vec![ResourceOffer { definition: resource, permissions: needs() }],
             templates: vec![TemplateOffer { definition: template, permissions: needs() }],
@@ -75,7 +79,7 @@ impl Stub {
         Arc::new(Self {
             name: SourceName::new(name),
             offer: std::sync::Mutex::new(Arc::new(offer)),
-            status: Status::ready(),
+            status: SourceStatus::ready(),
             permissions,
             feed: std::sync::OnceLock::new(),
         })
@@ -87,7 +91,7 @@ impl Source for Stub {
         &self.name
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         Arc::clone(&self.offer.lock().unwrap())
     }
 
@@ -95,17 +99,17 @@ impl Source for Stub {
         &self.permissions
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> SourceStatus {
         self.status.clone()
     }
 
-    fn attach(&self, feed: Feed) {
+    fn attach(&self, feed: SourceNotifier) {
         let _ = self.feed.set(feed);
     }
 
-    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+    fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         let text = match call.target {
-            Target::Tool { .. } => format!("result of {}", self.name),
+            SourceTarget::Tool { .. } => format!("result of {}", self.name),
             _ => "other".to_owned(),
         };
         let body = json!({"content": [{"type": "text", "text": text}]});
@@ -120,7 +124,7 @@ impl Past {
     fn calls() -> Vec<PastCall> {
         let call = |number: u8, subject: &str, source: Option<&str>| PastCall {
             id: ExecutionId::from_bytes([number; 16]),
-            thing: Thing::Tool,
+            thing: EntryKind::Tool,
             subject: subject.to_owned(),
             source: source.map(ToOwned::to_owned),
             principal: "owner".to_owned(),
@@ -128,7 +132,7 @@ impl Past {
             user_id: None,
             at: SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(number)),
             duration: Duration::from_millis(1),
-            ended: Ended::Answered,
+            ended: CallEndReason::Answered,
             error: None,
         };
         vec![
@@ -144,7 +148,7 @@ impl Past {
 impl History for Past {
     fn recent(&self, query: HistoryQuery) -> BoxFuture<'static, Result<Vec<PastCall>, HistoryError>> {
         let fits = |call: &PastCall| {
-            query.after.is_none_or(|after| call.mark() < after)
+            query.after.is_none_or(|after| call.cursor() < after)
                 && query.principal.as_ref().is_none_or(|principal| *principal == call.principal)
         };
         let found = Self::calls().into_iter().filter(fits).take(query.limit).collect();
@@ -179,7 +183,7 @@ const PLAIN: &str = "a plain token";
 /// May observe everything.
 pub(super) const WATCHES_ALL: &str = "an observer's token";
 
-fn tokens() -> Vec<Token> {
+fn tokens() -> Vec<BearerToken> {
     let list = |globs: &[&str]| Some(globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>());
     let holder = |name: &str, held: &[&str]| {
         let held: BTreeSet<String> = held.iter().map(|one| (*one).to_owned()).collect();
@@ -188,12 +192,12 @@ fn tokens() -> Vec<Token> {
     let a = || AllowList { sources: list(&["a"]), tools: None };
     let one = AllowList { sources: None, tools: list(&["mcp__a__query"]) };
     vec![
-        Token::new(OWNER, Principal::owner()),
-        Token::new(PLAIN, holder("plain", &[])),
-        Token::new(ONLY_A, holder("only a", &[]).allowed(a())),
-        Token::new(WATCHES_A, holder("watches a", &["observe"]).allowed(a())),
-        Token::new(WATCHES_ONE, holder("watches one", &["observe"]).allowed(one)),
-        Token::new(WATCHES_ALL, holder("watches all", &["observe"])),
+        BearerToken::new(OWNER, Principal::owner()),
+        BearerToken::new(PLAIN, holder("plain", &[])),
+        BearerToken::new(ONLY_A, holder("only a", &[]).with_allow_list(a())),
+        BearerToken::new(WATCHES_A, holder("watches a", &["observe"]).with_allow_list(a())),
+        BearerToken::new(WATCHES_ONE, holder("watches one", &["observe"]).with_allow_list(one)),
+        BearerToken::new(WATCHES_ALL, holder("watches all", &["observe"])),
     ]
 }
 
@@ -207,10 +211,14 @@ impl Fixture {
         // Another test of this process may have been first.
         let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
         let log = tokio::sync::broadcast::channel(64).0;
-        let keyring = Keyring::new(Keys { tokens: tokens(), jwt: None });
+        let keyring = BearerTokenStore::new(BearerCredentials { tokens: tokens(), jwt: None });
         let settings = ServeSettings {
             listen: ([127, 0, 0, 1], 0).into(),
-            door: DoorSettings { auth: Auth::Keyring(keyring), hosts: Vec::new(), origins: Vec::new() },
+            door: ServeAuthSettings {
+                auth: Auth::TokenStore(keyring),
+                hosts: Vec::new(),
+                origins: Vec::new(),
+            },
             mcp: McpSettings::default(),
             endpoint: EndpointSettings::default(),
             control: ControlSettings { log: Some(log.clone()) },
@@ -454,8 +462,8 @@ async fn observers_are_told_of_calls_and_log_lines_of_what_is_on_their_lists() {
     }
     yard.b.updates("b://fixed");
     for name in ["mcp__b__query", "mcp__a__change", "mcp__b__guess", "mcp__a__query"] {
-        let what = What::Tool { name: name.to_owned(), arguments: None };
-        let _ = yard.yard.call(Request::new(what, Principal::owner())).await;
+        let what = CallTarget::Tool { name: name.to_owned(), arguments: None };
+        let _ = yard.yard.call(CallRequest::new(what, Principal::owner())).await;
     }
     let [a, one, all] = sockets.as_mut_slice() else { panic!() };
     for (socket, expected) in [
@@ -576,7 +584,7 @@ async fn servers_that_a_token_may_not_use_are_not_shown_whatever_their_state() {
 async fn the_readiness_check_names_only_servers_that_its_caller_sees() {
     let yard = Fixture::new(YardSettings::default()).await;
     let starting = Stub {
-        status: Status::new(State::Starting, false),
+        status: SourceStatus::new(SourceState::Starting, false),
         ..Arc::into_inner(Stub::failed("b2", &[])).unwrap()
     };
     yard.yard.add(Arc::new(starting));

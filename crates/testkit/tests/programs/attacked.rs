@@ -6,11 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use toolyard_program::{AttackOutcome, Attacked, Engine, Layer};
+use toolyard_program::{AttackOutcome, AttackReport, Engine, SandboxLayer};
 
 use super::fixture::{engine, engine_without};
 
-fn through(attacked: &[Attacked]) -> Vec<(&'static str, &AttackOutcome)> {
+fn through(attacked: &[AttackReport]) -> Vec<(&'static str, &AttackOutcome)> {
     let through = attacked.iter().filter(|attack| attack.outcome != AttackOutcome::Held);
     through.map(|attack| (attack.name, &attack.outcome)).collect()
 }
@@ -19,45 +19,57 @@ fn through(attacked: &[Attacked]) -> Vec<(&'static str, &AttackOutcome)> {
 async fn every_attack_on_the_whole_sandbox_is_fended_off() {
     let engine = engine();
     let began = Instant::now();
-    let attacked = engine.attacks().await.unwrap();
+    let attacked = engine.run_attacks().await.unwrap();
     eprintln!("{} attacks, start included, took {:?}", attacked.len(), began.elapsed());
     assert_eq!(through(&attacked), []);
     let began = Instant::now();
-    engine.attacks().await.unwrap();
+    engine.run_attacks().await.unwrap();
     eprintln!("again {:?}", began.elapsed());
     engine.stop().await;
 }
 
 /// Which layer, what is left out beside it so that it stands alone, and which attack shows what it is good for.
-const PROOFS: &[(Layer, &[Layer], &str)] = &[
-    (Layer::User, &[Layer::Seccomp], "administer"),
-    (Layer::Network, &[Layer::Seccomp, Layer::Landlock], "network"),
-    (Layer::Processes, &[Layer::Seccomp], "processes"),
-    (Layer::Root, &[Layer::Seccomp, Layer::Landlock], "read files"),
-    (Layer::Ipc, &[Layer::Seccomp], "shared memory"),
-    (Layer::Uts, &[], "host name"),
-    (Layer::NoProc, &[Layer::Landlock], "read /proc"),
-    (Layer::ReadOnly, &[Layer::Seccomp, Layer::Landlock, Layer::FileSize], "write files"),
-    (Layer::Environment, &[], "environment"),
-    (Layer::Descriptors, &[], "descriptors"),
-    (Layer::NoNewPrivs, &[Layer::Seccomp, Layer::Landlock], "new privileges"),
-    (Layer::Dumpable, &[Layer::Seccomp], "peek"),
-    (Layer::Landlock, &[Layer::Seccomp, Layer::ReadOnly, Layer::FileSize], "write files"),
-    (Layer::Seccomp, &[], "sockets"),
-    (Layer::Seccomp, &[], "signals"),
-    (Layer::Seccomp, &[], "deadly calls"),
-    (Layer::Seccomp, &[], "foreign calls"),
-    (Layer::Seccomp, &[Layer::Landlock], "execute"),
-    (Layer::Seccomp, &[Layer::ProcessCount], "subprocess"),
-    (Layer::Seccomp, &[], "raise limits"),
-    (Layer::Seccomp, &[], "files in memory"),
-    (Layer::AddressSpace, &[], "memory"),
-    (Layer::CpuTime, &[Layer::WallClock], "endless loop, watched patiently"),
-    (Layer::FileSize, &[Layer::Seccomp, Layer::Landlock, Layer::ReadOnly], "write files"),
-    (Layer::OpenFiles, &[], "open files"),
-    (Layer::Core, &[], "core"),
-    (Layer::ProcessCount, &[Layer::Seccomp], "fork"),
-    (Layer::WallClock, &[Layer::CpuTime], "endless loop"),
+const PROOFS: &[(SandboxLayer, &[SandboxLayer], &str)] = &[
+    (SandboxLayer::User, &[SandboxLayer::Seccomp], "administer"),
+    (SandboxLayer::Network, &[SandboxLayer::Seccomp, SandboxLayer::Landlock], "network"),
+    (SandboxLayer::Processes, &[SandboxLayer::Seccomp], "processes"),
+    (SandboxLayer::Root, &[SandboxLayer::Seccomp, SandboxLayer::Landlock], "read files"),
+    (SandboxLayer::Ipc, &[SandboxLayer::Seccomp], "shared memory"),
+    (SandboxLayer::Uts, &[], "host name"),
+    (SandboxLayer::NoProc, &[SandboxLayer::Landlock], "read /proc"),
+    (
+        SandboxLayer::ReadOnly,
+        &[SandboxLayer::Seccomp, SandboxLayer::Landlock, SandboxLayer::FileSize],
+        "write files",
+    ),
+    (SandboxLayer::Environment, &[], "environment"),
+    (SandboxLayer::Descriptors, &[], "descriptors"),
+    (SandboxLayer::NoNewPrivs, &[SandboxLayer::Seccomp, SandboxLayer::Landlock], "new privileges"),
+    (SandboxLayer::Dumpable, &[SandboxLayer::Seccomp], "peek"),
+    (
+        SandboxLayer::Landlock,
+        &[SandboxLayer::Seccomp, SandboxLayer::ReadOnly, SandboxLayer::FileSize],
+        "write files",
+    ),
+    (SandboxLayer::Seccomp, &[], "sockets"),
+    (SandboxLayer::Seccomp, &[], "signals"),
+    (SandboxLayer::Seccomp, &[], "deadly calls"),
+    (SandboxLayer::Seccomp, &[], "foreign calls"),
+    (SandboxLayer::Seccomp, &[SandboxLayer::Landlock], "execute"),
+    (SandboxLayer::Seccomp, &[SandboxLayer::ProcessCount], "subprocess"),
+    (SandboxLayer::Seccomp, &[], "raise limits"),
+    (SandboxLayer::Seccomp, &[], "files in memory"),
+    (SandboxLayer::AddressSpace, &[], "memory"),
+    (SandboxLayer::CpuTime, &[SandboxLayer::WallClock], "endless loop, watched patiently"),
+    (
+        SandboxLayer::FileSize,
+        &[SandboxLayer::Seccomp, SandboxLayer::Landlock, SandboxLayer::ReadOnly],
+        "write files",
+    ),
+    (SandboxLayer::OpenFiles, &[], "open files"),
+    (SandboxLayer::Core, &[], "core"),
+    (SandboxLayer::ProcessCount, &[SandboxLayer::Seccomp], "fork"),
+    (SandboxLayer::WallClock, &[SandboxLayer::CpuTime], "endless loop"),
 ];
 
 #[tokio::test]
@@ -80,7 +92,10 @@ async fn without_a_layer_the_attack_that_proves_it_gets_through() {
     }
     let proven: HashSet<_> = PROOFS.iter().map(|(layer, ..)| *layer).collect();
     wrong.extend(
-        Layer::ALL.iter().filter(|layer| !proven.contains(layer)).map(|layer| format!("{layer:?}: no proof")),
+        SandboxLayer::ALL
+            .iter()
+            .filter(|layer| !proven.contains(layer))
+            .map(|layer| format!("{layer:?}: no proof")),
     );
     drop(segment);
     for engine in engines.values() {
@@ -92,10 +107,10 @@ async fn without_a_layer_the_attack_that_proves_it_gets_through() {
 /// One engine for each set of layers that is left out.
 type Engines = HashMap<BTreeSet<&'static str>, Arc<Engine>>;
 
-async fn outcome(engines: &mut Engines, without: &[Layer], name: &str) -> AttackOutcome {
+async fn outcome(engines: &mut Engines, without: &[SandboxLayer], name: &str) -> AttackOutcome {
     let set = without.iter().map(|layer| layer.name()).collect();
     let engine = engines.entry(set).or_insert_with(|| engine_without(without));
-    engine.attack(name).await.unwrap().outcome
+    engine.run_attack(name).await.unwrap().outcome
 }
 
 /// A piece of shared memory of this machine, for as long as a Python keeps it.

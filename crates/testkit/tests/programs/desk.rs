@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Abilities, BoxFuture, Call, Client, Error, Kind, Listing, Offer, Origin, Outcome, Permissions, Principal,
-    Request, Source, SourceName, Target, ToolOffer, Update, What, Yard, YardSettings,
+    BoxFuture, CallRequest, CallTarget, CallerChannel, CallerUpdate, ClientCapabilities, ErrorKind, HubError,
+    Outcome, Permissions, Principal, Source, SourceCall, SourceError, SourceName, SourceOffer, SourceTarget,
+    ToolListing, ToolOffer, Yard, YardSettings,
 };
-use toolyard_program::{META, ProgramSettings, Programs};
+use toolyard_program::{META, ProgramSettings, ProgramSource};
 
 use super::fixture::engine;
 
@@ -54,19 +55,19 @@ fn yard() -> Arc<Yard> {
     let yard = Yard::new(YardSettings::default());
     yard.add(Arc::new(Shop::new()));
     let settings = ProgramSettings { output: 1_000, ..ProgramSettings::default() };
-    yard.add(Programs::new(&yard, engine(), settings) as Arc<dyn Source>);
+    yard.add(ProgramSource::new(&yard, engine(), settings) as Arc<dyn Source>);
     yard
 }
 
 async fn run(yard: &Arc<Yard>, code: &str, time: Duration) -> Answered {
     let arguments = json!({"code": code, "timeout_ms": u64::try_from(time.as_millis()).unwrap()});
-    let what = What::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
-    let (client, mut updates) = Client::new(Abilities::default());
+    let what = CallTarget::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
+    let (client, mut updates) = CallerChannel::new(ClientCapabilities::default());
     let principal = Principal::new("ada", Permissions::All);
-    let outcome = yard.call(Request { client, ..Request::new(what, principal) }).await.unwrap();
+    let outcome = yard.call(CallRequest { client, ..CallRequest::new(what, principal) }).await.unwrap();
     let mut progress = Vec::new();
     while let Ok(update) = updates.try_recv() {
-        if let Update::Progress(said) = update {
+        if let CallerUpdate::Progress(said) = update {
             progress.push((said.progress, said.message));
         }
     }
@@ -78,7 +79,7 @@ async fn run(yard: &Arc<Yard>, code: &str, time: Duration) -> Answered {
 /// A server with a few tools.
 struct Shop {
     name: SourceName,
-    offer: Arc<Offer>,
+    offer: Arc<SourceOffer>,
 }
 
 impl Shop {
@@ -95,7 +96,7 @@ impl Shop {
             permissions: Vec::new(),
             metadata: Map::new(),
             hooks: Vec::new(),
-            listing: Listing::Listed,
+            listing: ToolListing::Listed,
         };
         let tools = vec![
             tool("write_file", &["path", "text"]),
@@ -105,7 +106,10 @@ impl Shop {
             tool("missing_page", &[]),
             tool("refuse", &[]),
         ];
-        Self { name: SourceName::new("shop"), offer: Arc::new(Offer { tools, ..Offer::default() }) }
+        Self {
+            name: SourceName::new("shop"),
+            offer: Arc::new(SourceOffer { tools, ..SourceOffer::default() }),
+        }
     }
 }
 
@@ -114,13 +118,13 @@ impl Source for Shop {
         &self.name
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         Arc::clone(&self.offer)
     }
 
-    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+    fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         Box::pin(async move {
-            let Target::Tool { name, arguments } = call.target else { panic!("only tools") };
+            let SourceTarget::Tool { name, arguments } = call.target else { panic!("only tools") };
             let given: Value = serde_json::from_str(arguments.get()).unwrap();
             let word = |key: &str| given[key].as_str().unwrap_or_default().to_owned();
             let data = |value: Value| Ok(Outcome::success(to_raw(&json!({"structuredContent": value}))));
@@ -149,10 +153,10 @@ impl Source for Shop {
                 }
                 "refuse" => {
                     let data = Some(json!({"field": "x"}));
-                    let origin = Origin { code: -32099, message: "refused".to_owned(), data };
-                    Err(Error::new(Kind::ToolFailed, "refused").from_source(origin))
+                    let origin = SourceError { code: -32099, message: "refused".to_owned(), data };
+                    Err(HubError::new(ErrorKind::ToolFailed, "refused").with_source_error(origin))
                 }
-                other => Err(Error::new(Kind::UnknownTool, format!("unknown tool {other}"))),
+                other => Err(HubError::new(ErrorKind::UnknownTool, format!("unknown tool {other}"))),
             }
         })
     }

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use toolyard_program::{Asked, Ending, Engine, EngineSettings, Layer, Limits, Program, Unavailable};
+use toolyard_program::{
+    Engine, EngineSettings, PendingProgramQuestion, Program, ProgramLimits, ProgramOutcome, SandboxLayer,
+    SandboxUnavailable,
+};
 
 /// The Python of this machine, without whatever stands in front of it.
 pub(crate) fn python() -> &'static str {
@@ -22,7 +25,7 @@ pub(crate) fn engine() -> Arc<Engine> {
     engine_without(&[])
 }
 
-pub(crate) fn engine_without(without: &[Layer]) -> Arc<Engine> {
+pub(crate) fn engine_without(without: &[SandboxLayer]) -> Arc<Engine> {
     Engine::new(EngineSettings {
         launcher: vec![env!("CARGO_BIN_EXE_toolyard-sandbox").into()],
         python: Some(python().into()),
@@ -30,8 +33,8 @@ pub(crate) fn engine_without(without: &[Layer]) -> Arc<Engine> {
     })
 }
 
-pub(crate) fn limits() -> Limits {
-    Limits { time: Duration::from_secs(20), memory: 256 << 20, output: 1 << 20 }
+pub(crate) fn limits() -> ProgramLimits {
+    ProgramLimits { time: Duration::from_secs(20), memory: 256 << 20, output: 1 << 20 }
 }
 
 pub(crate) fn program(code: &str) -> Program {
@@ -39,8 +42,8 @@ pub(crate) fn program(code: &str) -> Program {
 }
 
 /// Runs a program where nobody answers.
-pub(crate) async fn run(engine: &Engine, code: &str) -> Result<Ending, Unavailable> {
-    let (asked, nobody) = mpsc::channel::<Asked>(1);
+pub(crate) async fn run(engine: &Engine, code: &str) -> Result<ProgramOutcome, SandboxUnavailable> {
+    let (asked, nobody) = mpsc::channel::<PendingProgramQuestion>(1);
     drop(nobody);
     engine.run(program(code), asked, CancellationToken::new()).await
 }

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use toolyard_program::{Asked, AttackOutcome, Ending, Engine, EngineSettings, How, Printed};
+use toolyard_program::{
+    AttackOutcome, Engine, EngineSettings, ExitReason, PendingProgramQuestion, ProgramOutcome, ProgramOutput,
+};
 
 use super::fixture::{engine, program, run};
 
@@ -53,11 +55,11 @@ async fn quiet(engine: &Engine) -> u32 {
 }
 
 /// A program that has asked and waits for an answer that never comes.
-async fn waiting(engine: &Arc<Engine>) -> tokio::task::JoinHandle<Ending> {
+async fn waiting(engine: &Arc<Engine>) -> tokio::task::JoinHandle<ProgramOutcome> {
     let engine = Arc::clone(engine);
     let (has_asked, heard) = oneshot::channel();
     let flying = tokio::spawn(async move {
-        let (asked, mut questions) = mpsc::channel::<Asked>(1);
+        let (asked, mut questions) = mpsc::channel::<PendingProgramQuestion>(1);
         let run =
             engine.run(program("print('asking')\nawait call_tool('x')"), asked, CancellationToken::new());
         let kept = async {
@@ -74,9 +76,9 @@ async fn waiting(engine: &Arc<Engine>) -> tokio::task::JoinHandle<Ending> {
     flying
 }
 
-fn died(why: &str) -> Ending {
-    let printed = Printed { text: "asking\n".into(), left_out: 0 };
-    Ending::new(How::Died { why: why.into() }, printed)
+fn died(why: &str) -> ProgramOutcome {
+    let printed = ProgramOutput { text: "asking\n".into(), left_out: 0 };
+    ProgramOutcome::new(ExitReason::Died { why: why.into() }, printed)
 }
 
 #[tokio::test]
@@ -138,7 +140,7 @@ print(found)
 async fn two_programs_at_once_cannot_see_each_other() {
     let engine = engine();
     let zygote = quiet(&engine).await;
-    let (asked, mut questions) = mpsc::channel::<Asked>(1);
+    let (asked, mut questions) = mpsc::channel::<PendingProgramQuestion>(1);
     let keeper = {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move { engine.run(program(KEEPS), asked, CancellationToken::new()).await })
@@ -146,11 +148,14 @@ async fn two_programs_at_once_cannot_see_each_other() {
     let waiting = questions.recv().await.unwrap();
     let looked = run(&engine, LOOKS).await.unwrap();
     assert!(!children(zygote).is_empty(), "the one who keeps it is there all the time");
-    let printed = |text: &str| Printed { text: text.into(), left_out: 0 };
-    assert_eq!(looked, Ending::new(How::Finished, printed("[]\n")));
-    waiting.reply.send(toolyard_program::Reply::Data(toolyard_program::Data::Text(String::new()))).unwrap();
+    let printed = |text: &str| ProgramOutput { text: text.into(), left_out: 0 };
+    assert_eq!(looked, ProgramOutcome::new(ExitReason::Finished, printed("[]\n")));
+    waiting
+        .reply
+        .send(toolyard_program::ProgramReply::Data(toolyard_program::ProgramData::Text(String::new())))
+        .unwrap();
     let kept = keeper.await.unwrap().unwrap();
-    assert_eq!(kept, Ending::new(How::Finished, printed("keeping needle\nkept needle\n")));
+    assert_eq!(kept, ProgramOutcome::new(ExitReason::Finished, printed("keeping needle\nkept needle\n")));
     engine.stop().await;
 }
 
@@ -257,7 +262,7 @@ async fn run_many_programs() -> String {
     let one = async |number: usize| {
         let code = codes[number % codes.len()];
         let ending = run(&engine, code).await.unwrap();
-        assert_eq!(ending.how == How::Finished, number % codes.len() < 2, "{code}: {ending:?}");
+        assert_eq!(ending.how == ExitReason::Finished, number % codes.len() < 2, "{code}: {ending:?}");
     };
     for number in 0..50 {
         one(number).await;
@@ -282,9 +287,9 @@ async fn an_ordinary_user_gets_the_same_sandbox() {
     let me = Command::new("id").arg("-u").output().unwrap().stdout;
     let folder = std::env::temp_dir().join(format!("toolyard-nobody-{}", std::process::id()));
     let engine = if me == b"0\n" { as_nobody(&folder) } else { engine() };
-    let attacked = engine.attacks().await.unwrap();
+    let attacked = engine.run_attacks().await.unwrap();
     let through: Vec<_> = attacked.iter().filter(|attack| attack.outcome != AttackOutcome::Held).collect();
-    assert_eq!(through, Vec::<&toolyard_program::Attacked>::new());
+    assert_eq!(through, Vec::<&toolyard_program::AttackReport>::new());
     assert_eq!(run(&engine, "import os; print(os.getuid())").await.unwrap().printed.text, "1000\n");
     engine.stop().await;
     if folder.exists() {

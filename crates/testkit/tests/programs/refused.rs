@@ -3,11 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use toolyard_program::{Engine, EngineSettings, Layer, Unavailable};
+use toolyard_program::{Engine, EngineSettings, SandboxLayer, SandboxUnavailable};
 
 use super::fixture::{engine_without, python, run};
 
-async fn refusal(launcher: Vec<&str>, python: &str) -> Unavailable {
+async fn refusal(launcher: Vec<&str>, python: &str) -> SandboxUnavailable {
     let launcher = launcher.into_iter().map(Into::into).collect();
     let engine = Engine::new(EngineSettings { launcher, python: Some(python.into()), without: Vec::new() });
     let refused = run(&engine, "print(1)").await.unwrap_err();
@@ -68,7 +68,7 @@ async fn a_launcher_that_fails_is_said_to() {
 
 #[tokio::test]
 async fn a_weakened_sandbox_switches_itself_off() {
-    let engine = engine_without(&[Layer::Environment, Layer::Descriptors]);
+    let engine = engine_without(&[SandboxLayer::Environment, SandboxLayer::Descriptors]);
     let refused = run(&engine, "print(1)").await.unwrap_err();
     assert!(
         refused.reason.starts_with("programs are switched off, because the sandbox did not hold against: ")
@@ -77,6 +77,6 @@ async fn a_weakened_sandbox_switches_itself_off() {
     assert!(refused.reason.contains("descriptors (the descriptors ["), "{}", refused.reason);
     // For good.
     assert_eq!(engine.ready().await.unwrap_err(), refused);
-    assert_eq!(engine.attacks().await.unwrap_err(), refused);
+    assert_eq!(engine.run_attacks().await.unwrap_err(), refused);
     engine.stop().await;
 }

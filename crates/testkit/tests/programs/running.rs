@@ -6,17 +6,20 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
-use toolyard_program::{Asked, Data, Ending, Engine, How, Printed, Question, Reply, Unawaited};
+use toolyard_program::{
+    Engine, ExitReason, PendingProgramQuestion, ProgramData, ProgramOutcome, ProgramOutput, ProgramQuestion,
+    ProgramReply, UnawaitedCall,
+};
 
 use super::fixture::{engine, limits, program, run};
 use super::shop::{answer, faces};
 
-fn finished(text: &str) -> Ending {
-    Ending::new(How::Finished, Printed { text: text.into(), left_out: 0 })
+fn finished(text: &str) -> ProgramOutcome {
+    ProgramOutcome::new(ExitReason::Finished, ProgramOutput { text: text.into(), left_out: 0 })
 }
 
 /// Runs a program that has the shop's tools.
-async fn with_tools(engine: &Engine, code: &str) -> Ending {
+async fn with_tools(engine: &Engine, code: &str) -> ProgramOutcome {
     let (asked, questions) = mpsc::channel(8);
     let mut program = program(code);
     program.faces = faces();
@@ -26,7 +29,7 @@ async fn with_tools(engine: &Engine, code: &str) -> Ending {
 
 async fn raised(engine: &Engine, code: &str) -> String {
     match with_tools(engine, code).await.how {
-        How::Raised { traceback } => traceback,
+        ExitReason::Raised { traceback } => traceback,
         other => panic!("{other:?}"),
     }
 }
@@ -60,17 +63,19 @@ print(customer, customer["name"], isinstance(customer, dict), customer.status, c
 text = await describe("a")
 print(text, text.headers, json.dumps(customer))
 "#;
-    let (asked, mut questions) = mpsc::channel::<Asked>(8);
+    let (asked, mut questions) = mpsc::channel::<PendingProgramQuestion>(8);
     let mut program = program(code);
     program.faces = faces();
     let answering = async {
-        while let Some(Asked { question, reply }) = questions.recv().await {
+        while let Some(PendingProgramQuestion { question, reply }) = questions.recv().await {
             let data = match question {
-                Question::Call { tool, .. } if tool.ends_with("describe") => Data::Text("hi".to_owned()),
-                _ => Data::Json(to_raw(&json!({"name": "Ann"}))),
+                ProgramQuestion::Call { tool, .. } if tool.ends_with("describe") => {
+                    ProgramData::Text("hi".to_owned())
+                }
+                _ => ProgramData::Json(to_raw(&json!({"name": "Ann"}))),
             };
             let http = to_raw(&json!({"status": 200, "headers": {"link": "</2>"}}));
-            reply.send(Reply::Data(Data::Http { data: Box::new(data), http })).unwrap();
+            reply.send(ProgramReply::Data(ProgramData::Http { data: Box::new(data), http })).unwrap();
         }
     };
     let (ending, ()) = tokio::join!(engine.run(program, asked, CancellationToken::new()), answering);
@@ -131,7 +136,7 @@ invalid_arguments | inspect_tool wants a string, not int
     assert_eq!(with_tools(&engine, code).await, finished(expected));
     let nested = with_tools(&engine, "await echo(value=slow(1, 2))").await;
     assert!(
-        matches!(&nested.how, How::Raised { traceback } if traceback.contains("write `await` before")),
+        matches!(&nested.how, ExitReason::Raised { traceback } if traceback.contains("write `await` before")),
         "{nested:?}"
     );
     engine.stop().await;
@@ -164,7 +169,7 @@ async fn a_forgotten_await_is_explained() {
 #[tokio::test]
 async fn a_call_that_nobody_awaits_is_named_with_its_line() {
     let engine = engine();
-    let forgotten = |call: &str, line: u64| Unawaited { call: call.to_owned(), line };
+    let forgotten = |call: &str, line: u64| UnawaitedCall { call: call.to_owned(), line };
     let code = r#"
 get_customer(1)
 kept = list_orders()
@@ -176,7 +181,7 @@ call_tool("echo", {"value": 1})
 print("done")
 "#;
     let ending = with_tools(&engine, code).await;
-    assert_eq!((ending.how, ending.printed.text.as_str()), (How::Finished, "done\n"));
+    assert_eq!((ending.how, ending.printed.text.as_str()), (ExitReason::Finished, "done\n"));
     let mut unawaited = ending.unawaited;
     unawaited.sort_by_key(|one| one.line);
     let expected = [
@@ -224,7 +229,7 @@ print(back == number)
     let ending = with_tools(&engine, code).await;
     // A lone surrogate can be sent and received, but not printed.
     assert!(
-        matches!(&ending.how, How::Raised { traceback } if traceback.contains("surrogates not allowed")),
+        matches!(&ending.how, ExitReason::Raised { traceback } if traceback.contains("surrogates not allowed")),
         "{ending:?}"
     );
     let ending = with_tools(&engine, &code.replace("print(await echo(\"\\ud800\"), ", "print(")).await;
@@ -250,7 +255,7 @@ print(values == list(range(3000)))
 async fn a_cancelled_call_is_cancelled_for_the_broker_too() {
     let engine = engine();
     let code = "import asyncio\ntry:\n    await asyncio.wait_for(slow(60000, 1), 0.05)\nexcept asyncio.TimeoutError:\n    print('cut')\nawait asyncio.sleep(0.2)\n";
-    let (asked, mut questions) = mpsc::channel::<Asked>(8);
+    let (asked, mut questions) = mpsc::channel::<PendingProgramQuestion>(8);
     let mut program = program(code);
     program.faces = faces();
     let (ending, unwanted) = tokio::join!(engine.run(program, asked, CancellationToken::new()), async {
@@ -267,12 +272,14 @@ async fn a_cancelled_call_is_cancelled_for_the_broker_too() {
 #[tokio::test]
 async fn progress_is_passed_on_and_need_not_be_awaited() {
     let engine = engine();
-    let (asked, mut questions) = mpsc::channel::<Asked>(8);
+    let (asked, mut questions) = mpsc::channel::<PendingProgramQuestion>(8);
     let told = async {
         let mut told = Vec::new();
-        while let Some(Asked { question, .. }) = questions.recv().await {
+        while let Some(PendingProgramQuestion { question, .. }) = questions.recv().await {
             match question {
-                Question::Progress { progress, total, message } => told.push((progress, total, message)),
+                ProgramQuestion::Progress { progress, total, message } => {
+                    told.push((progress, total, message))
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -295,11 +302,11 @@ async fn limits_end_a_program_and_keep_what_it_printed() {
     let ending = engine.run(endless, asked.clone(), CancellationToken::new()).await.unwrap();
     // The first program also waits for the attacks.
     eprintln!("stopped after {:?}", began.elapsed());
-    let so_far = |text: &str| Printed { text: text.into(), left_out: 0 };
-    assert_eq!(ending, Ending::new(How::TimedOut, so_far("so far\n")));
+    let so_far = |text: &str| ProgramOutput { text: text.into(), left_out: 0 };
+    assert_eq!(ending, ProgramOutcome::new(ExitReason::TimedOut, so_far("so far\n")));
 
     let ending = run(&engine, "print('a')\nx = []\nwhile True: x.append(b'x' * 10**6)").await.unwrap();
-    assert_eq!(ending, Ending::new(How::OutOfMemory, so_far("a\n")));
+    assert_eq!(ending, ProgramOutcome::new(ExitReason::OutOfMemory, so_far("a\n")));
     let caught = "try:\n    x = bytearray(10**9)\nexcept MemoryError:\n    print('caught')";
     assert_eq!(run(&engine, caught).await.unwrap(), finished("caught\n"));
 
@@ -307,18 +314,18 @@ async fn limits_end_a_program_and_keep_what_it_printed() {
     loud.limits.output = 1002;
     let ending = engine.run(loud, asked.clone(), CancellationToken::new()).await.unwrap();
     let text = format!("{}\n", "ä".repeat(500));
-    let expected = Printed { text, left_out: 1001 * 1000 - 1001 };
-    assert_eq!(ending, Ending::new(How::Raised { traceback: "end\n".into() }, expected));
+    let expected = ProgramOutput { text, left_out: 1001 * 1000 - 1001 };
+    assert_eq!(ending, ProgramOutcome::new(ExitReason::Raised { traceback: "end\n".into() }, expected));
 
     let ended = run(&engine, "import ctypes\nprint('x')\nctypes.CDLL(None).mount(b'', b'/', b'', 0, None)")
         .await
         .unwrap();
     let why = "it made a forbidden system call".to_owned();
-    assert_eq!(ended, Ending::new(How::Died { why }, so_far("x\n")));
+    assert_eq!(ended, ProgramOutcome::new(ExitReason::Died { why }, so_far("x\n")));
     let crashed = run(&engine, "import ctypes\nctypes.string_at(0)").await.unwrap();
-    assert_eq!(crashed.how, How::Died { why: "Python crashed".into() });
+    assert_eq!(crashed.how, ExitReason::Died { why: "Python crashed".into() });
     let left = run(&engine, "import os\nprint('y', flush=True)\nos._exit(0)").await.unwrap();
-    assert_eq!(left.how, How::Died { why: "its process ended without a word".into() });
+    assert_eq!(left.how, ExitReason::Died { why: "its process ended without a word".into() });
     engine.stop().await;
 }
 
@@ -333,8 +340,11 @@ async fn a_program_that_was_cancelled_says_so() {
             tokio::time::sleep(Duration::from_millis(300)).await;
             cancel.cancel();
         });
-    let printed = Printed { text: "1\n".into(), left_out: 0 };
-    assert_eq!(ending.unwrap(), Ending::new(How::Died { why: "it was cancelled".into() }, printed));
+    let printed = ProgramOutput { text: "1\n".into(), left_out: 0 };
+    assert_eq!(
+        ending.unwrap(),
+        ProgramOutcome::new(ExitReason::Died { why: "it was cancelled".into() }, printed)
+    );
     engine.stop().await;
 }
 
@@ -347,7 +357,7 @@ async fn the_pipe_is_not_believed() {
         )
     };
     let why = async |code: &str| match run(&engine, code).await.unwrap().how {
-        How::Broke { why } => why,
+        ExitReason::ProtocolViolation { why } => why,
         other => format!("{other:?}"),
     };
     let lies = [

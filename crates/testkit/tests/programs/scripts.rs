@@ -9,7 +9,7 @@ use futures_util::future::ready;
 use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolyard_program::{Ending, Engine, How};
+use toolyard_program::{Engine, ExitReason, ProgramOutcome};
 
 use super::fixture::{engine, program, python};
 use super::shop::{DATA, answer, faces};
@@ -51,13 +51,13 @@ async fn ours(engine: &Engine, code: &str) -> String {
     program.faces = faces();
     let run = engine.run(program, asked, CancellationToken::new());
     let (ending, ()) = tokio::join!(run, answer(questions));
-    let Ending { printed, how, .. } = ending.unwrap();
-    let (text, end) = (printed.text, if how == How::Finished { "fine" } else { "failed" });
+    let ProgramOutcome { printed, how, .. } = ending.unwrap();
+    let (text, end) = (printed.text, if how == ExitReason::Finished { "fine" } else { "failed" });
     match how {
-        How::Finished => format!("{text}[{end}]"),
+        ExitReason::Finished => format!("{text}[{end}]"),
         // Plain Python ends with that number and says nothing.
-        How::Raised { traceback } if traceback == "SystemExit: 1\n" => format!("{text}[{end}]"),
-        How::Raised { traceback } => format!("{text}{traceback}[{end}]"),
+        ExitReason::Raised { traceback } if traceback == "SystemExit: 1\n" => format!("{text}[{end}]"),
+        ExitReason::Raised { traceback } => format!("{text}{traceback}[{end}]"),
         other => format!("{text}{other:?}"),
     }
 }

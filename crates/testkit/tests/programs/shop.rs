@@ -9,7 +9,10 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolyard_hub::Raw;
-use toolyard_program::{Asked, Block, Data, Face, Failure, Question, Reply};
+use toolyard_program::{
+    PendingProgramQuestion, ProgramBlock, ProgramData, ProgramQuestion, ProgramReply, ToolBinding,
+    ToolFailure,
+};
 
 pub(crate) const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/programs");
 
@@ -31,13 +34,13 @@ const TOOLS: [(&str, &[&str], usize); 9] = [
     ("fail", &["message", "type"], 1),
 ];
 
-pub(crate) fn faces() -> Vec<Face> {
+pub(crate) fn faces() -> Vec<ToolBinding> {
     TOOLS.iter().map(|(name, parameters, required)| face(name, parameters, *required)).collect()
 }
 
-fn face(name: &str, parameters: &[&str], required: usize) -> Face {
+fn face(name: &str, parameters: &[&str], required: usize) -> ToolBinding {
     let full_name = format!("mcp__shop__{name}");
-    Face {
+    ToolBinding {
         words: vec![name.to_owned(), full_name.clone()],
         full_name,
         parameters: parameters.iter().map(|&name| name.into()).collect(),
@@ -47,9 +50,9 @@ fn face(name: &str, parameters: &[&str], required: usize) -> Face {
 }
 
 /// Answers one program until it is done.
-pub(crate) async fn answer(mut asked: mpsc::Receiver<Asked>) {
+pub(crate) async fn answer(mut asked: mpsc::Receiver<PendingProgramQuestion>) {
     let failed: Arc<Mutex<HashMap<String, u64>>> = Arc::default();
-    while let Some(Asked { question, mut reply }) = asked.recv().await {
+    while let Some(PendingProgramQuestion { question, mut reply }) = asked.recv().await {
         let failed = Arc::clone(&failed);
         tokio::spawn(async move {
             tokio::select! {
@@ -60,40 +63,40 @@ pub(crate) async fn answer(mut asked: mpsc::Receiver<Asked>) {
     }
 }
 
-async fn answered(question: Question, failed: &Mutex<HashMap<String, u64>>) -> Reply {
+async fn answered(question: ProgramQuestion, failed: &Mutex<HashMap<String, u64>>) -> ProgramReply {
     match question {
-        Question::Call { tool, arguments } => {
+        ProgramQuestion::Call { tool, arguments } => {
             let name = tool.strip_prefix("mcp__shop__").unwrap_or(&tool).to_owned();
             if name == "echo" {
                 // As it was said, to the last digit.
                 let mut said: HashMap<String, Raw> = serde_json::from_str(arguments.get()).unwrap();
-                return Reply::Data(Data::Json(said.remove("value").unwrap()));
+                return ProgramReply::Data(ProgramData::Json(said.remove("value").unwrap()));
             }
             let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
             called(&name, &arguments, failed).await
         }
-        Question::Face { tool } => {
+        ProgramQuestion::Binding { tool } => {
             let name = tool.strip_prefix("mcp__shop__").unwrap_or(&tool);
             let found = TOOLS.iter().find(|(known, ..)| *known == name);
             found.map_or_else(
                 || failure(&format!("there is no tool {tool:?}"), "tool_not_found", &tool, None),
-                |(name, parameters, required)| Reply::Face(face(name, parameters, *required)),
+                |(name, parameters, required)| ProgramReply::Binding(face(name, parameters, *required)),
             )
         }
-        Question::Inspect { tool } => {
-            Reply::Data(Data::Json(to_raw_value(&json!({ "name": tool })).unwrap()))
+        ProgramQuestion::Inspect { tool } => {
+            ProgramReply::Data(ProgramData::Json(to_raw_value(&json!({ "name": tool })).unwrap()))
         }
-        Question::Search { query, server, limit } => {
+        ProgramQuestion::Search { query, server, limit } => {
             let found = json!([{ "query": query, "server": server, "limit": limit }]);
-            Reply::Data(Data::Json(to_raw_value(&found).unwrap()))
+            ProgramReply::Data(ProgramData::Json(to_raw_value(&found).unwrap()))
         }
-        Question::Progress { .. } => Reply::Data(Data::Text(String::new())),
+        ProgramQuestion::Progress { .. } => ProgramReply::Data(ProgramData::Text(String::new())),
     }
 }
 
-async fn called(name: &str, arguments: &Value, failed: &Mutex<HashMap<String, u64>>) -> Reply {
+async fn called(name: &str, arguments: &Value, failed: &Mutex<HashMap<String, u64>>) -> ProgramReply {
     let word = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
-    let data = |value: Value| Reply::Data(Data::Json(to_raw_value(&value).unwrap()));
+    let data = |value: Value| ProgramReply::Data(ProgramData::Json(to_raw_value(&value).unwrap()));
     match name {
         "list_orders" => {
             let orders = FIXTURE["orders"].as_array().unwrap();
@@ -124,17 +127,19 @@ async fn called(name: &str, arguments: &Value, failed: &Mutex<HashMap<String, u6
                 arguments["limit"].as_u64().map_or(usize::MAX, |limit| usize::try_from(limit).unwrap());
             data(found.take(limit).cloned().collect())
         }
-        "describe" => Reply::Data(Data::Text(FIXTURE["topics"][word("topic")].as_str().unwrap().into())),
+        "describe" => {
+            ProgramReply::Data(ProgramData::Text(FIXTURE["topics"][word("topic")].as_str().unwrap().into()))
+        }
         "picture" => {
             let picture = &FIXTURE["pictures"][word("name")];
             let text = |key: &str| picture[key].as_str().unwrap().to_owned();
-            let media = Block::Media {
+            let media = ProgramBlock::Media {
                 kind: "image",
                 mime_type: text("mime_type"),
                 base64: text("base64"),
                 uri: None,
             };
-            Reply::Data(Data::Blocks(vec![media]))
+            ProgramReply::Data(ProgramData::Blocks(vec![media]))
         }
         "slow" => {
             tokio::time::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap())).await;
@@ -161,6 +166,11 @@ async fn called(name: &str, arguments: &Value, failed: &Mutex<HashMap<String, u6
     }
 }
 
-fn failure(message: &str, kind: &str, tool: &str, details: Option<Value>) -> Reply {
-    Reply::Failed(Failure { message: message.into(), kind: kind.into(), tool: tool.into(), details })
+fn failure(message: &str, kind: &str, tool: &str, details: Option<Value>) -> ProgramReply {
+    ProgramReply::Failed(ToolFailure {
+        message: message.into(),
+        kind: kind.into(),
+        tool: tool.into(),
+        details,
+    })
 }

@@ -67,15 +67,15 @@ fn the_end_of_the_runtime_ends_the_tree() {
     drop(runtime);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(until_gone(&mark));
-    assert_eq!(runtime.block_on(child.exited()).words, "was given up");
+    assert_eq!(runtime.block_on(child.wait()).words, "was given up");
 }
 
 #[tokio::test]
 async fn an_exit_is_told_with_its_code_and_its_last_words() {
     let mut child = shell("echo half a >&2; printf 'line' >&2; exit 1", "-");
     let (_stdin, mut stdout) = child.take_streams().unwrap();
-    assert_eq!(soon("the end", child.exited()).await.words, "exited with code 1");
-    assert_eq!(child.exited().await.words, "exited with code 1", "whoever asks later hears the same");
+    assert_eq!(soon("the end", child.wait()).await.words, "exited with code 1");
+    assert_eq!(child.wait().await.words, "exited with code 1", "whoever asks later hears the same");
     assert_eq!(child.stderr_tail(), ["half a", "line"]);
     assert_eq!(stdout.read(&mut [0; 8]).await.unwrap(), 0);
     assert_eq!(child.end(NOW).await.words, "exited with code 1");
@@ -85,13 +85,13 @@ async fn an_exit_is_told_with_its_code_and_its_last_words() {
 async fn a_server_that_exits_leaves_nothing_behind() {
     let mark = mark();
     let child = shell("setsid sh -c 'sleep 1000; :' sh $1 & sleep 0.2; exit 4", &mark);
-    assert_eq!(soon("the end", child.exited()).await.words, "exited with code 4");
+    assert_eq!(soon("the end", child.wait()).await.words, "exited with code 4");
     nothing_left(&mark);
 }
 
 #[tokio::test]
 async fn a_signal_is_told_by_its_number() {
-    assert_eq!(soon("the end", shell("kill -SEGV $$", "-").exited()).await.words, "was killed by signal 11");
+    assert_eq!(soon("the end", shell("kill -SEGV $$", "-").wait()).await.words, "was killed by signal 11");
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn of_much_noise_the_end_is_kept() {
     let child =
         start("python3", &["-c", "import sys\nfor n in range(200000): print('line', n, file=sys.stderr)"]);
     let child = child.unwrap();
-    assert_eq!(soon("the end", child.exited()).await.words, "exited with code 0");
+    assert_eq!(soon("the end", child.wait()).await.words, "exited with code 0");
     let tail = child.stderr_tail();
     assert_eq!((tail.len(), tail[0].as_str(), tail[199].as_str()), (200, "line 199800", "line 199999"));
 }

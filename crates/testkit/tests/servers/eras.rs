@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{CallContext, ClientEra, Order, Principal, Reach, Request, SourceName, State, What, Yard};
+use toolyard_hub::{
+    CallContext, CallRequest, CallTarget, ClientEra, Principal, SourceCommand, SourceName, SourceState, Yard,
+    YardScope,
+};
 use toolyard_testkit::harness::{Scratch, soon};
-use toolyard_upstream::{Common, ServerSettings, TransportSettings, Upstream};
+use toolyard_upstream::{ServerSettings, TransportSettings, Upstream, UpstreamContext};
 
 use super::ODD;
 use super::tree::{command, keeper, mark, marked, nothing_left};
@@ -28,13 +31,13 @@ impl Server {
         let transport = TransportSettings::Command(command("sh", &args));
         let settings = ServerSettings::new(SourceName::new("odd"), transport);
         let me = to_raw(&json!({"name": "test", "version": "1"}));
-        let upstream = Upstream::start(settings, Common::new(keeper(), me).unwrap());
-        let server = Self { yard: Yard::of([Arc::clone(&upstream) as _]), upstream, mark, scratch };
-        server.until(State::Ready).await;
+        let upstream = Upstream::start(settings, UpstreamContext::new(keeper(), me).unwrap());
+        let server = Self { yard: Yard::with_sources([Arc::clone(&upstream) as _]), upstream, mark, scratch };
+        server.until(SourceState::Ready).await;
         server
     }
 
-    async fn until(&self, state: State) {
+    async fn until(&self, state: SourceState) {
         soon(&format!("the server to be {state:?}"), async {
             while self.yard.status(&SourceName::new("odd")).unwrap().state != state {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -56,10 +59,10 @@ impl Server {
     }
 
     async fn call(&self, era: ClientEra, tool: &str) -> Value {
-        self.yard.meet(era, &Reach::All, Duration::from_secs(60)).await;
-        let what = What::Tool { name: tool.to_owned(), arguments: None };
+        self.yard.discover_era(era, &YardScope::All, Duration::from_secs(60)).await;
+        let what = CallTarget::Tool { name: tool.to_owned(), arguments: None };
         let context = CallContext { era, ..CallContext::default() };
-        let request = Request { context, ..Request::new(what, Principal::owner()) };
+        let request = CallRequest { context, ..CallRequest::new(what, Principal::owner()) };
         let outcome = soon("a call", self.yard.call(request)).await.unwrap();
         let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
         body["content"][0]["text"].clone()
@@ -84,8 +87,8 @@ async fn the_legacy_side_of_a_process_is_another_process_which_comes_and_goes_wi
         let other = if tool == "modern_tool" { "legacy_tool" } else { "modern_tool" };
         assert!(server.offers(era, tool) && !server.offers(era, other), "{era:?}");
     }
-    server.yard.manage(&Principal::owner(), "odd", Order::Disable).unwrap();
-    server.until(State::Disabled).await;
+    server.yard.manage(&Principal::owner(), "odd", SourceCommand::Disable).unwrap();
+    server.until(SourceState::Disabled).await;
     soon("both processes to end", async {
         while server.processes() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -93,8 +96,8 @@ async fn the_legacy_side_of_a_process_is_another_process_which_comes_and_goes_wi
     })
     .await;
     assert!(!server.offers(ClientEra::Legacy, "legacy_tool"));
-    server.yard.manage(&Principal::owner(), "odd", Order::Enable).unwrap();
-    server.until(State::Ready).await;
+    server.yard.manage(&Principal::owner(), "odd", SourceCommand::Enable).unwrap();
+    server.until(SourceState::Ready).await;
     assert_eq!(server.call(ClientEra::Legacy, "legacy_tool").await, "legacy");
     server.upstream.stop().await;
     nothing_left(&server.mark);
@@ -105,7 +108,7 @@ async fn a_server_that_knows_one_era_only_is_not_tried_in_the_other_again_and_ag
     let server = Server::start("modern-only").await;
     for _ in 0..3 {
         assert_ne!(server.call(ClientEra::Legacy, "requests").await, "0");
-        assert!(server.yard.status(&SourceName::new("odd")).unwrap().state == State::Ready);
+        assert!(server.yard.status(&SourceName::new("odd")).unwrap().state == SourceState::Ready);
     }
     // Long enough for what backs off to come back.
     tokio::time::sleep(Duration::from_secs(2)).await;

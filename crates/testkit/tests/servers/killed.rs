@@ -54,7 +54,7 @@ async fn when_the_keeper_is_killed_its_session_is_ended() {
     }
     let kill = format!("kill -KILL {}", child.id());
     assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-    assert_eq!(soon("the end", child.exited()).await.words, "lost its keeper to signal 9");
+    assert_eq!(soon("the end", child.wait()).await.words, "lost its keeper to signal 9");
     until_gone(&mark).await;
 }
 
@@ -65,6 +65,6 @@ async fn a_server_that_is_killed_takes_its_own_children_with_it() {
     let server = marked(&mark).into_iter().filter(|pid| *pid != child.id()).min().unwrap();
     let kill = format!("kill -KILL {server}");
     assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-    assert_eq!(soon("the end", child.exited()).await.words, "was killed by signal 9");
+    assert_eq!(soon("the end", child.wait()).await.words, "was killed by signal 9");
     nothing_left(&mark);
 }

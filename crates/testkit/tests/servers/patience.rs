@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Abilities, Kind, SourceName, State, What, Yard};
-use toolyard_sdk::testing::{Caller, Report};
+use toolyard_hub::{CallTarget, ClientCapabilities, ErrorKind, SourceName, SourceState, Yard};
+use toolyard_sdk::testing::{TestCaller, TestReport};
 use toolyard_testkit::harness::{Server, soon};
-use toolyard_upstream::{Common, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings};
+use toolyard_upstream::{ServerSettings, TransportSettings, Upstream, UpstreamContext, UrlKind, UrlSettings};
 
 use super::ODD;
 use super::tree::{command, keeper};
@@ -16,11 +16,11 @@ use super::tree::{command, keeper};
 async fn yard(transport: TransportSettings, silence: Duration) -> (Arc<Yard>, Arc<Upstream>) {
     let settings =
         ServerSettings { call_time: silence, ..ServerSettings::new(SourceName::new("server"), transport) };
-    let common = Common::new(keeper(), to_raw(&json!({"name": "test", "version": "1"}))).unwrap();
+    let common = UpstreamContext::new(keeper(), to_raw(&json!({"name": "test", "version": "1"}))).unwrap();
     let upstream = Upstream::start(settings, common);
-    let yard = Yard::of([Arc::clone(&upstream) as _]);
+    let yard = Yard::with_sources([Arc::clone(&upstream) as _]);
     let ready = async {
-        while yard.statuses()[0].1.state != State::Ready {
+        while yard.statuses()[0].1.state != SourceState::Ready {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -28,9 +28,9 @@ async fn yard(transport: TransportSettings, silence: Duration) -> (Arc<Yard>, Ar
     (yard, upstream)
 }
 
-async fn call(yard: &Arc<Yard>, tool: &str, arguments: Value) -> Report {
-    let what = What::Tool { name: tool.to_owned(), arguments: Some(to_raw(&arguments)) };
-    soon("the call", Caller::new().abilities(Abilities::default()).request(yard, what)).await
+async fn call(yard: &Arc<Yard>, tool: &str, arguments: Value) -> TestReport {
+    let what = CallTarget::Tool { name: tool.to_owned(), arguments: Some(to_raw(&arguments)) };
+    soon("the call", TestCaller::new().capabilities(ClientCapabilities::default()).request(yard, what)).await
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn progress_keeps_a_long_call_alive_and_silence_ends_it() {
     let seen: Vec<f64> = steady.progress.iter().map(|progress| progress.progress).collect();
     assert_eq!(seen, (1..=10).map(f64::from).collect::<Vec<_>>());
     let silent = call(&yard, "silence", json!({"steps": 2, "every_ms": 10})).await;
-    assert_eq!(silent.error_kind(), Some(Kind::TimedOut), "{:?}", silent.outcome);
+    assert_eq!(silent.error_kind(), Some(ErrorKind::TimedOut), "{:?}", silent.outcome);
     assert_eq!(silent.progress.len(), 2);
     upstream.stop().await;
 }

@@ -8,10 +8,12 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{CallContext, Principal, Request, Secret, Source, SourceName, State, What, Yard};
+use toolyard_hub::{
+    CallContext, CallRequest, CallTarget, Principal, Secret, Source, SourceName, SourceState, Yard,
+};
 use toolyard_testkit::harness::soon;
 use toolyard_testkit::web::Web;
-use toolyard_upstream::{Common, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings};
+use toolyard_upstream::{ServerSettings, TransportSettings, Upstream, UpstreamContext, UrlKind, UrlSettings};
 
 use super::raw_http::redirecting_calls;
 use super::tree::keeper;
@@ -48,9 +50,9 @@ async fn a_redirect_to_another_origin_carries_nothing_there_and_the_error_names_
             let transport = TransportSettings::Url(UrlSettings { url: server.url(), headers, kind });
             let settings = ServerSettings::new(SourceName::new("moved"), transport);
             let me = to_raw(&json!({"name": "test", "version": "1"}));
-            let upstream = Upstream::start(settings, Common::new(keeper(), me).unwrap());
+            let upstream = Upstream::start(settings, UpstreamContext::new(keeper(), me).unwrap());
             let settled = async {
-                while matches!(upstream.status().state, State::Starting) {
+                while matches!(upstream.status().state, SourceState::Starting) {
                     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
                 }
             };
@@ -76,10 +78,10 @@ async fn a_redirected_call_carries_neither_headers_of_the_caller_nor_the_session
             ..ServerSettings::new(SourceName::new("moved"), TransportSettings::Url(url))
         };
         let me = to_raw(&json!({"name": "test", "version": "1"}));
-        let upstream = Upstream::start(settings, Common::new(keeper(), me).unwrap());
-        let yard = Yard::of([Arc::clone(&upstream) as _]);
+        let upstream = Upstream::start(settings, UpstreamContext::new(keeper(), me).unwrap());
+        let yard = Yard::with_sources([Arc::clone(&upstream) as _]);
         soon("the server", async {
-            while upstream.status().state != State::Ready {
+            while upstream.status().state != SourceState::Ready {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
         })
@@ -90,12 +92,12 @@ async fn a_redirected_call_carries_neither_headers_of_the_caller_nor_the_session
             ("cookie", "s3cret-cookie"),
         ];
         let headers = given.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        let what = What::Tool {
+        let what = CallTarget::Tool {
             name: "mcp__moved__small".to_owned(),
             arguments: Some(to_raw(&json!({"key": "s3cret"}))),
         };
         let context = CallContext { headers, ..CallContext::default() };
-        let request = Request { context, ..Request::new(what, Principal::owner()) };
+        let request = CallRequest { context, ..CallRequest::new(what, Principal::owner()) };
         let error = soon("the call", yard.call(request)).await.unwrap_err();
         let heard = heard.lock().unwrap().clone();
         let secrets = ["x-tenant", "authorization", "cookie", "mcp-session-id", "s3cret"];

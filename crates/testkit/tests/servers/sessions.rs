@@ -9,11 +9,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Abilities, Answers, Ask, CallContext, Client, ClientSession, Error, Kind, Outcome, Principal, Question,
-    QuestionKind, Request, SourceName, State, Update, What, Yard,
+    CallContext, CallRequest, CallTarget, CallerChannel, CallerUpdate, ClientCapabilities, ClientSession,
+    ErrorKind, HubError, Outcome, Principal, Question, QuestionBatch, QuestionKind, RawAnswers, SourceName,
+    SourceState, Yard,
 };
 use toolyard_testkit::harness::soon;
-use toolyard_upstream::{Common, Era, ServerSettings, SessionSharing, TransportSettings, Upstream};
+use toolyard_upstream::{Era, ServerSettings, SessionSharing, TransportSettings, Upstream, UpstreamContext};
 
 use super::ODD;
 use super::tree::{command, keeper, mark, marked};
@@ -38,10 +39,10 @@ impl Server {
             ..ServerSettings::new(SourceName::new("odd"), transport)
         };
         let me = to_raw(&json!({"name": "test", "version": "1"}));
-        let upstream = Upstream::start(settings, Common::new(keeper(), me).unwrap());
-        let server = Self { yard: Yard::of([Arc::clone(&upstream) as _]), upstream, mark };
+        let upstream = Upstream::start(settings, UpstreamContext::new(keeper(), me).unwrap());
+        let server = Self { yard: Yard::with_sources([Arc::clone(&upstream) as _]), upstream, mark };
         soon("the server", async {
-            while server.yard.status(&SourceName::new("odd")).unwrap().state != State::Ready {
+            while server.yard.status(&SourceName::new("odd")).unwrap().state != SourceState::Ready {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         })
@@ -70,14 +71,14 @@ impl Server {
 
     /// Calls as a client, which answers questions as the test says.
     fn call(&self, who: &Person, tool: &str, arguments: &Value) -> Called {
-        let (client, updates) = Client::new(who.abilities.clone());
-        let what = What::Tool { name: tool.to_owned(), arguments: Some(to_raw(arguments)) };
+        let (client, updates) = CallerChannel::new(who.abilities.clone());
+        let what = CallTarget::Tool { name: tool.to_owned(), arguments: Some(to_raw(arguments)) };
         let cancel = CancellationToken::new();
-        let request = Request {
+        let request = CallRequest {
             client,
             cancel: cancel.clone(),
             context: CallContext { client_session: who.session(), ..CallContext::default() },
-            ..Request::new(what, Principal::owner())
+            ..CallRequest::new(what, Principal::owner())
         };
         let yard = Arc::clone(&self.yard);
         Called { updates, cancel, task: tokio::spawn(async move { yard.call(request).await }) }
@@ -87,22 +88,26 @@ impl Server {
 /// Somebody who calls tools.
 struct Person {
     session: Option<(String, CancellationToken)>,
-    abilities: Abilities,
+    abilities: ClientCapabilities,
 }
 
 impl Person {
     fn new(session: &str) -> Self {
         let session = Some((session.to_owned(), CancellationToken::new()));
-        let abilities = Abilities { elicit_form: true, sample: true, ..Abilities::default() };
+        let abilities =
+            ClientCapabilities { elicit_form: true, sample: true, ..ClientCapabilities::default() };
         Self { session, abilities }
     }
 
     fn who_cannot_be_asked(session: &str) -> Self {
-        Self { abilities: Abilities::default(), ..Self::new(session) }
+        Self { abilities: ClientCapabilities::default(), ..Self::new(session) }
     }
 
     fn with_roots(session: &str) -> Self {
-        Self { abilities: Abilities { roots: true, ..Abilities::default() }, ..Self::new(session) }
+        Self {
+            abilities: ClientCapabilities { roots: true, ..ClientCapabilities::default() },
+            ..Self::new(session)
+        }
     }
 
     fn session(&self) -> Option<ClientSession> {
@@ -117,14 +122,14 @@ impl Person {
 }
 
 struct Called {
-    updates: mpsc::Receiver<Update>,
+    updates: mpsc::Receiver<CallerUpdate>,
     cancel: CancellationToken,
-    task: JoinHandle<Result<Outcome, Error>>,
+    task: JoinHandle<Result<Outcome, HubError>>,
 }
 
 struct Asked {
     question: Question,
-    reply: tokio::sync::oneshot::Sender<Result<Answers, Error>>,
+    reply: tokio::sync::oneshot::Sender<Result<RawAnswers, HubError>>,
 }
 
 impl Asked {
@@ -141,18 +146,18 @@ impl Asked {
 impl Called {
     async fn asked(&mut self) -> Asked {
         match soon("a question", self.updates.recv()).await {
-            Some(Update::Ask(Ask { mut questions, reply })) if questions.len() == 1 => {
+            Some(CallerUpdate::Ask(QuestionBatch { mut questions, reply })) if questions.len() == 1 => {
                 Asked { question: questions.remove(0), reply }
             }
             other => panic!("no question but {other:?}"),
         }
     }
 
-    async fn outcome(mut self) -> (Result<Value, Error>, bool) {
+    async fn outcome(mut self) -> (Result<Value, HubError>, bool) {
         let outcome = soon("an outcome", &mut self.task).await.unwrap();
         let mut was_asked = false;
         while let Ok(update) = self.updates.try_recv() {
-            was_asked |= matches!(update, Update::Ask(_));
+            was_asked |= matches!(update, CallerUpdate::Ask(_));
         }
         (outcome.map(|outcome| serde_json::from_str(outcome.body.get()).unwrap()), was_asked)
     }
@@ -168,7 +173,7 @@ impl Called {
         self.outcome().await.0.unwrap()["structuredContent"].clone()
     }
 
-    async fn error(self) -> Error {
+    async fn error(self) -> HubError {
         self.outcome().await.0.unwrap_err()
     }
 }
@@ -252,7 +257,7 @@ async fn a_question_that_may_be_of_two_clients_reaches_neither_and_both_get_priv
         let (bobs, was_asked) = of_bob.outcome().await;
         assert!(!was_asked);
         for error in [bobs.unwrap_err(), of_ada.error().await] {
-            assert_eq!(error.kind(), Kind::ToolFailed);
+            assert_eq!(error.kind(), ErrorKind::ToolFailed);
             assert!(error.message().contains("odd sent elicitation/create while"), "{error}");
             let next = if sessions == SessionSharing::Auto { "call again" } else { "per-client" };
             assert!(error.suggestion().unwrap().contains(next), "{error:?}");

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use toolyard_hub::Secret;
 use toolyard_testkit::harness::{Scratch, soon};
-use toolyard_upstream::{Child, CommandSettings, EnvInheritance, Keeper, ProcessEnvironment};
+use toolyard_upstream::{Child, CommandSettings, EnvInheritance, ProcessEnvironment, SupervisorCommand};
 
 use super::KEPT;
 use super::tree::{command, keeper, line, start};
@@ -25,7 +25,7 @@ async fn what_only_the_system_can_refuse_is_told_in_its_words() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let child = start(&script, &[]).unwrap();
     let why = format!("could not be started: {script}: No such file or directory (os error 2)");
-    assert_eq!(soon("the end", child.exited()).await.words, why);
+    assert_eq!(soon("the end", child.wait()).await.words, why);
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn neither_a_server_nor_its_keeper_inherits_what_is_not_on_the_list() {
     let variables = variables.map(|(name, value)| (name.into(), value.into()));
     let environment = ProcessEnvironment::new(variables);
     environment.set_secrets(["XDG_KEY".to_owned()].into());
-    let keeper = Keeper { environment, ..keeper() };
+    let keeper = SupervisorCommand { environment, ..keeper() };
     let settings = CommandSettings {
         env: BTreeMap::from([("OWN".to_owned(), Secret::new("a"))]),
         ..command("sh", &["-c", "echo $$; read wait"])

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Abilities, Principal, Reach, ResourceSubscription, SourceName, State, What, Yard};
-use toolyard_sdk::testing::Caller;
+use toolyard_hub::{
+    CallTarget, ClientCapabilities, Principal, ResourceSubscription, SourceName, SourceState, Yard, YardScope,
+};
+use toolyard_sdk::testing::TestCaller;
 use toolyard_testkit::harness::soon;
-use toolyard_upstream::{Common, Era, ServerSettings, TransportSettings, Upstream};
+use toolyard_upstream::{Era, ServerSettings, TransportSettings, Upstream, UpstreamContext};
 
 use super::ODD;
 use super::tree::{command, keeper};
@@ -24,15 +26,15 @@ impl Server {
         let settings =
             ServerSettings { era: Some(era), ..ServerSettings::new(SourceName::new("odd"), transport) };
         let me = to_raw(&json!({"name": "test", "version": "1"}));
-        let upstream = Upstream::start(settings, Common::new(keeper(), me).unwrap());
-        let server = Self { yard: Yard::of([Arc::clone(&upstream) as _]), upstream };
+        let upstream = Upstream::start(settings, UpstreamContext::new(keeper(), me).unwrap());
+        let server = Self { yard: Yard::with_sources([Arc::clone(&upstream) as _]), upstream };
         server.until_ready().await;
         server
     }
 
     async fn until_ready(&self) {
         soon("the server", async {
-            while self.yard.status(&SourceName::new("odd")).unwrap().state != State::Ready {
+            while self.yard.status(&SourceName::new("odd")).unwrap().state != SourceState::Ready {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         })
@@ -40,12 +42,13 @@ impl Server {
     }
 
     fn subscribe(&self, uri: &str) -> ResourceSubscription {
-        self.yard.subscribe(&Principal::owner(), &Reach::All, uri).unwrap()
+        self.yard.subscribe(&Principal::owner(), &YardScope::All, uri).unwrap()
     }
 
     async fn call(&self, tool: &str) -> Value {
-        let what = What::Tool { name: tool.to_owned(), arguments: None };
-        let report = Caller::new().abilities(Abilities::default()).request(&self.yard, what).await;
+        let what = CallTarget::Tool { name: tool.to_owned(), arguments: None };
+        let report =
+            TestCaller::new().capabilities(ClientCapabilities::default()).request(&self.yard, what).await;
         report.outcome.map_or(Value::Null, |outcome| serde_json::from_str(outcome.body.get()).unwrap())
     }
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{AllowList, Permissions, Principal, Request, SourceName, What, Yard};
-use toolyard_tester::{Known, Sharing, Tester, TesterSettings};
+use toolyard_hub::{AllowList, CallRequest, CallTarget, Permissions, Principal, SourceName, Yard};
+use toolyard_tester::{Tester, TesterServer, TesterSettings, TesterSharing};
 use toolyard_testkit::odd::{Kind, nearby};
 use toolyard_testkit::web::{Web, What as Says};
-use toolyard_upstream::{Common, ServerSettings, TransportSettings, UrlKind, UrlSettings};
+use toolyard_upstream::{ServerSettings, TransportSettings, UpstreamContext, UrlKind, UrlSettings};
 
 use super::tree::keeper;
 
@@ -23,17 +23,19 @@ struct Stage {
 
 impl Stage {
     fn new(servers: impl IntoIterator<Item = ServerSettings>) -> Self {
-        let known = |settings: ServerSettings| (settings.name.to_string(), Known::Ready(Box::new(settings)));
-        let servers: BTreeMap<String, Known> = servers.into_iter().map(known).collect();
-        let common = Common::new(keeper(), to_raw(&json!({"name": "test", "version": "1"}))).unwrap();
-        let settings = TesterSettings::new(Sharing::Session);
+        let known =
+            |settings: ServerSettings| (settings.name.to_string(), TesterServer::Ready(Box::new(settings)));
+        let servers: BTreeMap<String, TesterServer> = servers.into_iter().map(known).collect();
+        let common =
+            UpstreamContext::new(keeper(), to_raw(&json!({"name": "test", "version": "1"}))).unwrap();
+        let settings = TesterSettings::new(TesterSharing::Session);
         let tester = Tester::new(settings, common, Arc::new(ArcSwap::from_pointee(servers)));
-        Self { yard: Yard::of([Arc::clone(&tester) as _]), tester }
+        Self { yard: Yard::with_sources([Arc::clone(&tester) as _]), tester }
     }
 
     async fn uses(&self, who: &Principal, tool: &str, arguments: Value) -> Value {
-        let what = What::Tool { name: tool.to_owned(), arguments: Some(to_raw(&arguments)) };
-        let outcome = self.yard.call(Request::new(what, who.clone())).await.unwrap();
+        let what = CallTarget::Tool { name: tool.to_owned(), arguments: Some(to_raw(&arguments)) };
+        let outcome = self.yard.call(CallRequest::new(what, who.clone())).await.unwrap();
         let result: Value = serde_json::from_str(outcome.body.get()).unwrap();
         result["structuredContent"].clone()
     }
@@ -125,7 +127,7 @@ async fn a_configured_server_that_a_principal_does_not_see_is_like_an_address_wh
     let server = nearby(Kind::LegacyOnly).await.unwrap();
     let stage = Stage::new([at("vault", &server.url, &[])]);
     let seen = AllowList { sources: Some(vec!["mcp-test-mcp".to_owned()]), tools: None };
-    let blind = who(&["connect", "connect-inside", "manage"]).allowed(seen.clone());
+    let blind = who(&["connect", "connect-inside", "manage"]).with_allow_list(seen.clone());
     let closed = "http://127.0.0.1:1/mcp";
     let nothing = stage.connects(&blind, closed).await.unwrap_err();
     for url in [server.url.clone(), server.url.replace("127.0.0.1", "localhost"), format!("{}/x", server.url)]
@@ -135,7 +137,7 @@ async fn a_configured_server_that_a_principal_does_not_see_is_like_an_address_wh
     }
     // By its name it is not known either: it is taken for a command line.
     assert_eq!(stage.lacks(&blind, "vault").await, "spawn");
-    assert_eq!(stage.lacks(&who(&[]).allowed(seen), &server.url).await, "connect");
+    assert_eq!(stage.lacks(&who(&[]).with_allow_list(seen), &server.url).await, "connect");
     stage.tester.stop().await;
 }
 

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Abilities, DefinitionLimits, Source, SourceName, State, What, Yard};
-use toolyard_sdk::testing::{Caller, Report};
+use toolyard_hub::{CallTarget, ClientCapabilities, DefinitionLimits, Source, SourceName, SourceState, Yard};
+use toolyard_sdk::testing::{TestCaller, TestReport};
 use toolyard_testkit::harness::soon;
 use toolyard_testkit::odd::{self, nearby};
 use toolyard_upstream::{
-    Common, Credentials, Link, Lists, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings,
+    CredentialPolicy, DirectConnection, ServerListKind, ServerSettings, TransportSettings, Upstream,
+    UpstreamContext, UrlKind, UrlSettings,
 };
 
 use super::ODD;
@@ -22,16 +23,16 @@ const MEGABYTE: usize = 1_000_000;
 
 struct House {
     yard: Arc<Yard>,
-    common: Common,
+    common: UpstreamContext,
     running: Vec<Arc<Upstream>>,
 }
 
 impl House {
     fn new(per_source: usize, total: usize) -> Self {
         let me = to_raw(&json!({"name": "test", "version": "1"}));
-        let common = Common::new(keeper(), me).unwrap();
+        let common = UpstreamContext::new(keeper(), me).unwrap();
         common.definitions.set_limits(DefinitionLimits { per_source, total });
-        Self { yard: Yard::of([]), common, running: Vec::new() }
+        Self { yard: Yard::with_sources([]), common, running: Vec::new() }
     }
 
     fn start(&mut self, name: &str, kind: &str) -> Arc<Upstream> {
@@ -43,10 +44,10 @@ impl House {
         upstream
     }
 
-    async fn call(&self, tool: &str, arguments: &str) -> Report {
+    async fn call(&self, tool: &str, arguments: &str) -> TestReport {
         let arguments = serde_json::value::RawValue::from_string(arguments.to_owned()).unwrap();
-        let what = What::Tool { name: tool.to_owned(), arguments: Some(arguments) };
-        Caller::new().abilities(Abilities::default()).request(&self.yard, what).await
+        let what = CallTarget::Tool { name: tool.to_owned(), arguments: Some(arguments) };
+        TestCaller::new().capabilities(ClientCapabilities::default()).request(&self.yard, what).await
     }
 
     /// Calls until there is a result: a broken connection is made again, which takes a moment.
@@ -89,12 +90,12 @@ async fn a_list_without_an_end_fails_at_the_limit_of_one_source_and_hurts_no_oth
     settled(&endless).await;
     settled(&sound).await;
     let status = endless.status();
-    assert_eq!(status.state, State::BackingOff);
+    assert_eq!(status.state, SourceState::BackingOff);
     let expected = "lists more than 5000000 bytes of definitions, the limit for one source \
                     (limits.definition_bytes_per_source)";
     assert_eq!(status.reason.as_deref(), Some(expected));
     assert!(status.suggestion.as_deref().unwrap().contains("[limits]"), "{status:?}");
-    assert_eq!(sound.status().state, State::Ready);
+    assert_eq!(sound.status().state, SourceState::Ready);
     let report = house.call("mcp__sound__echo", "{}").await;
     assert!(report.outcome.is_ok_and(|outcome| !outcome.failed));
     // What was read in vain is free again.
@@ -124,18 +125,18 @@ async fn above_the_total_the_newcomer_fails_and_has_room_once_another_is_gone() 
     let mut house = House::new(300, 300);
     let first = house.start("first", "legacy-only");
     settled(&first).await;
-    assert_eq!(first.status().state, State::Ready, "{:?}", first.status());
+    assert_eq!(first.status().state, SourceState::Ready, "{:?}", first.status());
     let second = house.start("second", "legacy-only");
     settled(&second).await;
     let reason = second.status().reason.unwrap();
     assert_eq!(reason, "would take the definitions of all sources above 300 bytes (limits.definition_bytes)");
-    assert_eq!((first.status().state, first.offer().tools.len()), (State::Ready, 2));
+    assert_eq!((first.status().state, first.offer().tools.len()), (SourceState::Ready, 2));
     house.yard.remove(&SourceName::new("first"));
     house.running.remove(0);
     first.stop().await;
     drop(first);
     second.reconnect();
-    until(&second, "the second server", |second| second.status().state == State::Ready).await;
+    until(&second, "the second server", |second| second.status().state == SourceState::Ready).await;
     drop(second);
     house.stop().await;
 }
@@ -146,7 +147,7 @@ async fn a_list_that_outgrows_the_limit_later_stays_as_it_was_and_the_status_say
     let grows = house.start("grows", "endless-later");
     until(&grows, "the warning", |grows| !grows.status().warnings.is_empty()).await;
     let status = grows.status();
-    assert_eq!((status.state, grows.offer().tools.len()), (State::Ready, 2));
+    assert_eq!((status.state, grows.offer().tools.len()), (SourceState::Ready, 2));
     assert!(status.warnings[0].contains("limits.definition_bytes_per_source"), "{:?}", status.warnings);
     assert!(house.call("mcp__grows__echo", "{}").await.outcome.is_ok());
     drop(grows);
@@ -188,7 +189,7 @@ async fn a_message_above_the_limit_over_the_old_transport_is_refused_and_the_nex
     let upstream = Upstream::start(settings, house.common.clone());
     house.yard.add(Arc::clone(&upstream) as _);
     house.running.push(Arc::clone(&upstream));
-    until(&upstream, "the server", |upstream| upstream.status().state == State::Ready).await;
+    until(&upstream, "the server", |upstream| upstream.status().state == SourceState::Ready).await;
     let report = house.call("mcp__old__large", "{}").await;
     let error = report.outcome.unwrap_err().message().to_owned();
     assert!(error.contains("was lost: it sent a message that exceeds the limit of 1000000 bytes"), "{error}");
@@ -203,9 +204,11 @@ async fn a_connection_for_testing_obeys_the_same_limits() {
     let server = nearby(odd::Kind::EndlessPages).await.unwrap();
     let url = UrlSettings { url: server.url.clone(), headers: [].into(), kind: UrlKind::Any };
     let settings = ServerSettings::new(SourceName::new("tested"), TransportSettings::Url(url));
-    let abilities = Abilities::default();
-    let link = Link::open(settings, &house.common, &abilities, Credentials::AsGiven).await.unwrap();
-    let error = link.list(Lists::Tools).await.unwrap_err();
+    let abilities = ClientCapabilities::default();
+    let link = DirectConnection::open(settings, &house.common, &abilities, CredentialPolicy::ConfiguredOnly)
+        .await
+        .unwrap();
+    let error = link.list(ServerListKind::Tools).await.unwrap_err();
     assert!(error.message().contains("limits.definition_bytes_per_source"), "{}", error.message());
     assert_eq!(house.common.definitions.used(), 0);
     link.close().await;

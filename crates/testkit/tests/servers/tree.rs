@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use toolyard_testkit::harness::soon;
-use toolyard_upstream::{Child, CommandSettings, EnvInheritance, Keeper, ProcessEnvironment, SpawnError};
+use toolyard_upstream::{
+    Child, CommandSettings, EnvInheritance, ProcessEnvironment, SpawnError, SupervisorCommand,
+};
 
 use super::KEPT;
 
@@ -42,8 +44,8 @@ pub(super) async fn until_gone(mark: &str) {
     soon("the processes to be gone", gone).await;
 }
 
-pub(super) fn keeper() -> Keeper {
-    Keeper {
+pub(super) fn keeper() -> SupervisorCommand {
+    SupervisorCommand {
         program: KEPT.into(),
         args: vec!["keeper".into()],
         environment: ProcessEnvironment::new(std::env::vars_os()),

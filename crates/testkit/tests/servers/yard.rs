@@ -7,12 +7,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    Abilities, Direction, Kind, Limits, Order, Principal, Source, SourceName, State, Status, What, Yard,
-    YardSettings,
+    CallTarget, ClientCapabilities, ErrorKind, Principal, Source, SourceCommand, SourceName, SourceState,
+    SourceStatus, TranscriptDirection, Yard, YardLimits, YardSettings,
 };
-use toolyard_sdk::testing::{Caller, Report};
+use toolyard_sdk::testing::{TestCaller, TestReport};
 use toolyard_testkit::harness::soon;
-use toolyard_upstream::{Common, ServerSettings, SessionSharing, TransportSettings, Upstream};
+use toolyard_upstream::{ServerSettings, SessionSharing, TransportSettings, Upstream, UpstreamContext};
 
 use super::ODD;
 use super::tree::{command, keeper, mark, marked, until_gone};
@@ -27,7 +27,7 @@ struct Servers {
 impl Servers {
     fn new() -> Self {
         // Nobody is held back: what is tested is how often servers can die.
-        let limits = Limits { rate: None, ..Limits::default() };
+        let limits = YardLimits { rate: None, ..YardLimits::default() };
         Self { yard: Yard::new(YardSettings { limits, ..YardSettings::default() }), running: Vec::new() }
     }
 
@@ -45,27 +45,27 @@ impl Servers {
             ..ServerSettings::new(SourceName::new(name), TransportSettings::Command(transport))
         };
         let me = to_raw(&json!({"name": "test", "version": "1"}));
-        let upstream = Upstream::start(settings, Common::new(keeper(), me).unwrap());
+        let upstream = Upstream::start(settings, UpstreamContext::new(keeper(), me).unwrap());
         self.yard.add(Arc::clone(&upstream) as _);
         self.running.push(upstream);
     }
 
     /// A call of a client that cannot be asked anything: it goes over the connection that all share.
-    async fn call(&self, tool: &str, arguments: Value) -> Report {
-        self.call_as(Caller::new().abilities(Abilities::default()), tool, arguments).await
+    async fn call(&self, tool: &str, arguments: Value) -> TestReport {
+        self.call_as(TestCaller::new().capabilities(ClientCapabilities::default()), tool, arguments).await
     }
 
-    async fn call_as(&self, caller: Caller, tool: &str, arguments: Value) -> Report {
-        let what = What::Tool { name: tool.to_owned(), arguments: Some(to_raw(&arguments)) };
+    async fn call_as(&self, caller: TestCaller, tool: &str, arguments: Value) -> TestReport {
+        let what = CallTarget::Tool { name: tool.to_owned(), arguments: Some(to_raw(&arguments)) };
         caller.request(&self.yard, what).await
     }
 
-    fn status(&self, name: &str) -> Status {
+    fn status(&self, name: &str) -> SourceStatus {
         let all = self.yard.statuses();
         all.into_iter().find(|(source, _)| source.as_str() == name).unwrap().1
     }
 
-    async fn until(&self, name: &str, state: State) {
+    async fn until(&self, name: &str, state: SourceState) {
         let reached = async {
             while self.status(name).state != state {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -109,13 +109,13 @@ async fn six_odd_servers_hurt_none_of_six_sound_ones() {
         .map(|_| {
             let yard = Arc::clone(&servers.yard);
             tokio::spawn(async move {
-                let what = What::Tool { name: "mcp__never-answers__echo".to_owned(), arguments: None };
-                Caller::new().request(&yard, what).await
+                let what = CallTarget::Tool { name: "mcp__never-answers__echo".to_owned(), arguments: None };
+                TestCaller::new().request(&yard, what).await
             })
         })
         .collect();
     let lost = servers.call("mcp__exits-mid-call__exit", json!({})).await;
-    assert_eq!(lost.error_kind(), Some(Kind::ConnectionLost), "{:?}", lost.outcome);
+    assert_eq!(lost.error_kind(), Some(ErrorKind::ConnectionLost), "{:?}", lost.outcome);
     for at in 0..6 {
         let report = servers.call(&format!("mcp__sound{at}__echo"), json!({"text": "hi"})).await;
         assert!(report.outcome.as_ref().is_ok_and(|outcome| !outcome.failed), "{:?}", report.outcome);
@@ -124,11 +124,11 @@ async fn six_odd_servers_hurt_none_of_six_sound_ones() {
 
     // Each failure can be read.
     let status = servers.status("dies-at-start");
-    assert_eq!(status.state, State::BackingOff);
+    assert_eq!(status.state, SourceState::BackingOff);
     assert!(status.reason.as_deref().unwrap().contains("exited with code 3"), "{status:?}");
     assert!(status.stderr.iter().any(|line| line.contains("cannot open the database")), "{status:?}");
-    assert_eq!(servers.status("mute").state, State::Starting);
-    servers.until("exits-mid-call", State::Ready).await;
+    assert_eq!(servers.status("mute").state, SourceState::Starting);
+    servers.until("exits-mid-call", SourceState::Ready).await;
     servers.stop().await;
     until_gone(&mark).await;
 }
@@ -139,7 +139,7 @@ async fn a_call_is_one_request_to_the_server() {
         let mark = mark();
         let mut servers = Servers::new();
         servers.add("server", kind, &mark);
-        servers.until("server", State::Ready).await;
+        servers.until("server", SourceState::Ready).await;
         let count = async || {
             let report = servers.call("requests", json!({})).await;
             report.text().parse::<u64>().unwrap()
@@ -158,11 +158,11 @@ async fn a_private_session_that_dies_is_replaced() {
     let mark = mark();
     let mut servers = Servers::new();
     servers.add_with("server", "legacy-only", &mark, SessionSharing::PerClient);
-    servers.until("server", State::Ready).await;
+    servers.until("server", SourceState::Ready).await;
     let shells = || marked(&mark).into_iter().filter(|pid| is_shell(*pid)).collect::<Vec<_>>();
     let shared = shells();
     assert_eq!(shared.len(), 1);
-    let asked = async || servers.call_as(Caller::new(), "echo", json!({"text": "hi"})).await;
+    let asked = async || servers.call_as(TestCaller::new(), "echo", json!({"text": "hi"})).await;
     for _ in 0..3 {
         assert!(asked().await.outcome.is_ok());
     }
@@ -177,7 +177,7 @@ async fn a_private_session_that_dies_is_replaced() {
         }
     })
     .await;
-    assert_eq!(servers.status("server").state, State::Ready);
+    assert_eq!(servers.status("server").state, SourceState::Ready);
     servers.stop().await;
     until_gone(&mark).await;
 }
@@ -188,7 +188,7 @@ async fn what_is_said_is_written_down_once_somebody_looks() {
         let mark = mark();
         let mut servers = Servers::new();
         servers.add("server", kind, &mark);
-        servers.until("server", State::Ready).await;
+        servers.until("server", SourceState::Ready).await;
         let upstream = &servers.running[0];
         assert_eq!(upstream.transcript(None), []);
         servers.call("echo", json!({"text": "on the tape"})).await;
@@ -196,7 +196,8 @@ async fn what_is_said_is_written_down_once_somebody_looks() {
         let about_the_call = |text: &String| !text.contains("subscriptions/");
         let said = upstream.transcript(None).into_iter().map(|taped| (taped.direction, taped.text));
         let said: Vec<_> = said.filter(|(_, text)| about_the_call(text)).collect();
-        let [(Direction::ToSource, to), (Direction::FromSource, from)] = said.as_slice() else {
+        let [(TranscriptDirection::ToSource, to), (TranscriptDirection::FromSource, from)] = said.as_slice()
+        else {
             panic!("{said:?}");
         };
         assert!(to.contains("tools/call") && to.contains("on the tape"), "{to}");
@@ -210,7 +211,7 @@ async fn a_server_is_disabled_enabled_and_reconnected_from_a_front() {
     let mark = mark();
     let mut servers = Servers::new();
     servers.add("server", "modern-only", &mark);
-    servers.until("server", State::Ready).await;
+    servers.until("server", SourceState::Ready).await;
     let owner = Principal::owner();
     let status = servers.status("server");
     assert_eq!(
@@ -218,29 +219,29 @@ async fn a_server_is_disabled_enabled_and_reconnected_from_a_front() {
         (Some("stdio"), Some("modern"), None)
     );
 
-    servers.yard.manage(&owner, "server", Order::Disable).unwrap();
-    servers.until("server", State::Disabled).await;
+    servers.yard.manage(&owner, "server", SourceCommand::Disable).unwrap();
+    servers.until("server", SourceState::Disabled).await;
     assert_eq!(names(&servers.yard), Vec::<String>::new());
     until_gone(&mark).await;
     // Twice is once.
-    servers.yard.manage(&owner, "server", Order::Disable).unwrap();
+    servers.yard.manage(&owner, "server", SourceCommand::Disable).unwrap();
 
-    servers.yard.manage(&owner, "server", Order::Enable).unwrap();
-    servers.until("server", State::Ready).await;
+    servers.yard.manage(&owner, "server", SourceCommand::Enable).unwrap();
+    servers.until("server", SourceState::Ready).await;
     assert!(names(&servers.yard).contains(&"mcp__server__echo".to_owned()));
     let before = marked(&mark);
     // It is connected: enabling it changes nothing, reconnecting starts it anew.
-    servers.yard.manage(&owner, "server", Order::Enable).unwrap();
+    servers.yard.manage(&owner, "server", SourceCommand::Enable).unwrap();
     assert_eq!(servers.call("echo", json!({"text": "still there"})).await.error_kind(), None);
     assert_eq!(marked(&mark), before);
-    servers.yard.manage(&owner, "server", Order::Reconnect).unwrap();
+    servers.yard.manage(&owner, "server", SourceCommand::Reconnect).unwrap();
     soon("another process", async {
         while marked(&mark).iter().all(|pid| before.contains(pid)) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     })
     .await;
-    servers.until("server", State::Ready).await;
+    servers.until("server", SourceState::Ready).await;
     servers.stop().await;
     until_gone(&mark).await;
 }
@@ -263,7 +264,7 @@ async fn a_server_that_is_killed_again_and_again_comes_back_and_no_call_hangs() 
     let before = descriptors();
     let mut servers = Servers::new();
     servers.add("server", "legacy-only", &mark);
-    servers.until("server", State::Ready).await;
+    servers.until("server", SourceState::Ready).await;
     let (stop, answered, refused) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
     let worker = async |name: usize| {
         for at in 0.. {
@@ -279,7 +280,7 @@ async fn a_server_that_is_killed_again_and_again_comes_back_and_no_call_hangs() 
                 }
                 Err(error) => {
                     let kind = error.kind();
-                    assert!(matches!(kind, Kind::ConnectionLost | Kind::CannotConnect), "{error}");
+                    assert!(matches!(kind, ErrorKind::ConnectionLost | ErrorKind::CannotConnect), "{error}");
                     refused.fetch_add(1, Ordering::Relaxed);
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
@@ -290,8 +291,8 @@ async fn a_server_that_is_killed_again_and_again_comes_back_and_no_call_hangs() 
         for _ in 0..cycles {
             // The keeper carries the mark too, and is left alone.
             kill(marked(&mark).into_iter().find(|pid| is_shell(*pid)).unwrap());
-            servers.until("server", State::BackingOff).await;
-            servers.until("server", State::Ready).await;
+            servers.until("server", SourceState::BackingOff).await;
+            servers.until("server", SourceState::Ready).await;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         stop.store(true, Ordering::Relaxed);

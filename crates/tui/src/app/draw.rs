@@ -4,12 +4,12 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
-use toolyard_hub::State;
+use toolyard_hub::SourceState;
 
-use super::{App, Tone};
-use crate::canvas::{Canvas, bottom, inset, top};
-use crate::screen::{Keys, Screen, log_line};
-use crate::text::{clip, count, width};
+use super::{App, NoticeLevel};
+use crate::canvas::{Canvas, inset, split_bottom, split_top};
+use crate::screen::{KeyHints, Screen, log_line};
+use crate::text::{clip, format_count, width};
 
 /// Less than this is not enough for anything.
 const LEAST: (u16, u16) = (40, 10);
@@ -32,13 +32,13 @@ impl App {
             too_small(&mut canvas, area);
             return None;
         }
-        let (head, rest) = top(area, 1);
-        let (rest, keys) = bottom(rest, 1);
-        let (mut body, notice) = bottom(rest, 1);
+        let (head, rest) = split_top(area, 1);
+        let (rest, keys) = split_bottom(rest, 1);
+        let (mut body, notice) = split_bottom(rest, 1);
         self.draw_head(&mut canvas, head);
         let over_log = matches!(self.screens.last(), Some(Screen::Log(_)));
         if self.tail && !over_log && body.height > 2 * TAIL {
-            let (upper, tail) = bottom(body, TAIL);
+            let (upper, tail) = split_bottom(body, TAIL);
             body = upper;
             self.draw_tail(&mut canvas, tail);
         }
@@ -55,8 +55,8 @@ impl App {
         }
         if let Some(said) = &self.notice {
             let (mark, style) = match said.tone {
-                Tone::Good => ("✓", canvas.theme.good()),
-                Tone::Bad => ("!", canvas.theme.bad()),
+                NoticeLevel::Good => ("✓", canvas.theme.good()),
+                NoticeLevel::Bad => ("!", canvas.theme.bad()),
             };
             canvas.text(inset(notice, 1), 0, &format!("{mark} {}", said.text), style);
         }
@@ -64,7 +64,7 @@ impl App {
         canvas.cursor
     }
 
-    fn keys(&self) -> Keys {
+    fn keys(&self) -> KeyHints {
         match (self.asking.first(), &self.popup, self.screens.last()) {
             (Some(asking), _, _) => asking.keys(),
             (None, Some(popup), _) => popup.keys(),
@@ -76,14 +76,14 @@ impl App {
     fn draw_head(&self, canvas: &mut Canvas<'_>, area: Rect) {
         let theme = canvas.theme;
         let sources = &self.world.yard.sources;
-        let ready = sources.iter().filter(|(_, status)| status.state == State::Ready).count();
-        let running = self.world.calls.running();
+        let ready = sources.iter().filter(|(_, status)| status.state == SourceState::Ready).count();
+        let running = self.world.calls.running_count();
         let mut state = match self.world.away {
             Some(_) => "not connected".to_owned(),
             None => format!("{ready}/{} ready", sources.len()),
         };
         if running > 0 {
-            state = format!("{} running · {state}", count(running, "call"));
+            state = format!("{} running · {state}", format_count(running, "call"));
         }
         let state_width = width(&state) + 1;
         let room = usize::from(area.width).saturating_sub(state_width + 2);
@@ -119,7 +119,7 @@ impl App {
 
     fn draw_tail(&self, canvas: &mut Canvas<'_>, area: Rect) {
         canvas.rule(area, 0);
-        let (_, area) = top(area, 1);
+        let (_, area) = split_top(area, 1);
         let entries = self.world.log.entries();
         let skipped = entries.len().saturating_sub(usize::from(area.height));
         for (row, entry) in entries.iter().skip(skipped).enumerate() {
@@ -130,7 +130,7 @@ impl App {
 }
 
 /// As many of the keys as there is room for; the last ones stay.
-fn draw_keys(canvas: &mut Canvas<'_>, area: Rect, keys: &Keys) {
+fn draw_keys(canvas: &mut Canvas<'_>, area: Rect, keys: &KeyHints) {
     let theme = canvas.theme;
     let room = usize::from(area.width);
     let taken =

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolyard_hub::Raw;
-use toolyard_hub::parameters::{Member, follow, members, parameter};
+use toolyard_hub::parameters::{SchemaProperty, parameter, properties, resolve_reference};
 
-use super::node::{Node, NodeKind};
-use crate::edit::Editor;
+use super::node::{FormNode, FormNodeKind};
+use crate::editor::Editor;
 
 /// How deep objects are laid out as fields, how many fields there are, and how many choices one has. More than that is
 /// written as JSON.
@@ -16,10 +16,10 @@ const MOST: usize = 400;
 const MOST_CHOICES: usize = 2_000;
 
 /// The whole form, or why there cannot be one.
-pub(super) fn root(schema: &Raw) -> Result<Node, String> {
+pub(super) fn build_root(schema: &Raw) -> Result<FormNode, String> {
     let root: Value =
         serde_json::from_str(schema.get()).map_err(|_| "the schema cannot be read".to_owned())?;
-    let resolved = follow(&root, &root);
+    let resolved = resolve_reference(&root, &root);
     match resolved.get("type") {
         None => {}
         Some(Value::String(word)) if word == "object" => {}
@@ -33,7 +33,7 @@ pub(super) fn root(schema: &Raw) -> Result<Node, String> {
         return Err("the schema says nothing".to_owned());
     }
     for key in ["anyOf", "oneOf", "allOf"] {
-        if resolved.get(key).is_some() && members(&root, &root).is_empty() {
+        if resolved.get(key).is_some() && properties(&root, &root).is_empty() {
             return Err(format!("the schema is made of {key}"));
         }
     }
@@ -43,22 +43,22 @@ pub(super) fn root(schema: &Raw) -> Result<Node, String> {
     if budget == 0 {
         return Err(format!("the schema has more than {MOST} fields"));
     }
-    Ok(Node { kind: NodeKind::Members(nodes), ..Node::empty() })
+    Ok(FormNode { kind: FormNodeKind::Members(nodes), ..FormNode::empty() })
 }
 
 /// One more item of a list.
-pub(super) fn item(root: &Arc<Value>, shape: &Arc<Value>, at: usize) -> Node {
+pub(super) fn build_item(root: &Arc<Value>, shape: &Arc<Value>, at: usize) -> FormNode {
     let name = at.to_string();
-    let member = Member { name: &name, required: true, schema: shape };
+    let member = SchemaProperty { name: &name, required: true, schema: shape };
     let mut node = field(root, member, 1, &mut MOST.clone());
     // An item that was added is there, whatever it is.
-    node.given = !matches!(node.kind, NodeKind::Choice { .. });
+    node.given = !matches!(node.kind, FormNodeKind::Choice { .. });
     node
 }
 
-fn fields(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> Vec<Node> {
+fn fields(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> Vec<FormNode> {
     let mut nodes = Vec::new();
-    for member in members(root, schema) {
+    for member in properties(root, schema) {
         if *budget == 0 {
             break;
         }
@@ -68,13 +68,13 @@ fn fields(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -
     nodes
 }
 
-fn field(root: &Arc<Value>, member: Member<'_>, depth: usize, budget: &mut usize) -> Node {
-    let resolved = follow(root, member.schema);
+fn field(root: &Arc<Value>, member: SchemaProperty<'_>, depth: usize, budget: &mut usize) -> FormNode {
+    let resolved = resolve_reference(root, member.schema);
     let words = parameter(root, member);
     let said = |key: &str| member.schema.get(key).or_else(|| resolved.get(key));
     let kind = kind(root, resolved, depth, budget);
-    let whole = member.required && matches!(kind, NodeKind::Members(_));
-    let mut node = Node {
+    let whole = member.required && matches!(kind, FormNodeKind::Members(_));
+    let mut node = FormNode {
         name: member.name.to_owned(),
         required: member.required,
         given: whole,
@@ -89,7 +89,7 @@ fn field(root: &Arc<Value>, member: Member<'_>, depth: usize, budget: &mut usize
         if filled.fill(default) {
             node = filled;
         }
-    } else if let NodeKind::Choice { values, chosen, .. } = &mut node.kind
+    } else if let FormNodeKind::Choice { values, chosen, .. } = &mut node.kind
         && values.len() == 1
         && node.required
     {
@@ -99,26 +99,27 @@ fn field(root: &Arc<Value>, member: Member<'_>, depth: usize, budget: &mut usize
     node
 }
 
-fn kind(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> NodeKind {
-    let json = || NodeKind::Json(Editor::line(""));
+fn kind(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> FormNodeKind {
+    let json = || FormNodeKind::Json(Editor::single_line(""));
     if let Some((values, labels)) = choices(root, schema) {
-        return NodeKind::Choice { values, labels, chosen: None };
+        return FormNodeKind::Choice { values, labels, chosen: None };
     }
     // "This or null" is this, and may be left out.
     let schema = match schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
         Some(list) => {
-            let is_null =
-                |one: &&Value| follow(root, one).get("type").and_then(Value::as_str) == Some("null");
+            let is_null = |one: &&Value| {
+                resolve_reference(root, one).get("type").and_then(Value::as_str) == Some("null")
+            };
             let others: Vec<&Value> = list.iter().filter(|one| !is_null(one)).collect();
             match others.as_slice() {
-                [only] => follow(root, only),
+                [only] => resolve_reference(root, only),
                 _ => return json(),
             }
         }
         None => schema,
     };
     if let Some((values, labels)) = choices(root, schema) {
-        return NodeKind::Choice { values, labels, chosen: None };
+        return FormNodeKind::Choice { values, labels, chosen: None };
     }
     let word = match schema.get("type") {
         Some(Value::String(word)) => Some(word.as_str()),
@@ -133,16 +134,18 @@ fn kind(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> 
         _ => schema.get("properties").map(|_| "object"),
     };
     match word {
-        Some("string") => NodeKind::Text(Editor::line("")),
-        Some("integer" | "number") => NodeKind::Number(Editor::line("")),
-        Some("boolean") => NodeKind::Flag(false),
-        Some("object") if depth < DEEPEST && !members(root, schema).is_empty() => {
-            NodeKind::Members(fields(root, schema, depth + 1, budget))
+        Some("string") => FormNodeKind::Text(Editor::single_line("")),
+        Some("integer" | "number") => FormNodeKind::Number(Editor::single_line("")),
+        Some("boolean") => FormNodeKind::Flag(false),
+        Some("object") if depth < DEEPEST && !properties(root, schema).is_empty() => {
+            FormNodeKind::Members(fields(root, schema, depth + 1, budget))
         }
         Some("array") => match schema.get("items") {
-            Some(items) if items.is_object() && depth < DEEPEST => {
-                NodeKind::Items { shape: Arc::new(items.clone()), root: Arc::clone(root), items: Vec::new() }
-            }
+            Some(items) if items.is_object() && depth < DEEPEST => FormNodeKind::Items {
+                shape: Arc::new(items.clone()),
+                root: Arc::clone(root),
+                items: Vec::new(),
+            },
             _ => json(),
         },
         _ => json(),
@@ -167,7 +170,7 @@ fn choices(root: &Value, schema: &Value) -> Option<(Vec<Value>, Vec<String>)> {
     }
     let titled = schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array)?;
     let constant = |one: &Value| {
-        let one = follow(root, one);
+        let one = resolve_reference(root, one);
         let value = one.get("const")?.clone();
         let title = one.get("title").and_then(Value::as_str);
         let label = title.map_or_else(|| label(&value), |title| format!("{title} ({})", label(&value)));

@@ -4,19 +4,19 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::node::{Node, NodeKind};
-use super::rows::{Role, Row};
-use super::{Form, Problem};
-use crate::canvas::{Canvas, bottom, inset, top};
-use crate::edit;
-use crate::text::{cell, clean, clip, count, width, wrap};
+use super::node::{FormNode, FormNodeKind};
+use super::rows::{FormRow, FormRowKind};
+use super::{FieldProblem, SchemaForm};
+use crate::canvas::{Canvas, inset, split_bottom, split_top};
+use crate::editor;
+use crate::text::{cell, clean, clip, format_count, width, wrap};
 
 /// How many lines say what the field is for, and what is wrong with it.
 const FOOT: u16 = 5;
 
-impl Form {
+impl SchemaForm {
     pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
-        let (body, foot) = bottom(area, FOOT.min(area.height / 3));
+        let (body, foot) = split_bottom(area, FOOT.min(area.height / 3));
         match self.raw.is_some() {
             true => self.draw_raw(canvas, body),
             false => self.draw_fields(canvas, body),
@@ -42,9 +42,9 @@ impl Form {
         }
         let mut keys = vec![("Ctrl-S", self.button), ("↑↓", "field")];
         match self.selected().map(|node| &node.kind) {
-            Some(NodeKind::Choice { .. }) => keys.extend([("←→", "change"), ("Enter", "pick")]),
-            Some(NodeKind::Flag(_)) => keys.push(("Space", "change")),
-            Some(NodeKind::Items { .. }) => keys.push(("Enter", "add item")),
+            Some(FormNodeKind::Choice { .. }) => keys.extend([("←→", "change"), ("Enter", "pick")]),
+            Some(FormNodeKind::Flag(_)) => keys.push(("Space", "change")),
+            Some(FormNodeKind::Items { .. }) => keys.push(("Enter", "add item")),
             _ => {}
         }
         if self.rows.get(self.pick.at).is_some_and(|row| self.is_item(row)) {
@@ -54,9 +54,10 @@ impl Form {
         keys
     }
 
-    fn is_item(&self, row: &Row) -> bool {
+    fn is_item(&self, row: &FormRow) -> bool {
         let parent = row.path.split_last().and_then(|(_, parent)| self.root.at(parent));
-        row.role == Role::Field && parent.is_some_and(|parent| matches!(parent.kind, NodeKind::Items { .. }))
+        row.role == FormRowKind::Field
+            && parent.is_some_and(|parent| matches!(parent.kind, FormNodeKind::Items { .. }))
     }
 
     fn draw_fields(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
@@ -75,22 +76,22 @@ impl Form {
                 "It takes no parameters. Ctrl-R writes some as JSON all the same.",
                 canvas.theme.dim(),
             );
-            self.draw_button(canvas, inset(area, 1), 2, Chosen::Yes);
+            self.draw_button(canvas, inset(area, 1), 2, RowSelection::Yes);
             return;
         }
         for (line, at) in window.clone().enumerate() {
-            let chosen = if at == self.pick.at { Chosen::Yes } else { Chosen::No };
+            let chosen = if at == self.pick.at { RowSelection::Yes } else { RowSelection::No };
             let row = &self.rows[at];
-            if chosen == Chosen::Yes && row.role != Role::Button {
+            if chosen == RowSelection::Yes && row.role != FormRowKind::Button {
                 canvas.select(area, line);
             }
             match row.role {
-                Role::Button => self.draw_button(canvas, inset(area, 1), line, chosen),
-                Role::Add => {
+                FormRowKind::Button => self.draw_button(canvas, inset(area, 1), line, chosen),
+                FormRowKind::Add => {
                     let indent = "  ".repeat(row.path.len() + 1);
                     canvas.text(inset(area, 1), line, &format!("{indent}+ add an item"), canvas.theme.dim());
                 }
-                Role::Field => self.draw_field(canvas, area, (line, row, label), chosen),
+                FormRowKind::Field => self.draw_field(canvas, area, (line, row, label), chosen),
             }
         }
         canvas.scrollbar(area, window.start, self.rows.len());
@@ -100,8 +101,8 @@ impl Form {
         &self,
         canvas: &mut Canvas<'_>,
         area: Rect,
-        (line, row, label): (usize, &Row, usize),
-        chosen: Chosen,
+        (line, row, label): (usize, &FormRow, usize),
+        chosen: RowSelection,
     ) {
         let Some(node) = self.root.at(&row.path) else { return };
         let theme = canvas.theme;
@@ -118,8 +119,8 @@ impl Form {
         let value_width = room.saturating_sub(tail_width + 2);
         let (value, style) = self.shown_value(canvas, node, value_width, chosen);
         let pointer =
-            if chosen == Chosen::Yes { Span::styled("▌", theme.accent()) } else { Span::raw(" ") };
-        let name_style = if chosen == Chosen::Yes { theme.accent() } else { theme.plain() };
+            if chosen == RowSelection::Yes { Span::styled("▌", theme.accent()) } else { Span::raw(" ") };
+        let name_style = if chosen == RowSelection::Yes { theme.accent() } else { theme.plain() };
         let spans = vec![
             pointer,
             Span::styled(name, name_style),
@@ -128,57 +129,68 @@ impl Form {
             Span::styled(clip(&tail.0, tail_width).into_owned(), tail.1),
         ];
         canvas.line(area, line, &Line::from(spans));
-        if chosen == Chosen::Yes
-            && let NodeKind::Text(editor) | NodeKind::Number(editor) | NodeKind::Json(editor) = &node.kind
+        if chosen == RowSelection::Yes
+            && let FormNodeKind::Text(editor) | FormNodeKind::Number(editor) | FormNodeKind::Json(editor) =
+                &node.kind
         {
-            let (_, column) = editor.seen(value_width);
+            let (_, column) = editor.visible_line(value_width);
             canvas.cursor_at(area, line, 1 + label + column);
         }
     }
 
-    fn shown_value(&self, canvas: &Canvas<'_>, node: &Node, room: usize, chosen: Chosen) -> (String, Style) {
+    fn shown_value(
+        &self,
+        canvas: &Canvas<'_>,
+        node: &FormNode,
+        room: usize,
+        chosen: RowSelection,
+    ) -> (String, Style) {
         let theme = canvas.theme;
         match &node.kind {
-            NodeKind::Text(editor) | NodeKind::Number(editor) | NodeKind::Json(editor)
-                if chosen == Chosen::Yes && (node.given || editor.is_empty()) && !editor.is_empty() =>
+            FormNodeKind::Text(editor) | FormNodeKind::Number(editor) | FormNodeKind::Json(editor)
+                if chosen == RowSelection::Yes && (node.given || editor.is_empty()) && !editor.is_empty() =>
             {
-                (editor.seen(room).0, theme.plain())
+                (editor.visible_line(room).0, theme.plain())
             }
-            NodeKind::Choice { .. } if node.given => (format!("‹ {} ›", node.shown()), theme.plain()),
-            NodeKind::Choice { .. } => ("‹ choose ›".to_owned(), theme.dim()),
-            NodeKind::Flag(_) if node.given => (format!("‹ {} ›", node.shown()), theme.plain()),
-            NodeKind::Flag(_) => ("‹ yes or no ›".to_owned(), theme.dim()),
-            NodeKind::Members(_) if !node.given => ("not given; Space fills it in".to_owned(), theme.dim()),
-            NodeKind::Items { .. } if !node.given => ("none; Enter adds one".to_owned(), theme.dim()),
-            _ if !node.given && chosen == Chosen::No => ("·".to_owned(), theme.dim()),
-            _ => (node.shown(), theme.plain()),
+            FormNodeKind::Choice { .. } if node.given => {
+                (format!("‹ {} ›", node.display_value()), theme.plain())
+            }
+            FormNodeKind::Choice { .. } => ("‹ choose ›".to_owned(), theme.dim()),
+            FormNodeKind::Flag(_) if node.given => (format!("‹ {} ›", node.display_value()), theme.plain()),
+            FormNodeKind::Flag(_) => ("‹ yes or no ›".to_owned(), theme.dim()),
+            FormNodeKind::Members(_) if !node.given => {
+                ("not given; Space fills it in".to_owned(), theme.dim())
+            }
+            FormNodeKind::Items { .. } if !node.given => ("none; Enter adds one".to_owned(), theme.dim()),
+            _ if !node.given && chosen == RowSelection::No => ("·".to_owned(), theme.dim()),
+            _ => (node.display_value(), theme.plain()),
         }
     }
 
-    fn draw_button(&self, canvas: &mut Canvas<'_>, area: Rect, line: usize, chosen: Chosen) {
+    fn draw_button(&self, canvas: &mut Canvas<'_>, area: Rect, line: usize, chosen: RowSelection) {
         let theme = canvas.theme;
-        let style = if chosen == Chosen::Yes { theme.hit() } else { theme.strong() };
+        let style = if chosen == RowSelection::Yes { theme.hit() } else { theme.strong() };
         let said = match self.problems.len() {
             0 => Span::styled("  everything fits", theme.good()),
-            many => Span::styled(format!("  {} left to mend", count(many, "thing")), theme.warn()),
+            many => Span::styled(format!("  {} left to mend", format_count(many, "thing")), theme.warn()),
         };
         canvas.line(area, line, &Line::from(vec![Span::styled(format!("[ {} ]", self.button), style), said]));
     }
 
     fn draw_raw(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
         let Some(editor) = &self.raw else { return };
-        let (head, body) = top(area, 1);
+        let (head, body) = split_top(area, 1);
         let why = self.no_fields.as_ref().map(|why| format!("There is no form: {}. ", clean(why)));
         let said = format!("{}Arguments as JSON:", why.unwrap_or_default());
         canvas.text(inset(head, 1), 0, &said, canvas.theme.dim());
         let body = inset(body, 1);
-        let (row, column) = editor.place();
+        let (row, column) = editor.cursor_position();
         let height = usize::from(body.height);
         let first = row.saturating_sub(height.saturating_sub(2));
         for (at, line) in editor.text().split('\n').enumerate().skip(first).take(height) {
             let room = usize::from(body.width);
             let here = at == row;
-            let (shown, place) = edit::visible(line, if here { column } else { 0 }, room);
+            let (shown, place) = editor::visible(line, if here { column } else { 0 }, room);
             canvas.text(body, at - first, &shown, canvas.theme.plain());
             if here {
                 canvas.cursor_at(body, at - first, place);
@@ -188,7 +200,7 @@ impl Form {
 
     fn draw_foot(&self, canvas: &mut Canvas<'_>, area: Rect) {
         canvas.rule(area, 0);
-        let (_, area) = top(inset(area, 1), 1);
+        let (_, area) = split_top(inset(area, 1), 1);
         let theme = canvas.theme;
         let mut lines: Vec<(String, Style)> = Vec::new();
         let columns = usize::from(area.width);
@@ -222,7 +234,7 @@ impl Form {
     }
 
     /// What is wrong with a field. That something is missing is no news until somebody tried to hand the form in.
-    fn problem(&self, row: &Row, node: &Node) -> Option<&Problem> {
+    fn problem(&self, row: &FormRow, node: &FormNode) -> Option<&FieldProblem> {
         let told = node.given || self.tried;
         self.problems.iter().find(|problem| told && problem.pointer == row.pointer)
     }
@@ -230,13 +242,13 @@ impl Form {
     fn draw_choices(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
         let Some(mut picking) = self.picking.take() else { return };
         let shown = self.shown_choices(&picking);
-        if let Some(Node { name, kind: NodeKind::Choice { labels, .. }, .. }) = self.selected() {
+        if let Some(FormNode { name, kind: FormNodeKind::Choice { labels, .. }, .. }) = self.selected() {
             let longest = labels.iter().map(|label| width(&clean(label))).max().unwrap_or(0).max(24);
             let rows = u16::try_from(labels.len() + 1).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
             let columns = u16::try_from(longest + 2).unwrap_or(u16::MAX);
             let inside = canvas.dialog(area, &clean(name), columns, rows);
-            let (head, list) = top(inside, 1);
-            let (typed, column) = picking.filter.seen(usize::from(head.width).saturating_sub(2));
+            let (head, list) = split_top(inside, 1);
+            let (typed, column) = picking.filter.visible_line(usize::from(head.width).saturating_sub(2));
             canvas.text(head, 0, &format!("/ {typed}"), canvas.theme.dim());
             canvas.cursor_at(head, 0, 2 + column);
             let window = picking.pick.window(shown.len(), usize::from(list.height));
@@ -253,7 +265,7 @@ impl Form {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Chosen {
+enum RowSelection {
     Yes,
     No,
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Filled;
+use super::FormAction;
 use super::build;
-use crate::edit::Editor;
-use crate::key::Key;
+use crate::editor::Editor;
+use crate::key::KeyPress;
 use crate::text::clean;
 
 #[derive(Debug, Clone)]
-pub(super) struct Node {
+pub(super) struct FormNode {
     /// The name of the member, or the number of the item.
     pub(super) name: String,
     pub(super) required: bool,
@@ -21,11 +21,11 @@ pub(super) struct Node {
     pub(super) word: String,
     pub(super) about: Option<String>,
     pub(super) remarks: String,
-    pub(super) kind: NodeKind,
+    pub(super) kind: FormNodeKind,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum NodeKind {
+pub(super) enum FormNodeKind {
     Text(Editor),
     Number(Editor),
     Flag(bool),
@@ -36,16 +36,16 @@ pub(super) enum NodeKind {
     },
     /// Anything else, as JSON.
     Json(Editor),
-    Members(Vec<Node>),
+    Members(Vec<FormNode>),
     Items {
         /// The schema of one item, and the document that it is from.
         shape: Arc<Value>,
         root: Arc<Value>,
-        items: Vec<Node>,
+        items: Vec<FormNode>,
     },
 }
 
-impl Node {
+impl FormNode {
     /// The root of a form without fields.
     pub(super) fn empty() -> Self {
         Self {
@@ -55,13 +55,13 @@ impl Node {
             word: "object".to_owned(),
             about: None,
             remarks: String::new(),
-            kind: NodeKind::Members(Vec::new()),
+            kind: FormNodeKind::Members(Vec::new()),
         }
     }
 
     pub(super) fn children(&self) -> &[Self] {
         match &self.kind {
-            NodeKind::Members(nodes) | NodeKind::Items { items: nodes, .. } => nodes,
+            FormNodeKind::Members(nodes) | FormNodeKind::Items { items: nodes, .. } => nodes,
             _ => &[],
         }
     }
@@ -72,60 +72,64 @@ impl Node {
 
     pub(super) fn at_mut(&mut self, path: &[usize]) -> Option<&mut Self> {
         path.iter().try_fold(self, |node, at| match &mut node.kind {
-            NodeKind::Members(nodes) | NodeKind::Items { items: nodes, .. } => nodes.get_mut(*at),
+            FormNodeKind::Members(nodes) | FormNodeKind::Items { items: nodes, .. } => nodes.get_mut(*at),
             _ => None,
         })
     }
 
     pub(super) fn editor(&mut self) -> Option<&mut Editor> {
         match &mut self.kind {
-            NodeKind::Text(editor) | NodeKind::Number(editor) | NodeKind::Json(editor) => Some(editor),
+            FormNodeKind::Text(editor) | FormNodeKind::Number(editor) | FormNodeKind::Json(editor) => {
+                Some(editor)
+            }
             _ => None,
         }
     }
 
     pub(super) fn choose(&mut self, at: usize) {
-        if let NodeKind::Choice { chosen, .. } = &mut self.kind {
+        if let FormNodeKind::Choice { chosen, .. } = &mut self.kind {
             *chosen = Some(at);
             self.given = true;
         }
     }
 
     /// A key for this field alone.
-    pub(super) fn press(&mut self, key: Key) -> Filled {
+    pub(super) fn press(&mut self, key: KeyPress) -> FormAction {
         let given = self.given;
         match &mut self.kind {
-            NodeKind::Text(editor) | NodeKind::Number(editor) | NodeKind::Json(editor) => {
+            FormNodeKind::Text(editor) | FormNodeKind::Number(editor) | FormNodeKind::Json(editor) => {
                 // Taking away from nothing takes the field itself away.
-                if editor.is_empty() && matches!(key, Key::Backspace | Key::Delete) {
+                if editor.is_empty() && matches!(key, KeyPress::Backspace | KeyPress::Delete) {
                     self.given = false;
                 } else if editor.press(key) {
                     self.given = given || !editor.is_empty();
                 } else {
-                    return Filled::Ignored;
+                    return FormAction::Ignored;
                 }
             }
-            NodeKind::Flag(value) => match key {
-                Key::Char(' ') | Key::Left | Key::Right => {
+            FormNodeKind::Flag(value) => match key {
+                KeyPress::Char(' ') | KeyPress::Left | KeyPress::Right => {
                     *value = if given { !*value } else { true };
                     self.given = true;
                 }
-                Key::Char(c @ ('t' | 'y' | 'f' | 'n')) => {
+                KeyPress::Char(c @ ('t' | 'y' | 'f' | 'n')) => {
                     *value = matches!(c, 't' | 'y');
                     self.given = true;
                 }
-                Key::Backspace | Key::Delete => self.given = false,
-                Key::Char(_) => {}
-                _ => return Filled::Ignored,
+                KeyPress::Backspace | KeyPress::Delete => self.given = false,
+                KeyPress::Char(_) => {}
+                _ => return FormAction::Ignored,
             },
-            NodeKind::Choice { values, labels, chosen } => {
+            FormNodeKind::Choice { values, labels, chosen } => {
                 let most = values.len().saturating_sub(1);
                 match key {
-                    Key::Right | Key::Char(' ') => {
+                    KeyPress::Right | KeyPress::Char(' ') => {
                         *chosen = Some(chosen.map_or(0, |at| if at == most { 0 } else { at + 1 }))
                     }
-                    Key::Left => *chosen = Some(chosen.map_or(most, |at| at.checked_sub(1).unwrap_or(most))),
-                    Key::Char(c) => {
+                    KeyPress::Left => {
+                        *chosen = Some(chosen.map_or(most, |at| at.checked_sub(1).unwrap_or(most)))
+                    }
+                    KeyPress::Char(c) => {
                         let starts =
                             |label: &&String| label.to_lowercase().starts_with(c.to_ascii_lowercase());
                         let from = chosen.map_or(0, |at| at + 1);
@@ -133,68 +137,68 @@ impl Node {
                         if let Some((at, _)) = around.into_iter().find(|(_, label)| starts(label)) {
                             *chosen = Some(at);
                         } else {
-                            return Filled::Stay;
+                            return FormAction::Stay;
                         }
                     }
-                    Key::Backspace | Key::Delete => {
+                    KeyPress::Backspace | KeyPress::Delete => {
                         *chosen = None;
                         self.given = false;
-                        return Filled::Stay;
+                        return FormAction::Stay;
                     }
-                    _ => return Filled::Ignored,
+                    _ => return FormAction::Ignored,
                 }
                 self.given = true;
             }
-            NodeKind::Members(_) | NodeKind::Items { .. } => match key {
-                Key::Backspace | Key::Delete if !self.required => self.given = false,
-                Key::Char(' ') => self.given = true,
-                Key::Char(_) => {}
-                _ => return Filled::Ignored,
+            FormNodeKind::Members(_) | FormNodeKind::Items { .. } => match key {
+                KeyPress::Backspace | KeyPress::Delete if !self.required => self.given = false,
+                KeyPress::Char(' ') => self.given = true,
+                KeyPress::Char(_) => {}
+                _ => return FormAction::Ignored,
             },
         }
-        Filled::Stay
+        FormAction::Stay
     }
 
     /// Takes a value over. Whether all of it has a place here.
     pub(super) fn fill(&mut self, value: &Value) -> bool {
         self.given = true;
         match (&mut self.kind, value) {
-            (NodeKind::Text(editor), Value::String(text)) => {
-                *editor = Editor::line(text.clone());
+            (FormNodeKind::Text(editor), Value::String(text)) => {
+                *editor = Editor::single_line(text.clone());
                 // A line cannot hold what has several.
                 !text.contains('\n')
             }
-            (NodeKind::Number(editor), Value::Number(number)) => {
-                *editor = Editor::line(number.to_string());
+            (FormNodeKind::Number(editor), Value::Number(number)) => {
+                *editor = Editor::single_line(number.to_string());
                 true
             }
-            (NodeKind::Flag(flag), Value::Bool(value)) => {
+            (FormNodeKind::Flag(flag), Value::Bool(value)) => {
                 *flag = *value;
                 true
             }
-            (NodeKind::Choice { values, chosen, .. }, value) => {
+            (FormNodeKind::Choice { values, chosen, .. }, value) => {
                 *chosen = values.iter().position(|one| one == value);
                 chosen.is_some()
             }
-            (NodeKind::Json(editor), value) => {
-                *editor = Editor::line(value.to_string());
+            (FormNodeKind::Json(editor), value) => {
+                *editor = Editor::single_line(value.to_string());
                 true
             }
-            (NodeKind::Members(nodes), Value::Object(object)) => {
+            (FormNodeKind::Members(nodes), Value::Object(object)) => {
                 let mut known = true;
                 for node in nodes.iter_mut() {
                     match object.get(&node.name) {
                         Some(value) => known &= node.fill(value),
-                        None => node.given = node.required && matches!(node.kind, NodeKind::Members(_)),
+                        None => node.given = node.required && matches!(node.kind, FormNodeKind::Members(_)),
                     }
                 }
                 known && object.keys().all(|key| nodes.iter().any(|node| node.name == *key))
             }
-            (NodeKind::Items { shape, root, items }, Value::Array(values)) => {
+            (FormNodeKind::Items { shape, root, items }, Value::Array(values)) => {
                 items.clear();
                 let mut known = true;
                 for (at, value) in values.iter().enumerate() {
-                    let mut item = build::item(root, shape, at);
+                    let mut item = build::build_item(root, shape, at);
                     known &= item.fill(value);
                     items.push(item);
                 }
@@ -205,23 +209,23 @@ impl Node {
     }
 
     /// The value in one line, where it is shown as one.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn display_value(&self) -> String {
         if !self.given {
             return String::new();
         }
         match &self.kind {
-            NodeKind::Text(editor) if editor.is_empty() => "(empty text)".to_owned(),
-            NodeKind::Text(editor) | NodeKind::Number(editor) | NodeKind::Json(editor) => {
+            FormNodeKind::Text(editor) if editor.is_empty() => "(empty text)".to_owned(),
+            FormNodeKind::Text(editor) | FormNodeKind::Number(editor) | FormNodeKind::Json(editor) => {
                 clean(editor.text()).into_owned()
             }
-            NodeKind::Flag(true) => "yes".to_owned(),
-            NodeKind::Flag(false) => "no".to_owned(),
-            NodeKind::Choice { labels, chosen, .. } => chosen
+            FormNodeKind::Flag(true) => "yes".to_owned(),
+            FormNodeKind::Flag(false) => "no".to_owned(),
+            FormNodeKind::Choice { labels, chosen, .. } => chosen
                 .and_then(|at| labels.get(at))
                 .map(|label| clean(label).into_owned())
                 .unwrap_or_default(),
-            NodeKind::Members(_) => String::new(),
-            NodeKind::Items { items, .. } => crate::text::count(items.len(), "item"),
+            FormNodeKind::Members(_) => String::new(),
+            FormNodeKind::Items { items, .. } => crate::text::format_count(items.len(), "item"),
         }
     }
 }

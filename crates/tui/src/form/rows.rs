@@ -1,17 +1,17 @@
 //! The lines of a form, from top to bottom.
 
-use super::node::{Node, NodeKind};
+use super::node::{FormNode, FormNodeKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct FormRow {
     /// The way from the root to the field; for [`Role::Add`] to the list.
     pub(super) path: Vec<usize>,
     pub(super) pointer: String,
-    pub(super) role: Role,
+    pub(super) role: FormRowKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum FormRowKind {
     Field,
     /// Adds an item to a list.
     Add,
@@ -19,23 +19,23 @@ pub(super) enum Role {
     Button,
 }
 
-pub(super) fn rows(root: &Node) -> Vec<Row> {
+pub(super) fn rows(root: &FormNode) -> Vec<FormRow> {
     let mut rows = Vec::new();
     below(root, &mut Vec::new(), "", &mut rows);
-    rows.push(Row { path: Vec::new(), pointer: String::new(), role: Role::Button });
+    rows.push(FormRow { path: Vec::new(), pointer: String::new(), role: FormRowKind::Button });
     rows
 }
 
-fn below(node: &Node, path: &mut Vec<usize>, pointer: &str, rows: &mut Vec<Row>) {
+fn below(node: &FormNode, path: &mut Vec<usize>, pointer: &str, rows: &mut Vec<FormRow>) {
     for (at, child) in node.children().iter().enumerate() {
         path.push(at);
         let pointer = format!("{pointer}/{}", child.name.replace('~', "~0").replace('/', "~1"));
-        rows.push(Row { path: path.clone(), pointer: pointer.clone(), role: Role::Field });
+        rows.push(FormRow { path: path.clone(), pointer: pointer.clone(), role: FormRowKind::Field });
         // What is not given has nothing inside.
         if child.given {
             below(child, path, &pointer, rows);
-            if let NodeKind::Items { .. } = child.kind {
-                rows.push(Row { path: path.clone(), pointer, role: Role::Add });
+            if let FormNodeKind::Items { .. } = child.kind {
+                rows.push(FormRow { path: path.clone(), pointer, role: FormRowKind::Add });
             }
         }
         path.pop();

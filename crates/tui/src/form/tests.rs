@@ -3,32 +3,32 @@
 use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
 
-use super::{Filled, Form};
-use crate::key::Key;
+use super::{FormAction, SchemaForm};
+use crate::key::KeyPress;
 
-fn form(schema: &Value) -> Form {
-    Form::new(to_raw(schema), "call")
+fn form(schema: &Value) -> SchemaForm {
+    SchemaForm::new(to_raw(schema), "call")
 }
 
-fn of(properties: &Value, required: &Value) -> Form {
+fn of(properties: &Value, required: &Value) -> SchemaForm {
     form(&json!({"type": "object", "properties": properties, "required": required}))
 }
 
-fn press(form: &mut Form, keys: &[Key]) {
+fn press(form: &mut SchemaForm, keys: &[KeyPress]) {
     for key in keys {
         form.press(*key);
     }
 }
 
-fn types(form: &mut Form, text: &str) {
-    text.chars().for_each(|c| drop(form.press(Key::Char(c))));
+fn types(form: &mut SchemaForm, text: &str) {
+    text.chars().for_each(|c| drop(form.press(KeyPress::Char(c))));
 }
 
 /// What handing it in gives: the value, or what is wrong.
-fn handed_in(form: &mut Form) -> Result<String, String> {
-    match form.press(Key::Ctrl('s')) {
-        Filled::HandIn(raw) => Ok(raw.get().to_owned()),
-        Filled::Wrong(why) => Err(why),
+fn handed_in(form: &mut SchemaForm) -> Result<String, String> {
+    match form.press(KeyPress::Ctrl('s')) {
+        FormAction::HandIn(raw) => Ok(raw.get().to_owned()),
+        FormAction::Wrong(why) => Err(why),
         other => panic!("{other:?}"),
     }
 }
@@ -64,13 +64,13 @@ fn what_is_missing_or_wrong_is_told_and_gone_to() {
     types(&mut form, "x");
     assert_eq!(handed_in(&mut form), Err(r#"name: "x" is shorter than 2 characters"#.to_owned()));
     types(&mut form, "y");
-    press(&mut form, &[Key::Down]);
+    press(&mut form, &[KeyPress::Down]);
     types(&mut form, "1o");
     assert_eq!(handed_in(&mut form), Err("n: is no number".to_owned()));
-    press(&mut form, &[Key::Backspace]);
+    press(&mut form, &[KeyPress::Backspace]);
     types(&mut form, "0");
     assert_eq!(handed_in(&mut form), Err("n: 10 is greater than the maximum of 9".to_owned()));
-    press(&mut form, &[Key::Backspace]);
+    press(&mut form, &[KeyPress::Backspace]);
     assert_eq!(handed_in(&mut form).unwrap(), r#"{"name":"xy","n":1}"#);
 }
 
@@ -78,11 +78,11 @@ fn what_is_missing_or_wrong_is_told_and_gone_to() {
 fn a_field_can_be_given_empty_and_left_out_again() {
     let mut form = of(&json!({"a": {"type": "string"}}), &json!([]));
     assert_eq!(handed_in(&mut form).unwrap(), "{}");
-    press(&mut form, &[Key::Ctrl('t')]);
+    press(&mut form, &[KeyPress::Ctrl('t')]);
     assert_eq!(handed_in(&mut form).unwrap(), r#"{"a":""}"#);
-    press(&mut form, &[Key::Char('x'), Key::Backspace]);
+    press(&mut form, &[KeyPress::Char('x'), KeyPress::Backspace]);
     assert_eq!(handed_in(&mut form).unwrap(), r#"{"a":""}"#);
-    press(&mut form, &[Key::Backspace]);
+    press(&mut form, &[KeyPress::Backspace]);
     assert_eq!(handed_in(&mut form).unwrap(), "{}");
 }
 
@@ -92,12 +92,12 @@ fn lists_grow_and_shrink() {
         &json!({"list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}}),
         &json!([]),
     );
-    press(&mut form, &[Key::Enter, Key::Down]);
+    press(&mut form, &[KeyPress::Enter, KeyPress::Down]);
     types(&mut form, "1");
-    press(&mut form, &[Key::Ctrl('n'), Key::Down]);
+    press(&mut form, &[KeyPress::Ctrl('n'), KeyPress::Down]);
     types(&mut form, "2");
     assert_eq!(handed_in(&mut form).unwrap(), r#"{"list":[{"n":1},{"n":2}]}"#);
-    press(&mut form, &[Key::Up, Key::Up, Key::Up, Key::Ctrl('d')]);
+    press(&mut form, &[KeyPress::Up, KeyPress::Up, KeyPress::Up, KeyPress::Ctrl('d')]);
     assert_eq!(handed_in(&mut form).unwrap(), r#"{"list":[{"n":2}]}"#);
 }
 
@@ -105,12 +105,12 @@ fn lists_grow_and_shrink() {
 fn choices_are_cycled_picked_and_typed() {
     let mut form = of(&json!({"c": {"enum": ["red", "green", 3, null]}}), &json!([]));
     for (keys, expected) in [
-        (&[Key::Right][..], r#"{"c":"red"}"#),
-        (&[Key::Left], r#"{"c":null}"#),
-        (&[Key::Char('g')], r#"{"c":"green"}"#),
-        (&[Key::Enter, Key::Down, Key::Enter], r#"{"c":3}"#),
-        (&[Key::Enter, Key::Char('d'), Key::Enter], r#"{"c":"red"}"#),
-        (&[Key::Delete], "{}"),
+        (&[KeyPress::Right][..], r#"{"c":"red"}"#),
+        (&[KeyPress::Left], r#"{"c":null}"#),
+        (&[KeyPress::Char('g')], r#"{"c":"green"}"#),
+        (&[KeyPress::Enter, KeyPress::Down, KeyPress::Enter], r#"{"c":3}"#),
+        (&[KeyPress::Enter, KeyPress::Char('d'), KeyPress::Enter], r#"{"c":"red"}"#),
+        (&[KeyPress::Delete], "{}"),
     ] {
         press(&mut form, keys);
         assert_eq!(handed_in(&mut form).unwrap(), expected, "{keys:?}");
@@ -124,9 +124,9 @@ fn long_numbers_and_free_values_go_out_as_they_were_typed() {
         &json!([]),
     );
     types(&mut form, "123456789012345678901234567890");
-    press(&mut form, &[Key::Down]);
+    press(&mut form, &[KeyPress::Down]);
     types(&mut form, "[1, {\"a\": 1e3}]");
-    press(&mut form, &[Key::Down]);
+    press(&mut form, &[KeyPress::Down]);
     types(&mut form, "\"x");
     assert!(handed_in(&mut form).unwrap_err().starts_with("u: is no JSON"));
     types(&mut form, "\"");
@@ -140,18 +140,18 @@ fn long_numbers_and_free_values_go_out_as_they_were_typed() {
 fn everything_can_be_written_as_json_and_comes_back_into_the_form() {
     let mut form = of(&json!({"a": {"type": "string"}, "n": {"type": "integer"}}), &json!(["a"]));
     types(&mut form, "x");
-    press(&mut form, &[Key::Ctrl('r')]);
+    press(&mut form, &[KeyPress::Ctrl('r')]);
     let text = form.raw.as_ref().unwrap().text().to_owned();
     assert_eq!(text, "{\n  \"a\": \"x\"\n}");
     // Something that the form has no field for keeps it JSON.
-    press(&mut form, &[Key::Down, Key::End]);
+    press(&mut form, &[KeyPress::Down, KeyPress::End]);
     types(&mut form, ",\"z\":1");
-    assert!(matches!(form.press(Key::Ctrl('r')), Filled::Wrong(why) if why.contains("no fields")));
+    assert!(matches!(form.press(KeyPress::Ctrl('r')), FormAction::Wrong(why) if why.contains("no fields")));
     assert_eq!(handed_in(&mut form).unwrap(), "{\n  \"a\": \"x\",\"z\":1\n}");
-    press(&mut form, &[Key::Backspace; 5]);
-    assert!(matches!(form.press(Key::Ctrl('r')), Filled::Wrong(why) if why.contains("no JSON")));
+    press(&mut form, &[KeyPress::Backspace; 5]);
+    assert!(matches!(form.press(KeyPress::Ctrl('r')), FormAction::Wrong(why) if why.contains("no JSON")));
     types(&mut form, "\"n\":7");
-    assert!(matches!(form.press(Key::Ctrl('r')), Filled::Stay));
+    assert!(matches!(form.press(KeyPress::Ctrl('r')), FormAction::Stay));
     assert_eq!(handed_in(&mut form).unwrap(), r#"{"a":"x","n":7}"#);
 }
 
@@ -160,7 +160,7 @@ fn required_objects_are_there_and_optional_ones_are_filled_in_when_wanted() {
     let inner = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
     let mut form = of(&json!({"must": inner, "may": inner}), &json!(["must"]));
     assert_eq!(handed_in(&mut form).unwrap(), r#"{"must":{}}"#);
-    press(&mut form, &[Key::Down, Key::Down, Key::Char(' '), Key::Down]);
+    press(&mut form, &[KeyPress::Down, KeyPress::Down, KeyPress::Char(' '), KeyPress::Down]);
     types(&mut form, "5");
     assert_eq!(handed_in(&mut form).unwrap(), r#"{"must":{},"may":{"x":5}}"#);
 }

@@ -3,42 +3,42 @@
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-use super::Problem;
-use super::node::{Node, NodeKind};
+use super::FieldProblem;
+use super::node::{FormNode, FormNodeKind};
 
 /// The value of a form, and what of it could not be written.
-pub(super) fn json(root: &Node) -> (String, Vec<Problem>) {
-    let mut writer = Writer { text: String::new(), problems: Vec::new() };
+pub(super) fn write_json(root: &FormNode) -> (String, Vec<FieldProblem>) {
+    let mut writer = FormWriter { text: String::new(), problems: Vec::new() };
     writer.write(root, "");
     (writer.text, writer.problems)
 }
 
-struct Writer {
+struct FormWriter {
     text: String,
-    problems: Vec<Problem>,
+    problems: Vec<FieldProblem>,
 }
 
-impl Writer {
-    fn write(&mut self, node: &Node, pointer: &str) {
+impl FormWriter {
+    fn write(&mut self, node: &FormNode, pointer: &str) {
         match &node.kind {
-            NodeKind::Text(editor) => self.quote(editor.text()),
-            NodeKind::Number(editor) => {
+            FormNodeKind::Text(editor) => self.quote(editor.text()),
+            FormNodeKind::Number(editor) => {
                 let text = editor.text().trim();
                 match serde_json::from_str::<Number>(text) {
                     Ok(_) => self.text.push_str(text),
                     Err(_) => self.wrong(pointer, "is no number"),
                 }
             }
-            NodeKind::Json(editor) => match serde_json::from_str::<&RawValue>(editor.text()) {
+            FormNodeKind::Json(editor) => match serde_json::from_str::<&RawValue>(editor.text()) {
                 Ok(value) => self.text.push_str(value.get()),
                 Err(error) => self.wrong(pointer, &format!("is no JSON: {error}")),
             },
-            NodeKind::Flag(value) => self.text.push_str(if *value { "true" } else { "false" }),
-            NodeKind::Choice { values, chosen, .. } => match chosen.and_then(|at| values.get(at)) {
+            FormNodeKind::Flag(value) => self.text.push_str(if *value { "true" } else { "false" }),
+            FormNodeKind::Choice { values, chosen, .. } => match chosen.and_then(|at| values.get(at)) {
                 Some(value) => self.text.push_str(&value.to_string()),
                 None => self.wrong(pointer, "nothing is chosen"),
             },
-            NodeKind::Members(nodes) => {
+            FormNodeKind::Members(nodes) => {
                 self.text.push('{');
                 let mut first = true;
                 for child in nodes.iter().filter(|child| child.given) {
@@ -51,7 +51,7 @@ impl Writer {
                 }
                 self.text.push('}');
             }
-            NodeKind::Items { items, .. } => {
+            FormNodeKind::Items { items, .. } => {
                 self.text.push('[');
                 for (at, item) in items.iter().enumerate() {
                     if at > 0 {
@@ -70,7 +70,7 @@ impl Writer {
 
     fn wrong(&mut self, pointer: &str, text: &str) {
         self.text.push_str("null");
-        self.problems.push(Problem::new(pointer, text));
+        self.problems.push(FieldProblem::new(pointer, text));
     }
 }
 

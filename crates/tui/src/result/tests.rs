@@ -1,10 +1,10 @@
 //! Folding and finding in JSON.
 
-use super::tree::Tree;
-use super::{Start, Way};
+use super::tree::ResultTree;
+use super::{SearchDirection, SearchStart};
 
-fn tree(text: &str) -> Tree {
-    Tree::new(text.into())
+fn tree(text: &str) -> ResultTree {
+    ResultTree::new(text.into())
 }
 
 #[test]
@@ -50,15 +50,15 @@ fn what_is_found_is_opened() {
     let big: Vec<String> =
         (0..3000).map(|n| format!(r#"{{"id":{n},"deep":{{"name":"item {n}"}}}}"#)).collect();
     let mut tree = tree(&format!(r#"{{"items":[{}]}}"#, big.join(",")));
-    let line = tree.find("item 2900", None, Way::Down, Start::Here).unwrap();
+    let line = tree.find("item 2900", None, SearchDirection::Down, SearchStart::Here).unwrap();
     assert_eq!(tree.dump()[line].trim(), r#"name: "item 2900""#);
-    let next = tree.find("item 290", Some(line), Way::Down, Start::Beyond).unwrap();
+    let next = tree.find("item 290", Some(line), SearchDirection::Down, SearchStart::Beyond).unwrap();
     assert_eq!(tree.dump()[next].trim(), r#"name: "item 2901""#);
-    let before = tree.find("item 290", Some(next), Way::Up, Start::Beyond).unwrap();
+    let before = tree.find("item 290", Some(next), SearchDirection::Up, SearchStart::Beyond).unwrap();
     assert_eq!(tree.dump()[before].trim(), r#"name: "item 2900""#);
-    assert_eq!(tree.find("nowhere", None, Way::Down, Start::Here), None);
+    assert_eq!(tree.find("nowhere", None, SearchDirection::Down, SearchStart::Here), None);
     // Names are found too.
-    assert_eq!(tree.find("items", None, Way::Down, Start::Here), Some(1));
+    assert_eq!(tree.find("items", None, SearchDirection::Down, SearchStart::Here), Some(1));
 }
 
 #[test]

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::scan::{end_of_value, skip_space};
+use super::json_scan::{end_of_value, skip_space};
 use super::search::find;
-use super::{Start, Way};
-use crate::text::{clean, floor, size, width};
+use super::{SearchDirection, SearchStart};
+use crate::text::{clean, floor, format_size, width};
 
 /// How many members are looked up at a time, and how many at most when something is searched for.
 const STEP: usize = 500;
@@ -18,14 +18,14 @@ const OPEN_AT_FIRST: usize = 200;
 const SHOWN: usize = 2_048;
 
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct ResultTree {
     text: Arc<str>,
-    nodes: Vec<Node>,
-    rows: Vec<(usize, RowKind)>,
+    nodes: Vec<TreeNode>,
+    rows: Vec<(usize, TreeRowKind)>,
 }
 
 #[derive(Debug)]
-struct Node {
+struct TreeNode {
     parent: Option<usize>,
     depth: usize,
     /// The name of a member, with its quotes.
@@ -39,7 +39,7 @@ struct Node {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RowKind {
+pub(super) enum TreeRowKind {
     Scalar,
     Folded,
     Open,
@@ -50,14 +50,14 @@ pub(super) enum RowKind {
 
 /// One line as it is shown.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct TreeRow {
     pub(super) depth: usize,
     pub(super) name: Option<String>,
     pub(super) value: String,
-    pub(super) kind: RowKind,
+    pub(super) kind: TreeRowKind,
 }
 
-impl Tree {
+impl ResultTree {
     pub(crate) fn new(text: Arc<str>) -> Self {
         let start = skip_space(text.as_bytes(), 0);
         let mut tree = Self { text, nodes: Vec::new(), rows: Vec::new() };
@@ -83,31 +83,31 @@ impl Tree {
         self.rows.len()
     }
 
-    pub(super) fn row(&self, line: usize) -> Option<Row> {
+    pub(super) fn row(&self, line: usize) -> Option<TreeRow> {
         let (at, kind) = *self.rows.get(line)?;
         let node = &self.nodes[at];
         let first = self.text.as_bytes().get(node.start).copied();
         let (open, close) = if first == Some(b'{') { ("{", "}") } else { ("[", "]") };
         let value = match kind {
-            RowKind::Scalar => {
+            TreeRowKind::Scalar => {
                 let end = floor(&self.text, node.end.min(node.start + SHOWN));
                 clean(&self.text[node.start..end]).into_owned()
             }
-            RowKind::Folded if node.end - node.start <= 2 => format!("{open}{close}"),
-            RowKind::Folded => format!("{open} … {close}  {}", size(node.end - node.start)),
-            RowKind::Open => open.to_owned(),
-            RowKind::Close => close.to_owned(),
-            RowKind::More => {
+            TreeRowKind::Folded if node.end - node.start <= 2 => format!("{open}{close}"),
+            TreeRowKind::Folded => format!("{open} … {close}  {}", format_size(node.end - node.start)),
+            TreeRowKind::Open => open.to_owned(),
+            TreeRowKind::Close => close.to_owned(),
+            TreeRowKind::More => {
                 let left = node.rest.map_or(0, |rest| node.end - rest);
-                format!("… {} more: Enter shows the next {STEP}", size(left))
+                format!("… {} more: Enter shows the next {STEP}", format_size(left))
             }
         };
-        let named = !matches!(kind, RowKind::Close | RowKind::More);
-        let depth = node.depth + usize::from(kind == RowKind::More);
-        Some(Row { depth, name: self.name(node).filter(|_| named), value, kind })
+        let named = !matches!(kind, TreeRowKind::Close | TreeRowKind::More);
+        let depth = node.depth + usize::from(kind == TreeRowKind::More);
+        Some(TreeRow { depth, name: self.name(node).filter(|_| named), value, kind })
     }
 
-    fn name(&self, node: &Node) -> Option<String> {
+    fn name(&self, node: &TreeNode) -> Option<String> {
         let (start, end) = node.name?;
         Some(clean(self.text.get(start + 1..end - 1)?).into_owned())
     }
@@ -115,16 +115,16 @@ impl Tree {
     pub(super) fn toggle(&mut self, line: usize) {
         let Some((at, kind)) = self.rows.get(line).copied() else { return };
         match kind {
-            RowKind::Scalar => {}
-            RowKind::Folded => self.open_node(at),
-            RowKind::Open | RowKind::Close => self.nodes[at].open = false,
-            RowKind::More => self.look_up(at, STEP),
+            TreeRowKind::Scalar => {}
+            TreeRowKind::Folded => self.open_node(at),
+            TreeRowKind::Open | TreeRowKind::Close => self.nodes[at].open = false,
+            TreeRowKind::More => self.look_up(at, STEP),
         }
         self.lay_out();
     }
 
     pub(super) fn open(&mut self, line: usize) {
-        if let Some((_, RowKind::Folded | RowKind::More)) = self.rows.get(line) {
+        if let Some((_, TreeRowKind::Folded | TreeRowKind::More)) = self.rows.get(line) {
             self.toggle(line);
         }
     }
@@ -133,8 +133,8 @@ impl Tree {
     pub(super) fn close(&mut self, line: usize) -> usize {
         let Some((at, kind)) = self.rows.get(line).copied() else { return line };
         let folding = match kind {
-            RowKind::Open | RowKind::Close | RowKind::More => Some(at),
-            RowKind::Folded | RowKind::Scalar => self.nodes[at].parent,
+            TreeRowKind::Open | TreeRowKind::Close | TreeRowKind::More => Some(at),
+            TreeRowKind::Folded | TreeRowKind::Scalar => self.nodes[at].parent,
         };
         let Some(folding) = folding else { return line };
         self.nodes[folding].open = false;
@@ -152,7 +152,7 @@ impl Tree {
 
     /// The text in this line, if it is one that a line cannot do justice.
     pub(super) fn long_text(&self, line: usize) -> Option<(String, Arc<str>)> {
-        let (at, RowKind::Scalar) = self.rows.get(line)? else { return None };
+        let (at, TreeRowKind::Scalar) = self.rows.get(line)? else { return None };
         let node = &self.nodes[*at];
         let text: String = serde_json::from_str(&self.text[node.start..node.end]).ok()?;
         let long = text.contains('\n') || text.len() > SHOWN || width(&text) > 60;
@@ -165,18 +165,20 @@ impl Tree {
         &mut self,
         needle: &str,
         line: Option<usize>,
-        way: Way,
-        start: Start,
+        way: SearchDirection,
+        start: SearchStart,
     ) -> Option<usize> {
         let node = line.and_then(|line| self.rows.get(line)).map(|(at, kind)| (&self.nodes[*at], *kind));
         let from = match (node, way) {
-            (Some((node, RowKind::Close)), Way::Down) => node.end,
-            (Some((node, RowKind::Scalar)), Way::Down) if start == Start::Beyond => node.end,
-            (Some((node, _)), Way::Down) if start == Start::Beyond => node.start + 1,
-            (Some((node, RowKind::Close)), Way::Up) => node.end,
+            (Some((node, TreeRowKind::Close)), SearchDirection::Down) => node.end,
+            (Some((node, TreeRowKind::Scalar)), SearchDirection::Down) if start == SearchStart::Beyond => {
+                node.end
+            }
+            (Some((node, _)), SearchDirection::Down) if start == SearchStart::Beyond => node.start + 1,
+            (Some((node, TreeRowKind::Close)), SearchDirection::Up) => node.end,
             (Some((node, _)), _) => node.name.map_or(node.start, |(start, _)| start),
-            (None, Way::Down) => 0,
-            (None, Way::Up) => self.text.len(),
+            (None, SearchDirection::Down) => 0,
+            (None, SearchDirection::Up) => self.text.len(),
         };
         let found = find(&self.text, needle, from, way)?;
         self.reveal(found)
@@ -208,7 +210,7 @@ impl Tree {
         self.rows.iter().position(|(row, _)| *row == at)
     }
 
-    fn is_container(&self, node: &Node) -> bool {
+    fn is_container(&self, node: &TreeNode) -> bool {
         matches!(self.text.as_bytes().get(node.start), Some(b'{' | b'['))
     }
 
@@ -235,7 +237,7 @@ impl Tree {
         let depth = parent.map_or(0, |parent| self.nodes[parent].depth + 1);
         let container = matches!(self.text.as_bytes().get(start), Some(b'{' | b'['));
         let rest = container.then_some(start + 1);
-        self.nodes.push(Node { parent, depth, name, start, end, open: false, kids: Vec::new(), rest });
+        self.nodes.push(TreeNode { parent, depth, name, start, end, open: false, kids: Vec::new(), rest });
         self.nodes.len() - 1
     }
 
@@ -282,14 +284,14 @@ impl Tree {
             }
             let node = &self.nodes[at];
             if !self.is_container(node) {
-                rows.push((at, RowKind::Scalar));
+                rows.push((at, TreeRowKind::Scalar));
             } else if !node.open || (node.kids.is_empty() && node.rest.is_none()) {
-                rows.push((at, RowKind::Folded));
+                rows.push((at, TreeRowKind::Folded));
             } else {
-                rows.push((at, RowKind::Open));
-                left.push((at, Some(RowKind::Close)));
+                rows.push((at, TreeRowKind::Open));
+                left.push((at, Some(TreeRowKind::Close)));
                 if node.rest.is_some() {
-                    left.push((at, Some(RowKind::More)));
+                    left.push((at, Some(TreeRowKind::More)));
                 }
                 left.extend(node.kids.iter().rev().map(|kid| (*kid, None)));
             }

@@ -8,84 +8,85 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolyard_hub::{
-    Abilities, Answers, Ask, CallContext, Client, ClientSession, Error, FrontName, Kind, Level, Principal,
-    Request, Update, What, Yard,
+    CallContext, CallRequest, CallTarget, CallerChannel, CallerUpdate, ClientCapabilities, ClientSession,
+    ErrorKind, FrontName, HubError, LogLevel, Principal, QuestionBatch, RawAnswers, Yard,
 };
 
-use crate::message::{AskId, CallId, Message, News};
+use crate::message::{CallId, QuestionId, UiCallUpdate, UiMessage};
 
 /// There is one terminal UI in a process.
 const SESSION: &str = "terminal-ui";
 
 /// What a server may ask of whoever sits before the UI. Folders are not among it: the UI has none to show.
-pub fn abilities() -> Abilities {
-    Abilities {
+pub fn abilities() -> ClientCapabilities {
+    ClientCapabilities {
         elicit_form: true,
         elicit_url: true,
         sample: true,
         roots: false,
-        log_level: Some(Level::Debug),
+        log_level: Some(LogLevel::Debug),
     }
 }
 
-type Reply = oneshot::Sender<Result<Answers, Error>>;
+type AnswerSender = oneshot::Sender<Result<RawAnswers, HubError>>;
 
 /// Every call under way, and every question that waits for an answer.
-pub(super) struct Running {
+pub(super) struct CallRunner {
     yard: Arc<Yard>,
     principal: Principal,
-    ui: mpsc::Sender<Message>,
+    ui: mpsc::Sender<UiMessage>,
     tasks: TaskTracker,
     calls: HashMap<CallId, CancellationToken>,
-    questions: Arc<Questions>,
+    questions: Arc<OpenQuestions>,
     /// Over when the UI is: what was set up for it can go.
     session: CancellationToken,
 }
 
 #[derive(Default)]
-struct Questions {
-    open: Mutex<(u64, HashMap<AskId, Reply>)>,
+struct OpenQuestions {
+    open: Mutex<(u64, HashMap<QuestionId, AnswerSender>)>,
 }
 
-impl Questions {
-    fn put(&self, reply: Reply) -> AskId {
+impl OpenQuestions {
+    fn put(&self, reply: AnswerSender) -> QuestionId {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.0 += 1;
-        let id = AskId(open.0);
+        let id = QuestionId(open.0);
         open.1.insert(id, reply);
         id
     }
 
-    fn take(&self, id: AskId) -> Option<Reply> {
+    fn take(&self, id: QuestionId) -> Option<AnswerSender> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&id)
     }
 }
 
-impl Running {
+impl CallRunner {
     pub(super) fn new(
         yard: Arc<Yard>,
         principal: Principal,
-        ui: mpsc::Sender<Message>,
+        ui: mpsc::Sender<UiMessage>,
         tasks: TaskTracker,
     ) -> Self {
         let (calls, questions, session) = (HashMap::new(), Arc::default(), CancellationToken::new());
         Self { yard, principal, ui, tasks, calls, questions, session }
     }
 
-    pub(super) fn start(&mut self, id: CallId, what: What) {
+    pub(super) fn start(&mut self, id: CallId, what: CallTarget) {
         self.calls.retain(|_, cancel| !cancel.is_cancelled());
         let cancel = self.session.child_token();
         self.calls.insert(id, cancel.clone());
-        let (client, updates) = Client::new(abilities());
+        let (client, updates) = CallerChannel::new(abilities());
         let context = CallContext {
             session_id: Some(SESSION.into()),
             client_session: Some(ClientSession::new(SESSION, abilities(), self.session.clone())),
             front: Some(FrontName::Ui),
             ..CallContext::default()
         };
-        let request = Request { client, context, cancel, ..Request::new(what, self.principal.clone()) };
+        let request =
+            CallRequest { client, context, cancel, ..CallRequest::new(what, self.principal.clone()) };
         let (yard, ui, questions) = (Arc::clone(&self.yard), self.ui.clone(), Arc::clone(&self.questions));
-        let told = Told { id, ui, questions, tasks: self.tasks.clone() };
+        let told = CallReporter { id, ui, questions, tasks: self.tasks.clone() };
         self.tasks.spawn(carry_out(yard, request, updates, told));
     }
 
@@ -95,7 +96,7 @@ impl Running {
         }
     }
 
-    pub(super) fn answer(&self, id: AskId, answer: Result<Answers, Error>) {
+    pub(super) fn answer(&self, id: QuestionId, answer: Result<RawAnswers, HubError>) {
         // Whoever asked may have given up meanwhile.
         if let Some(reply) = self.questions.take(id) {
             let _ = reply.send(answer);
@@ -103,48 +104,48 @@ impl Running {
     }
 
     /// Cancels everything.
-    pub(super) fn end(&self) {
+    pub(super) fn cancel_all(&self) {
         self.session.cancel();
     }
 }
 
 /// Where a call tells how it goes.
 #[derive(Clone)]
-struct Told {
+struct CallReporter {
     id: CallId,
-    ui: mpsc::Sender<Message>,
-    questions: Arc<Questions>,
+    ui: mpsc::Sender<UiMessage>,
+    questions: Arc<OpenQuestions>,
     tasks: TaskTracker,
 }
 
-impl Told {
-    async fn tell(&self, news: News) {
+impl CallReporter {
+    async fn tell(&self, news: UiCallUpdate) {
         // Without a UI there is nobody to tell, and the call is being cancelled.
-        let _ = self.ui.send(Message::Call(self.id, news)).await;
+        let _ = self.ui.send(UiMessage::Call(self.id, news)).await;
     }
 
-    async fn hear(&self, update: Update) {
+    async fn hear(&self, update: CallerUpdate) {
         match update {
-            Update::Progress(progress) => self.tell(News::Progress(progress)).await,
-            Update::Log(line) => self.tell(News::Log(line)).await,
-            Update::Chunk(chunk) => self.tell(News::Chunk(chunk)).await,
-            Update::Ask(Ask { questions, reply }) => {
+            CallerUpdate::Progress(progress) => self.tell(UiCallUpdate::Progress(progress)).await,
+            CallerUpdate::Log(line) => self.tell(UiCallUpdate::Log(line)).await,
+            CallerUpdate::Chunk(chunk) => self.tell(UiCallUpdate::Chunk(chunk)).await,
+            CallerUpdate::Ask(QuestionBatch { questions, reply }) => {
                 let (answer, answered) = oneshot::channel();
                 let ask = self.questions.put(answer);
-                self.tell(News::Asked(ask, questions)).await;
+                self.tell(UiCallUpdate::Questions(ask, questions)).await;
                 self.tasks.spawn(wait_for_answer(ask, reply, answered, self.clone()));
             }
-            Update::Pause(_) => {}
+            CallerUpdate::Pause(_) => {}
         }
     }
 }
 
 /// Hands an answer on, or takes the question back when nobody waits for one any more.
 async fn wait_for_answer(
-    ask: AskId,
-    mut reply: Reply,
-    answered: oneshot::Receiver<Result<Answers, Error>>,
-    told: Told,
+    ask: QuestionId,
+    mut reply: AnswerSender,
+    answered: oneshot::Receiver<Result<RawAnswers, HubError>>,
+    told: CallReporter,
 ) {
     tokio::select! {
         answer = answered => {
@@ -154,12 +155,17 @@ async fn wait_for_answer(
         }
         () = reply.closed() => {
             drop(told.questions.take(ask));
-            told.tell(News::Unasked(ask)).await;
+            told.tell(UiCallUpdate::QuestionsWithdrawn(ask)).await;
         }
     }
 }
 
-async fn carry_out(yard: Arc<Yard>, request: Request, mut updates: mpsc::Receiver<Update>, told: Told) {
+async fn carry_out(
+    yard: Arc<Yard>,
+    request: CallRequest,
+    mut updates: mpsc::Receiver<CallerUpdate>,
+    told: CallReporter,
+) {
     let began = Instant::now();
     let cancel = request.cancel.clone();
     // A task of its own, so that a call that panics ends as a call that failed.
@@ -172,8 +178,8 @@ async fn carry_out(yard: Arc<Yard>, request: Request, mut updates: mpsc::Receive
                 // Dropping the call cancels it all the way down.
                 call.abort();
                 let _ = (&mut call).await;
-                let error = Error::new(Kind::Cancelled, "you cancelled the call");
-                told.tell(News::Ended(Err(error), began.elapsed())).await;
+                let error = HubError::new(ErrorKind::Cancelled, "you cancelled the call");
+                told.tell(UiCallUpdate::Ended(Err(error), began.elapsed())).await;
                 return;
             }
         }
@@ -182,6 +188,6 @@ async fn carry_out(yard: Arc<Yard>, request: Request, mut updates: mpsc::Receive
         told.hear(update).await;
     }
     let outcome =
-        outcome.unwrap_or_else(|_| Err(Error::new(Kind::Bug, "the call came to an unexpected end")));
-    told.tell(News::Ended(outcome, began.elapsed())).await;
+        outcome.unwrap_or_else(|_| Err(HubError::new(ErrorKind::Bug, "the call came to an unexpected end")));
+    told.tell(UiCallUpdate::Ended(outcome, began.elapsed())).await;
 }

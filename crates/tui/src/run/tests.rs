@@ -9,28 +9,28 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    BoxFuture, Call, Error, Kind, Listing, Offer, Outcome, Principal, Progress, Question, QuestionKind,
-    Source, SourceName, Target, ToolOffer, What, Yard,
+    BoxFuture, CallTarget, ErrorKind, HubError, Outcome, Principal, Progress, Question, QuestionKind, Source,
+    SourceCall, SourceName, SourceOffer, SourceTarget, ToolListing, ToolOffer, Yard,
 };
 
-use super::calls::Running;
+use super::calls::CallRunner;
 use super::save;
-use crate::message::{CallId, Contents, Message, News};
+use crate::message::{CallId, SaveContents, UiCallUpdate, UiMessage};
 use crate::watch::watch;
 
 #[test]
 fn files_are_saved_and_never_overwritten() {
     let folder = std::env::temp_dir().join(format!("toolyard-ui-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let text = Contents::Text(Arc::from("words"));
+    let text = SaveContents::Text(Arc::from("words"));
     let first = save(&folder, "result.txt", &text).unwrap();
     let second = save(&folder, "result.txt", &text).unwrap();
     assert_ne!(first, second);
     assert_eq!(std::fs::read_to_string(second).unwrap(), "words");
-    let image = save(&folder, "image.png", &Contents::Base64(Arc::from("iVBO\nRw0K"))).unwrap();
+    let image = save(&folder, "image.png", &SaveContents::Base64(Arc::from("iVBO\nRw0K"))).unwrap();
     assert_eq!(std::fs::read(&image).unwrap(), b"\x89PNG\r\n");
     assert_eq!(image.extension().unwrap(), "png");
-    let wrong = save(&folder, "image.png", &Contents::Base64(Arc::from("%%%"))).unwrap_err();
+    let wrong = save(&folder, "image.png", &SaveContents::Base64(Arc::from("%%%"))).unwrap_err();
     assert!(wrong.to_string().starts_with("it is no base64"), "{wrong}");
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(save(&folder, "result.txt", &text).is_err());
@@ -47,19 +47,22 @@ impl Source for Worker {
         &self.name
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         let tool = |name: &str| ToolOffer {
             definition: to_raw(&json!({"name": name, "inputSchema": {"type": "object"}})),
             permissions: Vec::new(),
             metadata: serde_json::Map::new(),
             hooks: Vec::new(),
-            listing: Listing::Listed,
+            listing: ToolListing::Listed,
         };
-        Arc::new(Offer { tools: ["ask", "hang", "give_up", "panic"].map(tool).to_vec(), ..Offer::default() })
+        Arc::new(SourceOffer {
+            tools: ["ask", "hang", "give_up", "panic"].map(tool).to_vec(),
+            ..SourceOffer::default()
+        })
     }
 
-    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
-        let Target::Tool { name, .. } = &call.target else { panic!("{:?}", call.target) };
+    fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
+        let SourceTarget::Tool { name, .. } = &call.target else { panic!("{:?}", call.target) };
         let question = Question {
             key: "q".to_owned(),
             kind: QuestionKind::ElicitForm,
@@ -95,8 +98,8 @@ impl Source for Worker {
 }
 
 struct Bench {
-    running: Running,
-    messages: mpsc::Receiver<Message>,
+    running: CallRunner,
+    messages: mpsc::Receiver<UiMessage>,
     cancelled: Arc<AtomicBool>,
     yard: Arc<Yard>,
 }
@@ -105,20 +108,20 @@ impl Bench {
     fn new() -> Self {
         let cancelled = Arc::new(AtomicBool::new(false));
         let worker = Worker { name: SourceName::new("worker"), cancelled: Arc::clone(&cancelled) };
-        let yard = Yard::of([Arc::new(worker) as Arc<dyn Source>]);
+        let yard = Yard::with_sources([Arc::new(worker) as Arc<dyn Source>]);
         let (sender, messages) = mpsc::channel(16);
-        let running = Running::new(Arc::clone(&yard), Principal::owner(), sender, TaskTracker::new());
+        let running = CallRunner::new(Arc::clone(&yard), Principal::owner(), sender, TaskTracker::new());
         Self { running, messages, cancelled, yard }
     }
 
     fn call(&mut self, tool: &str) {
-        let what = What::Tool { name: tool.to_owned(), arguments: None };
+        let what = CallTarget::Tool { name: tool.to_owned(), arguments: None };
         self.running.start(CallId(1), what);
     }
 
-    async fn news(&mut self) -> News {
+    async fn news(&mut self) -> UiCallUpdate {
         match tokio::time::timeout(Duration::from_secs(20), self.messages.recv()).await {
-            Ok(Some(Message::Call(CallId(1), news))) => news,
+            Ok(Some(UiMessage::Call(CallId(1), news))) => news,
             other => panic!("{other:?}"),
         }
     }
@@ -128,13 +131,13 @@ impl Bench {
 async fn a_call_tells_how_it_goes_and_hears_the_answer() {
     let mut bench = Bench::new();
     bench.call("ask");
-    assert!(matches!(bench.news().await, News::Progress(Progress { progress: 1.0, .. })));
-    let News::Asked(ask, questions) = bench.news().await else { panic!("no question") };
+    assert!(matches!(bench.news().await, UiCallUpdate::Progress(Progress { progress: 1.0, .. })));
+    let UiCallUpdate::Questions(ask, questions) = bench.news().await else { panic!("no question") };
     assert_eq!(questions.len(), 1);
     bench.running.answer(ask, Ok(vec![("q".to_owned(), to_raw(&json!({"action": "accept"})))]));
     // Twice is once.
     bench.running.answer(ask, Ok(Vec::new()));
-    let News::Ended(Ok(outcome), _) = bench.news().await else { panic!("no answer") };
+    let UiCallUpdate::Ended(Ok(outcome), _) = bench.news().await else { panic!("no answer") };
     assert_eq!(outcome.body.get(), r#"{"action":"accept"}"#);
 }
 
@@ -142,12 +145,12 @@ async fn a_call_tells_how_it_goes_and_hears_the_answer() {
 async fn a_question_that_nobody_waits_for_is_taken_back() {
     let mut bench = Bench::new();
     bench.call("give_up");
-    let News::Asked(asked, _) = bench.news().await else { panic!("no question") };
+    let UiCallUpdate::Questions(asked, _) = bench.news().await else { panic!("no question") };
     let (mut taken_back, mut ended) = (false, false);
     while !(taken_back && ended) {
         match bench.news().await {
-            News::Unasked(ask) => taken_back = ask == asked,
-            News::Ended(Ok(_), _) => ended = true,
+            UiCallUpdate::QuestionsWithdrawn(ask) => taken_back = ask == asked,
+            UiCallUpdate::Ended(Ok(_), _) => ended = true,
             other => panic!("{other:?}"),
         }
     }
@@ -159,8 +162,8 @@ async fn a_call_that_is_cancelled_ends_all_the_way_down() {
     bench.call("hang");
     tokio::time::sleep(Duration::from_millis(50)).await;
     bench.running.cancel(CallId(1));
-    let News::Ended(Err(error), _) = bench.news().await else { panic!("it goes on") };
-    assert_eq!(error.kind(), Kind::Cancelled);
+    let UiCallUpdate::Ended(Err(error), _) = bench.news().await else { panic!("it goes on") };
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
     assert!(bench.cancelled.load(Ordering::SeqCst));
 }
 
@@ -168,8 +171,8 @@ async fn a_call_that_is_cancelled_ends_all_the_way_down() {
 async fn a_call_that_panics_is_a_call_that_failed() {
     let mut bench = Bench::new();
     bench.call("panic");
-    let News::Ended(Err(error), _) = bench.news().await else { panic!("it answered") };
-    assert_eq!(error.kind(), Kind::Bug);
+    let UiCallUpdate::Ended(Err(error), _) = bench.news().await else { panic!("it answered") };
+    assert_eq!(error.kind(), ErrorKind::Bug);
 }
 
 #[tokio::test]
@@ -182,12 +185,12 @@ async fn a_flood_of_events_is_told_a_few_times_a_second() {
     let mut told = 0;
     for _ in 0..40 {
         for _ in 0..200 {
-            let what = What::Tool { name: "nobody".to_owned(), arguments: None };
-            let _ = bench.yard.call(toolyard_hub::Request::new(what, Principal::owner())).await;
+            let what = CallTarget::Tool { name: "nobody".to_owned(), arguments: None };
+            let _ = bench.yard.call(toolyard_hub::CallRequest::new(what, Principal::owner())).await;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
         while let Ok(message) = messages.try_recv() {
-            if let Message::Logged(entries) = &message {
+            if let UiMessage::LogEntries(entries) = &message {
                 assert!(entries.len() <= 501, "{}", entries.len());
             }
             told += 1;

@@ -1,31 +1,31 @@
 //! The calls of this session, newest first; beside them those that the yard remembers, whoever made them.
 
-mod kept;
+mod past_calls;
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use self::kept::Kept;
-use super::calling::{edit, repeat, verdict};
-use super::{Calling, Keys, Screen, Step};
+use self::past_calls::PastCallList;
+use super::call::{edit, outcome_label, repeat};
+use super::{CallScreen, KeyHints, Screen, ScreenAction};
 use crate::calls::CallState;
-use crate::canvas::{Canvas, inset, top};
-use crate::key::Key;
+use crate::canvas::{Canvas, inset, split_top};
+use crate::key::KeyPress;
+use crate::list_cursor::ListCursor;
 use crate::message::Effect;
-use crate::pick::Pick;
 use crate::popup::Popup;
-use crate::text::{cell, clean, clip, short, span};
-use crate::world::World;
+use crate::text::{cell, clean, clip, format_duration, truncate};
+use crate::ui_state::UiState;
 
 #[derive(Debug, Default)]
 pub(crate) struct HistoryScreen {
-    pick: Pick,
-    kept: Kept,
-    view: View,
+    pick: ListCursor,
+    kept: PastCallList,
+    view: HistoryTab,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum View {
+enum HistoryTab {
     #[default]
     Session,
     /// What the yard remembers.
@@ -33,13 +33,13 @@ enum View {
 }
 
 impl HistoryScreen {
-    pub(crate) fn looks_back(&self) -> bool {
-        self.view == View::Yard
+    pub(crate) fn shows_yard_history(&self) -> bool {
+        self.view == HistoryTab::Yard
     }
 
-    pub(crate) fn keys(&self, world: &World) -> Keys {
+    pub(crate) fn keys(&self, world: &UiState) -> KeyHints {
         let mut keys = vec![("↑↓", "move")];
-        if self.view == View::Session {
+        if self.view == HistoryTab::Session {
             keys.extend([
                 ("Enter", "result"),
                 ("r", "repeat"),
@@ -49,56 +49,59 @@ impl HistoryScreen {
             ]);
         }
         if world.past.is_some() {
-            keys.push(("Tab", if self.view == View::Session { "all calls" } else { "this session" }));
+            keys.push(("Tab", if self.view == HistoryTab::Session { "all calls" } else { "this session" }));
         }
         keys.extend([("Esc", "back"), ("?", "help")]);
         keys
     }
 
-    pub(crate) fn update(&mut self, key: Key, world: &World) -> Step {
-        if let (Key::Tab | Key::BackTab, Some(_)) = (key, &world.past) {
-            self.view = if self.view == View::Session { View::Yard } else { View::Session };
-            return Step::Stay;
+    pub(crate) fn update(&mut self, key: KeyPress, world: &UiState) -> ScreenAction {
+        if let (KeyPress::Tab | KeyPress::BackTab, Some(_)) = (key, &world.past) {
+            self.view = if self.view == HistoryTab::Session { HistoryTab::Yard } else { HistoryTab::Session };
+            return ScreenAction::Stay;
         }
-        if self.view == View::Yard {
+        if self.view == HistoryTab::Yard {
             return self.kept.update(key, world);
         }
         let len = world.calls.newest().len();
         if self.pick.press(key, len) {
-            return Step::Stay;
+            return ScreenAction::Stay;
         }
-        let Some(call) = world.calls.newest().nth(self.pick.at) else { return Step::Ignored };
+        let Some(call) = world.calls.newest().nth(self.pick.at) else { return ScreenAction::Ignored };
         match key {
-            Key::Enter | Key::Right | Key::Char('l') => {
-                Step::Go(Box::new(Screen::Calling(Calling::new(call.id))))
+            KeyPress::Enter | KeyPress::Right | KeyPress::Char('l') => {
+                ScreenAction::Go(Box::new(Screen::Call(CallScreen::new(call.id))))
             }
-            Key::Char('r') => repeat(call, world),
-            Key::Char('e') => edit(call, world),
-            Key::Char('y') => Step::Popup(Box::new(Popup::copy(call))),
-            Key::Char('x') if call.is_running() => Step::Do(Effect::Cancel(call.id)),
-            _ => Step::Ignored,
+            KeyPress::Char('r') => repeat(call, world),
+            KeyPress::Char('e') => edit(call, world),
+            KeyPress::Char('y') => ScreenAction::Popup(Box::new(Popup::copy(call))),
+            KeyPress::Char('x') if call.is_running() => ScreenAction::Do(Effect::Cancel(call.id)),
+            _ => ScreenAction::Ignored,
         }
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &UiState) {
         let mut area = area;
         if world.past.is_some() {
-            let (head, rest) = top(area, 1);
+            let (head, rest) = split_top(area, 1);
             let theme = canvas.theme;
-            let tab = |view: View, text: &'static str| {
+            let tab = |view: HistoryTab, text: &'static str| {
                 Span::styled(text, if self.view == view { theme.strong() } else { theme.dim() })
             };
-            let tabs = [tab(View::Session, " This session "), tab(View::Yard, " All calls of the yard ")];
+            let tabs = [
+                tab(HistoryTab::Session, " This session "),
+                tab(HistoryTab::Yard, " All calls of the yard "),
+            ];
             canvas.line(head, 0, &Line::from(tabs.to_vec()));
             area = rest;
         }
         match self.view {
-            View::Session => self.draw_session(canvas, area, world),
-            View::Yard => self.kept.draw(canvas, area, world),
+            HistoryTab::Session => self.draw_session(canvas, area, world),
+            HistoryTab::Yard => self.kept.draw(canvas, area, world),
         }
     }
 
-    fn draw_session(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
+    fn draw_session(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &UiState) {
         let theme = canvas.theme;
         let len = world.calls.newest().len();
         if len == 0 {
@@ -111,7 +114,7 @@ impl HistoryScreen {
             if chosen {
                 canvas.select(area, line);
             }
-            let (mark, words) = verdict(call);
+            let (mark, words) = outcome_label(call);
             let style = match &call.state {
                 CallState::Running => theme.warn(),
                 CallState::Answered(outcome, _) if !outcome.failed => theme.good(),
@@ -119,9 +122,9 @@ impl HistoryScreen {
                 _ => theme.bad(),
             };
             let ago = world.now.instant.saturating_duration_since(call.began.instant);
-            let ago = format!("{} ago", span(std::time::Duration::from_secs(ago.as_secs())));
+            let ago = format!("{} ago", format_duration(std::time::Duration::from_secs(ago.as_secs())));
             let arguments = call.subject.arguments().map(|raw| raw.get()).unwrap_or_default();
-            let arguments = short(arguments, 400);
+            let arguments = truncate(arguments, 400);
             let room = usize::from(area.width).saturating_sub(56);
             let pointer = if chosen { Span::styled("▌", theme.accent()) } else { Span::raw(" ") };
             canvas.line(

@@ -3,33 +3,33 @@
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::showing::draw_tabs;
-use super::{Keys, Screen, Step};
-use crate::canvas::{Canvas, inset, top};
-use crate::filter::{Filter, Filtered};
+use super::item::draw_tabs;
+use super::{KeyHints, Screen, ScreenAction};
+use crate::canvas::{Canvas, inset, split_top};
+use crate::filter::{FilterAction, ListFilter};
 use crate::form::pretty;
-use crate::key::Key;
-use crate::log::{Entry, EntryKind, clock};
-use crate::pick::Pick;
-use crate::result::Document;
-use crate::text::{cell, clean, clip, short};
+use crate::key::KeyPress;
+use crate::list_cursor::ListCursor;
+use crate::log::{UiLogEntry, UiLogKind, format_time};
+use crate::result::ResultDocument;
+use crate::text::{cell, clean, clip, truncate};
 use crate::theme::Theme;
-use crate::world::World;
+use crate::ui_state::UiState;
 
 const TABS: [&str; 4] = ["All", "Events", "Stderr", "Messages"];
 
 #[derive(Debug)]
 pub(crate) struct LogScreen {
     tab: usize,
-    filter: Filter,
-    pick: Pick,
+    filter: ListFilter,
+    pick: ListCursor,
     /// Whether the newest line stays selected as more come.
     following: bool,
 }
 
 impl LogScreen {
     pub(crate) fn new() -> Self {
-        Self { tab: 0, filter: Filter::default(), pick: Pick::default(), following: true }
+        Self { tab: 0, filter: ListFilter::default(), pick: ListCursor::default(), following: true }
     }
 
     pub(crate) fn is_typing(&self) -> bool {
@@ -43,15 +43,15 @@ impl LogScreen {
     }
 
     /// The numbers of the entries that are shown.
-    fn shown(&self, world: &World) -> Vec<usize> {
+    fn shown(&self, world: &UiState) -> Vec<usize> {
         let wanted = self.filter.text().to_lowercase();
-        let of_kind = |entry: &Entry| match self.tab {
-            1 => matches!(entry.kind, EntryKind::Event | EntryKind::Own),
-            2 => entry.kind == EntryKind::Stderr,
-            3 => matches!(entry.kind, EntryKind::Sent | EntryKind::Received),
+        let of_kind = |entry: &UiLogEntry| match self.tab {
+            1 => matches!(entry.kind, UiLogKind::Event | UiLogKind::Own),
+            2 => entry.kind == UiLogKind::Stderr,
+            3 => matches!(entry.kind, UiLogKind::Sent | UiLogKind::Received),
             _ => true,
         };
-        let fits = |entry: &Entry| {
+        let fits = |entry: &UiLogEntry| {
             wanted.is_empty()
                 || entry.text.to_lowercase().contains(&wanted)
                 || entry.source.as_ref().is_some_and(|source| source.to_lowercase().contains(&wanted))
@@ -61,10 +61,10 @@ impl LogScreen {
         entries.filter(|(_, entry)| of_kind(entry) && fits(entry)).map(|(at, _)| first + at).collect()
     }
 
-    pub(crate) fn update(&mut self, key: Key, world: &World) -> Step {
+    pub(crate) fn update(&mut self, key: KeyPress, world: &UiState) -> ScreenAction {
         match self.filter.press(key) {
-            Filtered::Changed | Filtered::Same => return Step::Stay,
-            Filtered::Ignored => {}
+            FilterAction::Changed | FilterAction::Same => return ScreenAction::Stay,
+            FilterAction::Ignored => {}
         }
         let shown = self.shown(world);
         if self.following {
@@ -72,31 +72,33 @@ impl LogScreen {
         }
         if self.pick.press(key, shown.len()) {
             self.following = self.pick.at + 1 >= shown.len();
-            return Step::Stay;
+            return ScreenAction::Stay;
         }
         match key {
-            Key::Tab | Key::Right | Key::Char('l') => self.tab = (self.tab + 1) % TABS.len(),
-            Key::BackTab | Key::Left | Key::Char('h') => self.tab = (self.tab + TABS.len() - 1) % TABS.len(),
-            Key::Enter => {
+            KeyPress::Tab | KeyPress::Right | KeyPress::Char('l') => self.tab = (self.tab + 1) % TABS.len(),
+            KeyPress::BackTab | KeyPress::Left | KeyPress::Char('h') => {
+                self.tab = (self.tab + TABS.len() - 1) % TABS.len()
+            }
+            KeyPress::Enter => {
                 let Some(entry) = shown.get(self.pick.at).and_then(|number| world.log.get(*number)) else {
-                    return Step::Stay;
+                    return ScreenAction::Stay;
                 };
                 let document = match entry.kind {
-                    EntryKind::Sent | EntryKind::Received if is_json(&entry.text) => {
-                        Document::of_json(pretty(&entry.text))
+                    UiLogKind::Sent | UiLogKind::Received if is_json(&entry.text) => {
+                        ResultDocument::from_json(pretty(&entry.text))
                     }
-                    _ => Document::of_text(entry.text.clone()),
+                    _ => ResultDocument::from_text(entry.text.clone()),
                 };
-                let title = format!("{} {}", clock(entry.at), entry.kind.word());
-                return Step::Go(Box::new(Screen::Text(title, document)));
+                let title = format!("{} {}", format_time(entry.at), entry.kind.label());
+                return ScreenAction::Go(Box::new(Screen::Text(title, document)));
             }
-            _ => return Step::Ignored,
+            _ => return ScreenAction::Ignored,
         }
         self.following = true;
-        Step::Stay
+        ScreenAction::Stay
     }
 
-    pub(crate) fn keys(&self) -> Keys {
+    pub(crate) fn keys(&self) -> KeyHints {
         if self.filter.typing {
             return vec![("type", "filter"), ("Enter", "keep"), ("Esc", "clear")];
         }
@@ -112,15 +114,15 @@ impl LogScreen {
         ]
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &UiState) {
         let shown = self.shown(world);
         if self.following {
             self.pick.at = shown.len().saturating_sub(1);
         }
-        let (head, body) = top(area, 2);
+        let (head, body) = split_top(area, 2);
         draw_tabs(canvas, head, &TABS, self.tab);
         if self.filter.typing || !self.filter.is_empty() {
-            let (typed, column) = self.filter.seen(usize::from(head.width).saturating_sub(6));
+            let (typed, column) = self.filter.visible_line(usize::from(head.width).saturating_sub(6));
             canvas.text(head, 1, &format!(" / {typed}"), canvas.theme.accent());
             if self.filter.typing {
                 canvas.cursor_at(head, 1, 3 + column);
@@ -149,19 +151,19 @@ fn is_json(text: &str) -> bool {
 }
 
 /// One entry in one line.
-pub(crate) fn line(entry: &Entry, columns: usize, theme: Theme) -> Line<'static> {
+pub(crate) fn line(entry: &UiLogEntry, columns: usize, theme: Theme) -> Line<'static> {
     let style = match entry.kind {
-        EntryKind::Event => theme.plain(),
-        EntryKind::Stderr => theme.warn(),
-        EntryKind::Sent => theme.name(),
-        EntryKind::Received => theme.good(),
-        EntryKind::Own => theme.dim(),
+        UiLogKind::Event => theme.plain(),
+        UiLogKind::Stderr => theme.warn(),
+        UiLogKind::Sent => theme.name(),
+        UiLogKind::Received => theme.good(),
+        UiLogKind::Own => theme.dim(),
     };
     let source = entry.source.as_deref().map(|source| clean(source).into_owned()).unwrap_or_default();
-    let text = short(&entry.text, 1_000);
+    let text = truncate(&entry.text, 1_000);
     Line::from(vec![
-        Span::styled(format!(" {} ", clock(entry.at)), theme.dim()),
-        Span::styled(cell(entry.kind.word(), 7), style),
+        Span::styled(format!(" {} ", format_time(entry.at)), theme.dim()),
+        Span::styled(cell(entry.kind.label(), 7), style),
         Span::styled(format!("{} ", cell(&source, 12)), theme.dim()),
         Span::raw(clip(&clean(&text), columns.saturating_sub(31)).into_owned()),
     ])

@@ -3,25 +3,25 @@
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use toolyard_hub::{AuthStatus, Order, SourceName, State, Status};
+use toolyard_hub::{AuthStatus, SourceCommand, SourceName, SourceState, SourceStatus};
 
-use super::{Keys, Offers, Screen, Step};
-use crate::canvas::{Canvas, bottom, inset, top};
-use crate::filter::{Filter, Filtered};
-use crate::key::Key;
+use super::{CatalogScreen, KeyHints, Screen, ScreenAction};
+use crate::canvas::{Canvas, inset, split_bottom, split_top};
+use crate::filter::{FilterAction, ListFilter};
+use crate::key::KeyPress;
+use crate::list_cursor::ListCursor;
 use crate::message::Effect;
-use crate::pick::Pick;
-use crate::text::{cell, clean, count, span, wrap};
+use crate::text::{cell, clean, format_count, format_duration, wrap};
 use crate::theme::Theme;
-use crate::world::{Counts, World};
+use crate::ui_state::{ItemCounts, UiState};
 
 #[derive(Debug, Default)]
-pub(crate) struct Servers {
-    pick: Pick,
-    filter: Filter,
+pub(crate) struct ServersScreen {
+    pick: ListCursor,
+    filter: ListFilter,
 }
 
-impl Servers {
+impl ServersScreen {
     pub(crate) fn is_typing(&self) -> bool {
         self.filter.typing
     }
@@ -33,46 +33,52 @@ impl Servers {
     }
 
     /// The line of all servers, and those that the filter lets through.
-    fn rows<'a>(&self, world: &'a World) -> Vec<Option<&'a (SourceName, Status)>> {
+    fn rows<'a>(&self, world: &'a UiState) -> Vec<Option<&'a (SourceName, SourceStatus)>> {
         let wanted = self.filter.text().to_lowercase();
-        let fits = |one: &&(SourceName, Status)| one.0.as_str().to_lowercase().contains(&wanted);
+        let fits = |one: &&(SourceName, SourceStatus)| one.0.as_str().to_lowercase().contains(&wanted);
         let all = (self.filter.is_empty() && world.yard.sources.len() > 1).then_some(None);
         all.into_iter().chain(world.yard.sources.iter().filter(fits).map(Some)).collect()
     }
 
-    pub(crate) fn update(&mut self, key: Key, world: &World) -> Step {
+    pub(crate) fn update(&mut self, key: KeyPress, world: &UiState) -> ScreenAction {
         match self.filter.press(key) {
-            Filtered::Changed => {
-                self.pick = Pick::default();
-                return Step::Stay;
+            FilterAction::Changed => {
+                self.pick = ListCursor::default();
+                return ScreenAction::Stay;
             }
-            Filtered::Same => return Step::Stay,
-            Filtered::Ignored => {}
+            FilterAction::Same => return ScreenAction::Stay,
+            FilterAction::Ignored => {}
         }
         let rows = self.rows(world);
-        self.pick.keep_within(rows.len());
+        self.pick.clamp(rows.len());
         if self.pick.press(key, rows.len()) {
-            return Step::Stay;
+            return ScreenAction::Stay;
         }
         let chosen = rows.get(self.pick.at).copied();
         match (key, chosen) {
-            (Key::Enter | Key::Right | Key::Char('l'), Some(chosen)) => {
+            (KeyPress::Enter | KeyPress::Right | KeyPress::Char('l'), Some(chosen)) => {
                 let scope = chosen.map(|(name, _)| name.clone());
-                Step::Go(Box::new(Screen::Offers(Offers::new(scope, world))))
+                ScreenAction::Go(Box::new(Screen::Catalog(CatalogScreen::new(scope, world))))
             }
-            (Key::Char('r'), Some(Some((name, _)))) => {
-                Step::Do(Effect::Manage(name.clone(), Order::Reconnect))
+            (KeyPress::Char('r'), Some(Some((name, _)))) => {
+                ScreenAction::Do(Effect::Manage(name.clone(), SourceCommand::Reconnect))
             }
-            (Key::Char('r'), Some(None)) => Step::Warn("reconnecting is for one server at a time".to_owned()),
-            (Key::Char('e'), Some(Some((name, status)))) => {
-                let order = if status.state == State::Disabled { Order::Enable } else { Order::Disable };
-                Step::Do(Effect::Manage(name.clone(), order))
+            (KeyPress::Char('r'), Some(None)) => {
+                ScreenAction::Warn("reconnecting is for one server at a time".to_owned())
             }
-            _ => Step::Ignored,
+            (KeyPress::Char('e'), Some(Some((name, status)))) => {
+                let order = if status.state == SourceState::Disabled {
+                    SourceCommand::Enable
+                } else {
+                    SourceCommand::Disable
+                };
+                ScreenAction::Do(Effect::Manage(name.clone(), order))
+            }
+            _ => ScreenAction::Ignored,
         }
     }
 
-    pub(crate) fn keys(&self, world: &World) -> Keys {
+    pub(crate) fn keys(&self, world: &UiState) -> KeyHints {
         if self.filter.typing {
             return vec![("type", "filter"), ("Enter", "keep"), ("Esc", "clear")];
         }
@@ -80,13 +86,13 @@ impl Servers {
         let mut keys = vec![("↑↓", "move"), ("Enter", "open"), ("/", "filter")];
         if let Some(Some((_, status))) = rows.get(self.pick.at) {
             keys.push(("r", "reconnect"));
-            keys.push(("e", if status.state == State::Disabled { "enable" } else { "disable" }));
+            keys.push(("e", if status.state == SourceState::Disabled { "enable" } else { "disable" }));
         }
         keys.extend([("H", "history"), ("L", "log"), ("?", "help"), ("q", "quit")]);
         keys
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &World) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &UiState) {
         let theme = canvas.theme;
         if world.yard.sources.is_empty() {
             let (said, more) = match &world.settings.yard {
@@ -100,14 +106,14 @@ impl Servers {
             canvas.text(inset(area, 2), 3, more, theme.dim());
             return;
         }
-        let rows: Vec<Option<(SourceName, Status)>> =
+        let rows: Vec<Option<(SourceName, SourceStatus)>> =
             self.rows(world).into_iter().map(Option::<&_>::cloned).collect();
-        let (list, foot) = bottom(area, (area.height / 3).clamp(3, 12));
-        let (head, list) = top(list, 1);
+        let (list, foot) = split_bottom(area, (area.height / 3).clamp(3, 12));
+        let (head, list) = split_top(list, 1);
         let columns = Columns::fit(usize::from(area.width), world);
         canvas.line(head, 0, &columns.head(theme));
         if self.filter.typing || !self.filter.is_empty() {
-            let (typed, column) = self.filter.seen(40);
+            let (typed, column) = self.filter.visible_line(40);
             canvas.text(head, 0, &cell(&format!(" / {typed}"), usize::from(head.width)), theme.accent());
             if self.filter.typing {
                 canvas.cursor_at(head, 0, 3 + column);
@@ -130,7 +136,7 @@ impl Servers {
             canvas.text(inset(list, 2), 0, "no server has such a name", theme.dim());
         }
         canvas.rule(foot, 0);
-        let (_, foot) = top(inset(foot, 1), 1);
+        let (_, foot) = split_top(inset(foot, 1), 1);
         let about = match rows.get(self.pick.at) {
             Some(Some((name, status))) => about(name, status, world, usize::from(foot.width), theme),
             Some(None) => overview(world, theme),
@@ -152,7 +158,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn fit(width: usize, world: &World) -> Self {
+    fn fit(width: usize, world: &UiState) -> Self {
         let longest = world.yard.sources.iter().map(|(name, _)| crate::text::width(&clean(name.as_str())));
         let longest = longest.max().unwrap_or(0).clamp(12, 40);
         // State, transport, era, authorisation, four numbers, and what is between them.
@@ -177,15 +183,15 @@ impl Columns {
         Line::from(Span::styled(text, theme.dim()))
     }
 
-    fn numbers(counts: Counts) -> String {
+    fn numbers(counts: ItemCounts) -> String {
         let resources = counts.resources + counts.templates;
         let shown = |number: usize| if number == 0 { "·".to_owned() } else { number.to_string() };
         format!("{:>6}{:>6}{:>6}", shown(counts.tools), shown(resources), shown(counts.prompts))
     }
 
-    fn all(&self, world: &World, chosen: bool, theme: Theme) -> Line<'static> {
+    fn all(&self, world: &UiState, chosen: bool, theme: Theme) -> Line<'static> {
         let width = self.name + self.state + self.transport + self.era + self.auth + 4;
-        let servers = format!("All {}", count(world.yard.sources.len(), "server"));
+        let servers = format!("All {}", format_count(world.yard.sources.len(), "server"));
         Line::from(vec![
             pointer(chosen, theme),
             Span::raw("  "),
@@ -197,12 +203,12 @@ impl Columns {
     fn one(
         &self,
         name: &SourceName,
-        status: &Status,
-        world: &World,
+        status: &SourceStatus,
+        world: &UiState,
         chosen: bool,
         theme: Theme,
     ) -> Line<'static> {
-        let (mark, style) = light(status.state, theme);
+        let (mark, style) = state_mark(status.state, theme);
         let era = match (status.era, status.version) {
             (Some(era), Some(version)) if self.era >= 18 => format!("{era} {version}"),
             (Some(era), _) => era.to_owned(),
@@ -214,7 +220,7 @@ impl Columns {
             None => "·",
         };
         let word = match status.state {
-            State::NeedsAuthorization if self.state < 20 => "needs login",
+            SourceState::NeedsAuthorization if self.state < 20 => "needs login",
             state => state.as_str(),
         };
         let login = match status.authorization {
@@ -244,44 +250,44 @@ fn pointer(chosen: bool, theme: Theme) -> Span<'static> {
 }
 
 /// A mark and a colour for a state.
-pub(crate) fn light(state: State, theme: Theme) -> (&'static str, Style) {
+pub(crate) fn state_mark(state: SourceState, theme: Theme) -> (&'static str, Style) {
     match state {
-        State::Ready => ("●", theme.good()),
-        State::Starting => ("◌", theme.warn()),
-        State::NeedsAuthorization => ("◍", theme.warn()),
-        State::BackingOff => ("◍", theme.bad()),
-        State::Failed => ("✗", theme.bad()),
-        State::Disabled => ("○", theme.dim()),
+        SourceState::Ready => ("●", theme.good()),
+        SourceState::Starting => ("◌", theme.warn()),
+        SourceState::NeedsAuthorization => ("◍", theme.warn()),
+        SourceState::BackingOff => ("◍", theme.bad()),
+        SourceState::Failed => ("✗", theme.bad()),
+        SourceState::Disabled => ("○", theme.dim()),
     }
 }
 
 /// What there is to say about one server.
 fn about(
     name: &SourceName,
-    status: &Status,
-    world: &World,
+    status: &SourceStatus,
+    world: &UiState,
     columns: usize,
     theme: Theme,
 ) -> Vec<(String, Style)> {
     let mut lines = Vec::new();
-    let (mark, style) = light(status.state, theme);
+    let (mark, style) = state_mark(status.state, theme);
     let since = world.now.instant.saturating_duration_since(status.since);
-    let mut state = format!("{mark} {} for {}", status.state.as_str(), span(since));
+    let mut state = format!("{mark} {} for {}", status.state.as_str(), format_duration(since));
     if let Some(retry) = status.retry_at {
         let wait = retry.saturating_duration_since(world.now.instant);
-        state.push_str(&format!(", tried again in {}", span(wait)));
+        state.push_str(&format!(", tried again in {}", format_duration(wait)));
     }
     lines.push((format!("{}: {state}", clean(name.as_str())), style));
     if let Some(reason) = &status.reason {
         lines.extend(wrap(&clean(reason), columns).into_iter().map(|line| (line, theme.plain())));
     }
     let counts = world.counts(name);
-    if status.state == State::Ready {
+    if status.state == SourceState::Ready {
         let offers = [
-            count(counts.tools, "tool"),
-            count(counts.resources, "resource"),
-            count(counts.templates, "template"),
-            count(counts.prompts, "prompt"),
+            format_count(counts.tools, "tool"),
+            format_count(counts.resources, "resource"),
+            format_count(counts.templates, "template"),
+            format_count(counts.prompts, "prompt"),
         ];
         lines.push((offers.join(", "), theme.plain()));
     }
@@ -295,22 +301,25 @@ fn about(
     lines
 }
 
-fn overview(world: &World, theme: Theme) -> Vec<(String, Style)> {
+fn overview(world: &UiState, theme: Theme) -> Vec<(String, Style)> {
     let total = world.total();
-    let ready = world.yard.sources.iter().filter(|(_, status)| status.state == State::Ready).count();
-    let sum = format!("{ready} of {} ready", count(world.yard.sources.len(), "server"));
+    let ready = world.yard.sources.iter().filter(|(_, status)| status.state == SourceState::Ready).count();
+    let sum = format!("{ready} of {} ready", format_count(world.yard.sources.len(), "server"));
     let offers = [
-        count(total.tools, "tool"),
-        count(total.resources, "resource"),
-        count(total.templates, "template"),
-        count(total.prompts, "prompt"),
+        format_count(total.tools, "tool"),
+        format_count(total.resources, "resource"),
+        format_count(total.templates, "template"),
+        format_count(total.prompts, "prompt"),
     ];
     let mut lines = vec![(sum, theme.plain()), (offers.join(", "), theme.plain())];
     let troubled = world.yard.sources.iter().filter(|(_, status)| {
-        matches!(status.state, State::Failed | State::BackingOff | State::NeedsAuthorization)
+        matches!(
+            status.state,
+            SourceState::Failed | SourceState::BackingOff | SourceState::NeedsAuthorization
+        )
     });
     for (name, status) in troubled.take(4) {
-        let (mark, style) = light(status.state, theme);
+        let (mark, style) = state_mark(status.state, theme);
         let reason = status.reason.as_deref().unwrap_or(status.state.as_str());
         lines.push((format!("{mark} {}: {}", clean(name.as_str()), clean(reason)), style));
     }

@@ -15,19 +15,19 @@ const SLOWEST: Duration = Duration::from_secs(10);
 const PATH: &str = "/callback";
 
 /// Waits for the browser.
-pub(crate) struct Callback {
+pub(crate) struct CallbackListener {
     listener: TcpListener,
     port: u16,
 }
 
 /// What the authorization server answered.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct AuthorizationResponse {
     pub(crate) code: String,
     pub(crate) issuer: Option<String>,
 }
 
-impl Callback {
+impl CallbackListener {
     /// Listens on this port, or on a free one where that is 0.
     pub(crate) async fn bind(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
@@ -41,7 +41,7 @@ impl Callback {
     }
 
     /// The answer to the question with this state. Whatever else asks for something here is sent away.
-    pub(crate) async fn answer(&self, state: &str) -> Result<Answer, AuthError> {
+    pub(crate) async fn answer(&self, state: &str) -> Result<AuthorizationResponse, AuthError> {
         loop {
             let Ok((mut stream, _)) = self.listener.accept().await else {
                 // Out of descriptors, most likely: that passes.
@@ -49,7 +49,7 @@ impl Callback {
                 continue;
             };
             let Ok(Some(target)) = tokio::time::timeout(SLOWEST, target(&mut stream)).await else { continue };
-            match read(&format!("http://127.0.0.1:{}{target}", self.port), state) {
+            match parse_redirect(&format!("http://127.0.0.1:{}{target}", self.port), state) {
                 Some(answer) => {
                     let (status, words) = match &answer {
                         Ok(_) => ("200 OK", "Done. You can close this window and go back to Toolyard."),
@@ -75,7 +75,7 @@ pub(crate) fn port(redirect: &str) -> Option<u16> {
 }
 
 /// Reads the address that a browser was sent to; `None` if it is not the answer to this question.
-pub(crate) fn read(address: &str, state: &str) -> Option<Result<Answer, AuthError>> {
+pub(crate) fn parse_redirect(address: &str, state: &str) -> Option<Result<AuthorizationResponse, AuthError>> {
     let url = Url::parse(address.trim()).ok().filter(|url| url.path() == PATH)?;
     let value = |wanted: &str| {
         let found = url.query_pairs().find(|(name, _)| name == wanted);
@@ -89,7 +89,7 @@ pub(crate) fn read(address: &str, state: &str) -> Option<Result<Answer, AuthErro
             [Some(error), value("error_description")].into_iter().flatten().collect::<Vec<_>>().join(": ");
         return Some(Err(AuthError::Refused(why.chars().filter(|c| !c.is_control()).take(300).collect())));
     }
-    value("code").map(|code| Ok(Answer { code, issuer: value("iss") }))
+    value("code").map(|code| Ok(AuthorizationResponse { code, issuer: value("iss") }))
 }
 
 /// The target of a GET request.
@@ -119,7 +119,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
-    use super::{Answer, Callback, port, read};
+    use super::{AuthorizationResponse, CallbackListener, parse_redirect, port};
 
     async fn get(port: u16, target: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
@@ -131,7 +131,7 @@ mod tests {
 
     #[tokio::test]
     async fn waits_for_the_one_answer_and_sends_others_away() {
-        let callback = Callback::bind(0).await.unwrap();
+        let callback = CallbackListener::bind(0).await.unwrap();
         let here = callback.port;
         assert_eq!(port(&callback.address()), Some(here));
         let browser = tokio::spawn(async move {
@@ -140,7 +140,10 @@ mod tests {
             (stranger, icon, get(here, "/callback?code=c%2B1&state=s&iss=https%3A%2F%2Fa").await)
         });
         let answer = callback.answer("s").await.unwrap();
-        assert_eq!(answer, Answer { code: "c+1".to_owned(), issuer: Some("https://a".to_owned()) });
+        assert_eq!(
+            answer,
+            AuthorizationResponse { code: "c+1".to_owned(), issuer: Some("https://a".to_owned()) }
+        );
         let (stranger, icon, last) = browser.await.unwrap();
         assert!(stranger.starts_with("HTTP/1.1 404") && icon.starts_with("HTTP/1.1 404"));
         assert!(last.starts_with("HTTP/1.1 200") && !last.contains("c+1"));
@@ -149,9 +152,9 @@ mod tests {
     #[test]
     fn a_refusal_says_why() {
         let address = "http://127.0.0.1:1/callback?error=access_denied&error_description=no%0Away&state=s";
-        let error = read(address, "s").unwrap().unwrap_err();
+        let error = parse_redirect(address, "s").unwrap().unwrap_err();
         assert_eq!(error.to_string(), "it was refused: access_denied: noway");
-        assert!(read(address, "other").is_none());
+        assert!(parse_redirect(address, "other").is_none());
         assert_eq!(port("http://localhost:1/else"), None);
     }
 }

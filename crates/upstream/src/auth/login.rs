@@ -13,9 +13,9 @@ use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
 use super::AuthError;
-use super::callback::{Answer, Callback, port, read};
-use super::find::{Because, Found, find, told};
-use super::record::{KnownClient, Record, Token, union};
+use super::callback::{AuthorizationResponse, CallbackListener, parse_redirect, port};
+use super::discovery::{AuthorizationServer, DiscoverySource, find, summarize_error};
+use super::record::{CredentialRecord, KnownClient, OAuthToken, merge_scopes};
 use crate::settings::OAuthSettings;
 
 /// How long a person may take.
@@ -24,10 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const NAME: &str = "Toolyard";
 
 /// Shows a person where to go. Must not wait: it is called while the answer is listened for.
-pub type Person = Arc<dyn Fn(Visit) + Send + Sync>;
+pub type LoginPrompter = Arc<dyn Fn(LoginPrompt) + Send + Sync>;
 
 /// Where a person has to go to log in.
-pub struct Visit {
+pub struct LoginPrompt {
     pub server: SourceName,
     /// To be opened in a browser.
     pub address: String,
@@ -35,80 +35,80 @@ pub struct Visit {
     pub pasted: mpsc::Sender<String>,
 }
 
-impl fmt::Debug for Visit {
+impl fmt::Debug for LoginPrompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Visit").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("LoginPrompt").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
 /// What a login is made with.
-pub(crate) struct Login<'a> {
+pub(crate) struct LoginFlow<'a> {
     pub(crate) server: &'a SourceName,
     pub(crate) resource: &'a Url,
     pub(crate) oauth: &'a OAuthSettings,
     /// Where a description of us is published, for authorization servers that read such.
     pub(crate) document: Option<&'a str>,
-    pub(crate) before: &'a Record,
+    pub(crate) before: &'a CredentialRecord,
 }
 
-impl Login<'_> {
+impl LoginFlow<'_> {
     /// Asks the person; gives back what is to be kept.
-    pub(crate) async fn ask(&self, person: &Person) -> Result<Record, AuthError> {
+    pub(crate) async fn ask(&self, person: &LoginPrompter) -> Result<CredentialRecord, AuthError> {
         let mut found = find(self.resource, self.before.challenge.as_deref()).await?;
         let known = self.before.client.as_ref().filter(|client| client.issuer == found.issuer());
         let callback = self.bind(known).await.map_err(|error| AuthError::Callback(error.to_string()))?;
         let requested = self.scopes(&found, known.is_some()).await;
         let scopes: Vec<&str> = requested.iter().map(String::as_str).collect();
         let client = self.client(&mut found, known, &callback.address(), &scopes).await?;
-        let failed = |error: RmcpError| AuthError::Discovery(told(&error));
+        let failed = |error: RmcpError| AuthError::Discovery(summarize_error(&error));
         let address = found.manager.get_authorization_url(&scopes).await.map_err(failed)?;
         let state = Url::parse(&address).ok().and_then(|url| {
             url.query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned())
         });
         let state = state.unwrap_or_default();
         let (pasted, pastes) = mpsc::channel(1);
-        person(Visit { server: self.server.clone(), address, pasted });
+        person(LoginPrompt { server: self.server.clone(), address, pasted });
         let answer = tokio::time::timeout(PATIENCE, either(&callback, pastes, &state)).await;
-        let answer = answer.map_err(|_| AuthError::NobodyCame)??;
+        let answer = answer.map_err(|_| AuthError::LoginTimedOut)??;
         let exchange =
             found.manager.exchange_code_for_token_with_issuer(&answer.code, &state, answer.issuer.as_deref());
         // The library writes the code into its log, which is no place for it.
         let response = exchange.with_subscriber(NoSubscriber::default()).await;
-        let response = response.map_err(|error| AuthError::Token(told(&error)))?;
-        Ok(Record {
+        let response = response.map_err(|error| AuthError::Token(summarize_error(&error)))?;
+        Ok(CredentialRecord {
             challenge: self.before.challenge.clone(),
             client: Some(client),
-            token: Some(Token::from_rmcp(&response)?),
+            token: Some(OAuthToken::from_rmcp(&response)?),
             requested,
             missing: Vec::new(),
         })
     }
 
     /// The port that is configured, or the one that we are registered with, or any.
-    async fn bind(&self, known: Option<&KnownClient>) -> io::Result<Callback> {
+    async fn bind(&self, known: Option<&KnownClient>) -> io::Result<CallbackListener> {
         if let Some(port) = self.oauth.callback_port {
-            return Callback::bind(port).await;
+            return CallbackListener::bind(port).await;
         }
         let before = known.and_then(|client| port(&client.redirect));
         match before {
-            Some(port) => match Callback::bind(port).await {
+            Some(port) => match CallbackListener::bind(port).await {
                 Ok(callback) => Ok(callback),
-                Err(_) => Callback::bind(0).await,
+                Err(_) => CallbackListener::bind(0).await,
             },
-            None => Callback::bind(0).await,
+            None => CallbackListener::bind(0).await,
         }
     }
 
     /// What the server asks for, and everything that it was given before, so that nothing is lost on the way.
-    async fn scopes(&self, found: &Found, same_issuer: bool) -> Vec<String> {
+    async fn scopes(&self, found: &AuthorizationServer, same_issuer: bool) -> Vec<String> {
         let said = match self.oauth.scopes.is_empty() {
             true => found.manager.select_initial_scopes(&[]).await,
             false => self.oauth.scopes.clone(),
         };
         let before: &[String] = if same_issuer { &self.before.requested } else { &[] };
-        let mut scopes = union(&[before, &said, &self.before.missing]);
+        let mut scopes = merge_scopes(&[before, &said, &self.before.missing]);
         if !scopes.is_empty() && found.offers_offline_access() {
-            scopes = union(&[&scopes, &["offline_access".to_owned()]]);
+            scopes = merge_scopes(&[&scopes, &["offline_access".to_owned()]]);
         }
         scopes
     }
@@ -116,7 +116,7 @@ impl Login<'_> {
     /// Who we are to this authorization server: as configured, as published, as we were before, or as of now.
     async fn client(
         &self,
-        found: &mut Found,
+        found: &mut AuthorizationServer,
         known: Option<&KnownClient>,
         redirect: &str,
         scopes: &[&str],
@@ -136,27 +136,29 @@ impl Login<'_> {
         } else {
             let registered = found.manager.register_client(NAME, &redirect, scopes).await;
             let registered = registered.map_err(|error| match found.because {
-                Because::Announced => AuthError::Client(told(&error)),
-                Because::Guessed => AuthError::Discovery("there is none, as far as one can see".to_owned()),
+                DiscoverySource::Announced => AuthError::Client(summarize_error(&error)),
+                DiscoverySource::Guessed => {
+                    AuthError::Discovery("there is none, as far as one can see".to_owned())
+                }
             })?;
             KnownClient { issuer, id: registered.client_id, secret: registered.client_secret, redirect }
         };
         let mut config = OAuthClientConfig::new(client.id.as_str(), client.redirect.as_str());
         config.client_secret.clone_from(&client.secret);
-        found.manager.configure_client(config).map_err(|error| AuthError::Client(told(&error)))?;
+        found.manager.configure_client(config).map_err(|error| AuthError::Client(summarize_error(&error)))?;
         Ok(client)
     }
 }
 
 /// The first answer, whichever way it comes.
 async fn either(
-    callback: &Callback,
+    callback: &CallbackListener,
     mut pastes: mpsc::Receiver<String>,
     state: &str,
-) -> Result<Answer, AuthError> {
+) -> Result<AuthorizationResponse, AuthError> {
     let pasted = async {
         match pastes.recv().await {
-            Some(address) => read(&address, state).unwrap_or(Err(AuthError::WrongPaste)),
+            Some(address) => parse_redirect(&address, state).unwrap_or(Err(AuthError::InvalidRedirect)),
             // Nobody will paste anything.
             None => std::future::pending().await,
         }

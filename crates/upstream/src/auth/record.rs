@@ -14,14 +14,14 @@ use super::AuthError;
 const ABOUT_TO_EXPIRE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct CredentialRecord {
     /// What the server said the last time it wanted to know who we are; discovery begins here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) challenge: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client: Option<KnownClient>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) token: Option<Token>,
+    pub(crate) token: Option<OAuthToken>,
     /// The scopes that were asked for with that token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) requested: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct KnownClient {
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Token {
+pub(crate) struct OAuthToken {
     access_token: String,
     token_type: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub(crate) struct Token {
     received_at: u64,
 }
 
-impl Token {
+impl OAuthToken {
     /// Reads the answer of a token endpoint.
     pub(crate) fn read(answer: &[u8]) -> Result<Self, AuthError> {
         let wrong = |_| AuthError::Token("its answer is no token".to_owned());
@@ -99,7 +99,7 @@ impl Token {
         lives.map_or(u64::MAX, |lives| (self.received_at + lives).saturating_sub(ABOUT_TO_EXPIRE.as_secs()))
     }
 
-    pub(crate) fn granted(&self, requested: &[String]) -> Vec<String> {
+    pub(crate) fn granted_scopes(&self, requested: &[String]) -> Vec<String> {
         match &self.scope {
             Some(scope) => scope.split_whitespace().map(str::to_owned).collect(),
             None => requested.to_vec(),
@@ -112,7 +112,7 @@ pub(crate) fn now() -> u64 {
 }
 
 /// The first list and what the others add to it.
-pub(crate) fn union(lists: &[&[String]]) -> Vec<String> {
+pub(crate) fn merge_scopes(lists: &[&[String]]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for scope in lists.iter().flat_map(|list| list.iter()) {
         if !all.contains(scope) {
@@ -122,9 +122,9 @@ pub(crate) fn union(lists: &[&[String]]) -> Vec<String> {
     all
 }
 
-impl fmt::Debug for Record {
+impl fmt::Debug for CredentialRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Record").field("requested", &self.requested).finish_non_exhaustive()
+        f.debug_struct("CredentialRecord").field("requested", &self.requested).finish_non_exhaustive()
     }
 }
 
@@ -134,18 +134,18 @@ impl fmt::Debug for KnownClient {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for OAuthToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Token").finish_non_exhaustive()
+        f.debug_struct("OAuthToken").finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Record, Token, now, union};
+    use super::{CredentialRecord, OAuthToken, merge_scopes, now};
 
-    fn token(text: &str) -> Token {
-        Token::read(text.as_bytes()).unwrap()
+    fn token(text: &str) -> OAuthToken {
+        OAuthToken::read(text.as_bytes()).unwrap()
     }
 
     #[test]
@@ -157,29 +157,33 @@ mod tests {
 
     #[test]
     fn a_token_that_is_no_bearer_token_is_refused() {
-        assert!(Token::read(br#"{"access_token": "a", "token_type": "DPoP"}"#).is_err());
-        assert!(Token::read(b"<html>").is_err());
+        assert!(OAuthToken::read(br#"{"access_token": "a", "token_type": "DPoP"}"#).is_err());
+        assert!(OAuthToken::read(b"<html>").is_err());
     }
 
     #[test]
     fn goes_through_the_library_and_back_unharmed() {
         let text = r#"{"access_token": "a", "token_type": "bearer", "refresh_token": "r", "scope": "x y"}"#;
         let before = token(text);
-        let after = Token::from_rmcp(&before.to_rmcp().unwrap()).unwrap();
-        assert_eq!(Token { received_at: 0, ..after }, Token { received_at: 0, ..before });
+        let after = OAuthToken::from_rmcp(&before.to_rmcp().unwrap()).unwrap();
+        assert_eq!(OAuthToken { received_at: 0, ..after }, OAuthToken { received_at: 0, ..before });
     }
 
     #[test]
     fn nothing_secret_is_shown() {
         let token = token(r#"{"access_token": "s3cret", "token_type": "bearer", "refresh_token": "s3cret"}"#);
         let header = token.header().unwrap();
-        let record = Record { token: Some(token), challenge: Some("s3cret".to_owned()), ..Record::default() };
+        let record = CredentialRecord {
+            token: Some(token),
+            challenge: Some("s3cret".to_owned()),
+            ..CredentialRecord::default()
+        };
         assert!(!format!("{record:?} {:?} {header:?}", record.token).contains("s3cret"));
     }
 
     #[test]
     fn scopes_add_up_in_order() {
         let list = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(union(&[&list("b a"), &list("a c")]), list("b a c"));
+        assert_eq!(merge_scopes(&[&list("b a"), &list("a c")]), list("b a c"));
     }
 }

@@ -6,39 +6,43 @@ use rmcp::transport::auth::{
 };
 
 use super::AuthError;
-use super::find::{find, told};
-use super::record::{Record, Token};
+use super::discovery::{find, summarize_error};
+use super::record::{CredentialRecord, OAuthToken};
 
 /// What became of it.
-pub(crate) enum Refreshed {
-    Renewed(Token),
+pub(crate) enum RefreshOutcome {
+    Renewed(OAuthToken),
     /// Only a person can help.
     Refused,
 }
 
-pub(crate) async fn refresh(resource: &Url, record: &Record) -> Result<Refreshed, AuthError> {
-    let (Some(client), Some(token)) = (&record.client, &record.token) else { return Ok(Refreshed::Refused) };
+pub(crate) async fn refresh(resource: &Url, record: &CredentialRecord) -> Result<RefreshOutcome, AuthError> {
+    let (Some(client), Some(token)) = (&record.client, &record.token) else {
+        return Ok(RefreshOutcome::Refused);
+    };
     if !token.can_be_refreshed() {
-        return Ok(Refreshed::Refused);
+        return Ok(RefreshOutcome::Refused);
     }
     let mut found = find(resource, record.challenge.as_deref()).await?;
     if found.issuer() != client.issuer {
         // The resource has moved to another authorization server; this token is none of its business.
-        return Ok(Refreshed::Refused);
+        return Ok(RefreshOutcome::Refused);
     }
-    let failed = |error: RmcpError| AuthError::Token(told(&error));
+    let failed = |error: RmcpError| AuthError::Token(summarize_error(&error));
     let mut config = OAuthClientConfig::new(client.id.as_str(), client.redirect.as_str());
     config.client_secret.clone_from(&client.secret);
     found.manager.configure_client(config).map_err(failed)?;
     let kept = InMemoryCredentialStore::new();
-    let granted = token.granted(&record.requested);
+    let granted = token.granted_scopes(&record.requested);
     kept.save(StoredCredentials::new(client.id.clone(), Some(token.to_rmcp()?), granted, None))
         .await
         .map_err(failed)?;
     found.manager.set_credential_store(kept);
     match found.manager.refresh_token().await {
-        Ok(response) => Ok(Refreshed::Renewed(Token::from_rmcp(&response)?)),
-        Err(RmcpError::AuthorizationRequired | RmcpError::TokenRefreshRejected(_)) => Ok(Refreshed::Refused),
+        Ok(response) => Ok(RefreshOutcome::Renewed(OAuthToken::from_rmcp(&response)?)),
+        Err(RmcpError::AuthorizationRequired | RmcpError::TokenRefreshRejected(_)) => {
+            Ok(RefreshOutcome::Refused)
+        }
         Err(error) => Err(failed(error)),
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use toolyard_hub::SourceName;
 
 use super::AuthError;
-use super::record::Record;
+use super::record::CredentialRecord;
 
 /// How long another process may take to renew the same credentials, and how often to look whether it has.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
@@ -23,18 +23,18 @@ const LOCK_AGAIN: Duration = Duration::from_millis(25);
 
 /// Keeps credentials. Clones lead to the same place.
 #[derive(Clone)]
-pub struct CredentialStore(Arc<Place>);
+pub struct CredentialStore(Arc<StoreBackend>);
 
-enum Place {
+enum StoreBackend {
     File(PathBuf),
     Memory { records: Mutex<Records>, turns: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>> },
 }
 
 /// Whose credentials: a server of the same name at another address must not get them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Key(String);
+pub(crate) struct CredentialKey(String);
 
-impl Key {
+impl CredentialKey {
     pub(crate) fn new(name: &SourceName, url: &str) -> Self {
         Self(format!("{name} {url}"))
     }
@@ -43,32 +43,32 @@ impl Key {
 #[derive(Default, Serialize, Deserialize)]
 struct Records {
     #[serde(default)]
-    servers: BTreeMap<String, Record>,
+    servers: BTreeMap<String, CredentialRecord>,
 }
 
 impl CredentialStore {
     /// In this file. It, and the folder it is in, are made when there is something to keep.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self(Arc::new(Place::File(path.into())))
+        Self(Arc::new(StoreBackend::File(path.into())))
     }
 
     /// Nowhere: for as long as this lives.
     pub fn memory() -> Self {
-        Self(Arc::new(Place::Memory { records: Mutex::default(), turns: Mutex::default() }))
+        Self(Arc::new(StoreBackend::Memory { records: Mutex::default(), turns: Mutex::default() }))
     }
 
-    pub(crate) async fn load(&self, key: &Key) -> Result<Record, AuthError> {
+    pub(crate) async fn load(&self, key: &CredentialKey) -> Result<CredentialRecord, AuthError> {
         let key = key.clone();
         self.with(move |records| records.servers.get(&key.0).cloned().unwrap_or_default(), Step::Read).await
     }
 
-    pub(crate) async fn save(&self, key: &Key, record: Record) -> Result<(), AuthError> {
+    pub(crate) async fn save(&self, key: &CredentialKey, record: CredentialRecord) -> Result<(), AuthError> {
         let key = key.clone();
         self.with(move |records| drop(records.servers.insert(key.0, record)), Step::Change).await
     }
 
     /// False if there was nothing.
-    pub(crate) async fn remove(&self, key: &Key) -> Result<bool, AuthError> {
+    pub(crate) async fn remove(&self, key: &CredentialKey) -> Result<bool, AuthError> {
         let key = key.clone();
         self.with(move |records| records.servers.remove(&key.0).is_some(), Step::Change).await
     }
@@ -76,9 +76,9 @@ impl CredentialStore {
     /// Changes what is kept in one step; gives back what it has become.
     pub(crate) async fn change(
         &self,
-        key: &Key,
-        change: impl FnOnce(&mut Record) + Send + 'static,
-    ) -> Result<Record, AuthError> {
+        key: &CredentialKey,
+        change: impl FnOnce(&mut CredentialRecord) + Send + 'static,
+    ) -> Result<CredentialRecord, AuthError> {
         let key = key.clone();
         let step = move |records: &mut Records| {
             let record = records.servers.entry(key.0).or_default();
@@ -91,9 +91,9 @@ impl CredentialStore {
     /// The right to replace the credentials of one server, among all processes that share this store. A refresh token
     /// may be good for one use only, so that load, refresh and save must not be interleaved with another process's.
     /// The lock goes when this is dropped, or the process is killed.
-    pub(crate) async fn lock(&self, key: &Key) -> Result<CredentialLock, AuthError> {
+    pub(crate) async fn lock(&self, key: &CredentialKey) -> Result<CredentialLock, AuthError> {
         let path = match &*self.0 {
-            Place::Memory { turns, .. } => {
+            StoreBackend::Memory { turns, .. } => {
                 let turn = {
                     let mut turns = turns.lock().unwrap_or_else(PoisonError::into_inner);
                     Arc::clone(turns.entry(key.0.clone()).or_default())
@@ -102,7 +102,7 @@ impl CredentialStore {
                 let turn = turn.map_err(|_| AuthError::Store(held("in memory")))?;
                 return Ok(CredentialLock { _file: None, _turn: Some(turn) });
             }
-            Place::File(path) => lock_path(path, key),
+            StoreBackend::File(path) => lock_path(path, key),
         };
         let failed = |error: io::Error| AuthError::Store(format!("{}: {error}", path.display()));
         let file = {
@@ -137,10 +137,10 @@ impl CredentialStore {
     ) -> Result<T, AuthError> {
         let place = Arc::clone(&self.0);
         let done = tokio::task::spawn_blocking(move || match &*place {
-            Place::Memory { records, .. } => {
+            StoreBackend::Memory { records, .. } => {
                 Ok(act(&mut records.lock().unwrap_or_else(PoisonError::into_inner)))
             }
-            Place::File(path) => {
+            StoreBackend::File(path) => {
                 in_file(path, act, step).map_err(|error| (path.display().to_string(), error))
             }
         });
@@ -155,8 +155,8 @@ impl CredentialStore {
 impl fmt::Debug for CredentialStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Place::File(path) => f.debug_tuple("CredentialStore").field(path).finish(),
-            Place::Memory { .. } => f.write_str("CredentialStore"),
+            StoreBackend::File(path) => f.debug_tuple("CredentialStore").field(path).finish(),
+            StoreBackend::Memory { .. } => f.write_str("CredentialStore"),
         }
     }
 }
@@ -170,7 +170,7 @@ pub(crate) struct CredentialLock {
 
 /// A lock file for each server, so that one authorization server that hangs holds up nobody else. It stays when it is
 /// not locked: removing it could leave two processes with a lock each.
-fn lock_path(store: &Path, key: &Key) -> PathBuf {
+fn lock_path(store: &Path, key: &CredentialKey) -> PathBuf {
     let digest = ring::digest::digest(&ring::digest::SHA256, key.0.as_bytes());
     let name: String = digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     store.with_extension(format!("{name}.lock"))
@@ -229,14 +229,14 @@ mod tests {
 
     use toolyard_hub::SourceName;
 
-    use super::{CredentialStore, Key, Record};
+    use super::{CredentialKey, CredentialRecord, CredentialStore};
 
-    fn key(name: &str) -> Key {
-        Key::new(&SourceName::new(name), "http://localhost/mcp")
+    fn key(name: &str) -> CredentialKey {
+        CredentialKey::new(&SourceName::new(name), "http://localhost/mcp")
     }
 
-    fn record(scope: &str) -> Record {
-        Record { requested: vec![scope.to_owned()], ..Record::default() }
+    fn record(scope: &str) -> CredentialRecord {
+        CredentialRecord { requested: vec![scope.to_owned()], ..CredentialRecord::default() }
     }
 
     fn scratch(name: &str) -> PathBuf {
@@ -250,7 +250,7 @@ mod tests {
         let folder = scratch("keeps").join("deep");
         let path = folder.join("credentials.json");
         let store = CredentialStore::file(&path);
-        assert_eq!(store.load(&key("a")).await.unwrap(), Record::default());
+        assert_eq!(store.load(&key("a")).await.unwrap(), CredentialRecord::default());
         store.save(&key("a"), record("x")).await.unwrap();
         store.save(&key("b"), record("y")).await.unwrap();
         let other = CredentialStore::file(&path);
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!((mode(&path), mode(&folder)), (0o600, 0o700));
         assert!(other.remove(&key("a")).await.unwrap());
         assert!(!store.remove(&key("a")).await.unwrap());
-        assert_eq!(store.load(&key("a")).await.unwrap(), Record::default());
+        assert_eq!(store.load(&key("a")).await.unwrap(), CredentialRecord::default());
     }
 
     #[tokio::test]
@@ -299,7 +299,7 @@ mod tests {
     async fn another_address_is_another_server() {
         let store = CredentialStore::memory();
         store.save(&key("a"), record("x")).await.unwrap();
-        let moved = Key::new(&SourceName::new("a"), "http://localhost/other");
-        assert_eq!(store.load(&moved).await.unwrap(), Record::default());
+        let moved = CredentialKey::new(&SourceName::new("a"), "http://localhost/other");
+        assert_eq!(store.load(&moved).await.unwrap(), CredentialRecord::default());
     }
 }

@@ -10,9 +10,9 @@ use tokio::process::ChildStdin;
 
 /// What a process reads. Writing to it fails once it is closed.
 #[derive(Debug, Clone)]
-pub struct Input(Arc<Mutex<Option<ChildStdin>>>);
+pub struct ChildInput(Arc<Mutex<Option<ChildStdin>>>);
 
-impl Input {
+impl ChildInput {
     pub(super) fn new(stdin: ChildStdin) -> Self {
         Self(Arc::new(Mutex::new(Some(stdin))))
     }
@@ -29,7 +29,7 @@ impl Input {
     }
 }
 
-impl AsyncWrite for Input {
+impl AsyncWrite for ChildInput {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.with(|stdin| stdin.poll_write(context, bytes))
     }

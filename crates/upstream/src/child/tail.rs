@@ -14,10 +14,10 @@ pub(crate) type LineListener = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// At most the last 200 lines and the last 64 KiB, however much is said.
 #[derive(Debug, Default)]
-pub(super) struct Tail(Mutex<Kept>);
+pub(super) struct StderrTail(Mutex<TailBuffer>);
 
 #[derive(Default)]
-struct Kept {
+struct TailBuffer {
     bytes: Vec<u8>,
     /// What was said of a line whose end has not come, as far as it is told.
     begun: Vec<u8>,
@@ -26,7 +26,7 @@ struct Kept {
     cut: bool,
 }
 
-impl Tail {
+impl StderrTail {
     /// Reads until there is no more to read.
     pub(super) async fn fill(&self, mut from: impl AsyncRead + Unpin) {
         let mut buffer = [0; 4096];
@@ -36,7 +36,7 @@ impl Tail {
     }
 
     /// Has every line told from now on, and those that are kept.
-    pub(super) fn tell(&self, listener: LineListener) {
+    pub(super) fn set_listener(&self, listener: LineListener) {
         let mut kept = self.lock();
         for line in kept.bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
             listener(&text(line));
@@ -64,12 +64,12 @@ impl Tail {
         whole.iter().skip(whole.len().saturating_sub(LINES)).map(|line| (*line).to_owned()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, TailBuffer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl TailBuffer {
     /// Tells the lines that end in this piece, and remembers how the next one begins.
     fn split(&mut self, more: &[u8]) {
         for piece in more.split_inclusive(|byte| *byte == b'\n') {
@@ -85,9 +85,9 @@ impl Kept {
     }
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for TailBuffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept").field("bytes", &self.bytes.len()).finish_non_exhaustive()
+        f.debug_struct("TailBuffer").field("bytes", &self.bytes.len()).finish_non_exhaustive()
     }
 }
 
@@ -100,11 +100,11 @@ fn text(line: &[u8]) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use super::{BYTES, LINES, LONGEST, Tail};
+    use super::{BYTES, LINES, LONGEST, StderrTail};
 
     #[test]
     fn keeps_what_was_said_raw() {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         assert_eq!(tail.lines(), Vec::<String>::new());
         tail.add(b"one\r\n\x1b[31mtwo\x07\n\nth");
         tail.add(b"ree\xff");
@@ -114,10 +114,10 @@ mod tests {
     #[test]
     fn who_listens_hears_every_line_once() {
         let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         tail.add(b"one\r\ntw");
         let told = Arc::clone(&heard);
-        tail.tell(Arc::new(move |line: &str| told.lock().unwrap().push(line.to_owned())));
+        tail.set_listener(Arc::new(move |line: &str| told.lock().unwrap().push(line.to_owned())));
         tail.add(b"o\n\nthree");
         tail.add(&[b'x'; LONGEST]);
         tail.add(b"\nfour");
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn forgets_the_oldest_lines() {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         for line in 0..1_000 {
             tail.add(format!("{line}\n").as_bytes());
         }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn forgets_the_oldest_bytes_and_shows_no_half_line() {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         for line in 0..100 {
             tail.add(format!("{line:02}{}\n", "x".repeat(997)).as_bytes());
         }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_bounded() {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         for _ in 0..50 {
             tail.add(&[b'x'; 4096]);
         }

@@ -8,7 +8,7 @@ use toolyard_hub::Raw;
 
 /// What a page says beside its items.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct ListPage {
     /// The cursor of the next page, if there is one.
     pub(super) next: Option<String>,
     /// There were more items than are kept.
@@ -23,7 +23,7 @@ pub(super) fn read(
     key: &'static str,
     most: usize,
     items: &mut Vec<Raw>,
-) -> serde_json::Result<Page> {
+) -> serde_json::Result<ListPage> {
     let mut deserializer = serde_json::Deserializer::from_str(page.get());
     PageSeed { key, most, items }.deserialize(&mut deserializer)
 }
@@ -35,22 +35,22 @@ struct PageSeed<'a> {
 }
 
 impl<'de> DeserializeSeed<'de> for PageSeed<'_> {
-    type Value = Page;
+    type Value = ListPage;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Page, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ListPage, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for PageSeed<'_> {
-    type Value = Page;
+    type Value = ListPage;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Page, A::Error> {
-        let mut page = Page { next: None, full: false, has: false };
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ListPage, A::Error> {
+        let mut page = ListPage { next: None, full: false, has: false };
         while let Some(key) = map.next_key::<String>()? {
             if key == self.key {
                 page.has = true;
@@ -106,9 +106,9 @@ mod tests {
     use serde_json::value::RawValue;
     use toolyard_hub::Raw;
 
-    use super::{Page, read};
+    use super::{ListPage, read};
 
-    fn page(text: &str, most: usize) -> Result<(Vec<String>, Page), String> {
+    fn page(text: &str, most: usize) -> Result<(Vec<String>, ListPage), String> {
         let mut items: Vec<Raw> = Vec::new();
         let raw = RawValue::from_string(text.to_owned()).unwrap();
         let page = read(&raw, "tools", most, &mut items).map_err(|error| error.to_string())?;
@@ -121,9 +121,9 @@ mod tests {
         let expected = vec![r#"{"b":1.0,"a":2}"#.to_owned(), "7".to_owned()];
         assert_eq!(
             page(text, 10).unwrap(),
-            (expected, Page { next: Some("n".to_owned()), full: false, has: true })
+            (expected, ListPage { next: Some("n".to_owned()), full: false, has: true })
         );
-        let nothing = (Vec::new(), Page { next: None, full: false, has: false });
+        let nothing = (Vec::new(), ListPage { next: None, full: false, has: false });
         assert_eq!(page(r#"{"nextCursor":null}"#, 10).unwrap(), nothing);
         for wrong in ["[]", r#"{"tools":null}"#, r#"{"tools":{}}"#, r#"{"nextCursor":1}"#] {
             assert!(page(wrong, 10).is_err(), "{wrong}");
@@ -134,7 +134,10 @@ mod tests {
     fn items_beyond_the_limit_are_passed_over_without_being_kept() {
         let text = format!(r#"{{"tools":[{}0],"nextCursor":"n"}}"#, "0,".repeat(100_000));
         let (items, told) = page(&text, 1_000).unwrap();
-        assert_eq!((items.len(), told), (1_000, Page { next: Some("n".to_owned()), full: true, has: true }));
+        assert_eq!(
+            (items.len(), told),
+            (1_000, ListPage { next: Some("n".to_owned()), full: true, has: true })
+        );
         assert!(!page(r#"{"tools":[1,2]}"#, 2).unwrap().1.full);
     }
 }

@@ -10,12 +10,13 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    AuthStatus, Call, CallContext, Client, Deadline, Error, Outcome, Principal, Priority, Secret, Source,
-    SourceName, State, Status, Target,
+    AuthStatus, CallContext, CallerChannel, Deadline, HubError, Outcome, Principal, Priority, Secret, Source,
+    SourceCall, SourceName, SourceState, SourceStatus, SourceTarget,
 };
 use toolyard_upstream::{
-    AuthError, AuthSettings, AuthShared, Common, CredentialStore, Keeper, Person, ProcessEnvironment,
-    ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings, Visit, auth_status, login, logout,
+    AuthContext, AuthError, CredentialStore, LoginPrompt, LoginPrompter, ProcessEnvironment,
+    ServerAuthSettings, ServerSettings, SupervisorCommand, TransportSettings, Upstream, UpstreamContext,
+    UrlKind, UrlSettings, auth_status, login, logout,
 };
 
 use crate::authority::Authority;
@@ -26,17 +27,20 @@ fn settings(authority: &Authority) -> ServerSettings {
     ServerSettings::new(SourceName::new("files"), TransportSettings::Url(url))
 }
 
-fn common(store: &CredentialStore, person: Option<Person>) -> Common {
-    let keeper =
-        Keeper { program: "none".into(), args: Vec::new(), environment: ProcessEnvironment::default() };
+fn common(store: &CredentialStore, person: Option<LoginPrompter>) -> UpstreamContext {
+    let keeper = SupervisorCommand {
+        program: "none".into(),
+        args: Vec::new(),
+        environment: ProcessEnvironment::default(),
+    };
     let me = to_raw(&json!({"name": "test", "version": "1"}));
-    let auth = AuthShared { store: store.clone(), document: None, person };
-    Common { auth, ..Common::new(keeper, me).unwrap() }
+    let auth = AuthContext { store: store.clone(), document: None, person };
+    UpstreamContext { auth, ..UpstreamContext::new(keeper, me).unwrap() }
 }
 
 /// Agrees to everything.
-fn agreeable() -> Person {
-    Arc::new(|visit: Visit| {
+fn agreeable() -> LoginPrompter {
+    Arc::new(|visit: LoginPrompt| {
         tokio::spawn(async move {
             let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
             let response = http.get(&visit.address).send().await.unwrap();
@@ -46,8 +50,8 @@ fn agreeable() -> Person {
 }
 
 /// Has the browser on another machine.
-fn pasting() -> Person {
-    Arc::new(|visit: Visit| {
+fn pasting() -> LoginPrompter {
+    Arc::new(|visit: LoginPrompt| {
         tokio::spawn(async move {
             let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
             let response = http.get(&visit.address).send().await.unwrap();
@@ -56,10 +60,10 @@ fn pasting() -> Person {
     })
 }
 
-async fn settled(upstream: &Upstream) -> Status {
+async fn settled(upstream: &Upstream) -> SourceStatus {
     for _ in 0..2_000 {
         let status = upstream.status();
-        if status.state != State::Starting {
+        if status.state != SourceState::Starting {
             return status;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -67,16 +71,16 @@ async fn settled(upstream: &Upstream) -> Status {
     panic!("it never settled");
 }
 
-async fn call(upstream: &Upstream, tool: &str) -> Result<Outcome, Error> {
-    let call = Call {
-        target: Target::Tool { name: tool.to_owned(), arguments: to_raw(&json!({})) },
+async fn call(upstream: &Upstream, tool: &str) -> Result<Outcome, HubError> {
+    let call = SourceCall {
+        target: SourceTarget::Tool { name: tool.to_owned(), arguments: to_raw(&json!({})) },
         principal: Principal::owner(),
         context: CallContext::default(),
         deadline: Deadline::after(Duration::from_secs(10)),
         cancel: CancellationToken::new(),
         priority: Priority::Normal,
         meta: None,
-        client: Client::silent(),
+        client: CallerChannel::silent(),
     };
     upstream.call(call).await
 }
@@ -87,7 +91,7 @@ async fn nothing_is_asked_of_a_server_that_does_not_ask() {
     authority.mind.lock().unwrap().asks = false;
     let common = common(&CredentialStore::memory(), Some(agreeable()));
     let upstream = Upstream::start(settings(&authority), common.clone());
-    assert_eq!(settled(&upstream).await.state, State::Ready);
+    assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::Unsupported);
     let refused = login(&settings(&authority), &common, &agreeable()).await.unwrap_err();
     assert!(matches!(refused, AuthError::NothingToDo(_)), "{refused}");
@@ -98,7 +102,7 @@ async fn nothing_is_asked_of_a_server_that_does_not_ask() {
 async fn a_login_of_a_running_yard_hands_out_the_address_and_goes_on_by_itself() {
     let authority = Authority::start().await;
     let upstream = Upstream::start(settings(&authority), common(&CredentialStore::memory(), None));
-    assert_eq!(settled(&upstream).await.state, State::NeedsAuthorization);
+    assert_eq!(settled(&upstream).await.state, SourceState::NeedsAuthorization);
     let (address, same) = tokio::join!(upstream.log_in(), upstream.log_in());
     let address = address.unwrap();
     // Two who begin at once are sent to the same place.
@@ -107,7 +111,7 @@ async fn a_login_of_a_running_yard_hands_out_the_address_and_goes_on_by_itself()
     let response = http.get(&address).send().await.unwrap();
     http.get(response.headers()[LOCATION].to_str().unwrap()).send().await.unwrap();
     for _ in 0..1_000 {
-        if upstream.status().state == State::Ready {
+        if upstream.status().state == SourceState::Ready {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -124,7 +128,7 @@ async fn where_there_is_nothing_to_log_in_to_nobody_is_sent_anywhere() {
     let authority = Authority::start().await;
     authority.mind.lock().unwrap().asks = false;
     let upstream = Upstream::start(settings(&authority), common(&CredentialStore::memory(), None));
-    assert_eq!(settled(&upstream).await.state, State::Ready);
+    assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     let error = upstream.log_in().await.unwrap_err();
     assert_eq!(error.to_string(), "there is nothing to log in to: it does not ask who we are");
     drop(authority);
@@ -147,12 +151,12 @@ async fn waits_for_a_login_says_so_and_comes_back_after_it() {
     let store = CredentialStore::memory();
     let upstream = Upstream::start(settings(&authority), common(&store, None));
     let status = settled(&upstream).await;
-    assert_eq!(status.state, State::NeedsAuthorization);
+    assert_eq!(status.state, SourceState::NeedsAuthorization);
     assert_eq!(status.reason.as_deref(), Some("it wants somebody to log in; run: toolyard login files"));
     assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::NotLoggedIn);
     login(&settings(&authority), &common(&store, None), &pasting()).await.unwrap();
     for _ in 0..1_000 {
-        if upstream.status().state == State::Ready {
+        if upstream.status().state == SourceState::Ready {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -166,7 +170,7 @@ async fn a_token_that_is_good_no_more_is_renewed_once_for_all_calls() {
     let authority = Authority::start().await;
     let upstream =
         Upstream::start(settings(&authority), common(&CredentialStore::memory(), Some(agreeable())));
-    assert_eq!(settled(&upstream).await.state, State::Ready);
+    assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     authority.revoke();
     let (one, other) = tokio::join!(call(&upstream, "read"), call(&upstream, "read"));
     one.unwrap();
@@ -184,7 +188,7 @@ async fn a_token_that_is_about_to_expire_is_renewed_before_it_is_used() {
     login(&settings(&authority), &common(&store, None), &agreeable()).await.unwrap();
     authority.mind.lock().unwrap().lives = 3600;
     let upstream = Upstream::start(settings(&authority), common(&store, None));
-    assert_eq!(settled(&upstream).await.state, State::Ready);
+    assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     call(&upstream, "read").await.unwrap();
     assert_eq!(authority.mind.lock().unwrap().count("refresh_token"), 1);
 }
@@ -195,7 +199,7 @@ async fn a_call_that_needs_more_says_what_and_the_next_login_asks_for_both() {
     let store = CredentialStore::memory();
     login(&settings(&authority), &common(&store, None), &agreeable()).await.unwrap();
     let upstream = Upstream::start(settings(&authority), common(&store, None));
-    assert_eq!(settled(&upstream).await.state, State::Ready);
+    assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     let error = call(&upstream, "write").await.unwrap_err();
     let told = "files refuses the call: it wants somebody to log in again, for write";
     assert_eq!(error.message(), told);
@@ -224,11 +228,11 @@ async fn what_was_granted_is_forgotten_on_request() {
 #[tokio::test]
 async fn a_configured_token_that_is_refused_asks_nobody() {
     let authority = Authority::start().await;
-    let auth = AuthSettings::Bearer(Secret::new("wrong"));
+    let auth = ServerAuthSettings::Bearer(Secret::new("wrong"));
     let settings = ServerSettings { auth, ..settings(&authority) };
     let upstream = Upstream::start(settings, common(&CredentialStore::memory(), Some(agreeable())));
     let status = settled(&upstream).await;
-    assert_eq!(status.state, State::NeedsAuthorization);
+    assert_eq!(status.state, SourceState::NeedsAuthorization);
     assert!(status.reason.unwrap().starts_with("it does not accept the token that is configured"));
     assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::BearerToken);
     assert_eq!(authority.mind.lock().unwrap().count("discovery"), 0);
@@ -252,7 +256,7 @@ async fn two_processes_that_renew_the_same_login_at_once_both_keep_it() {
     login(&settings(&authority), &common(&store_in(&folder), None), &agreeable()).await.unwrap();
     let upstreams = [(); 4].map(|()| Upstream::start(settings(&authority), common(&store_in(&folder), None)));
     for upstream in &upstreams {
-        assert_eq!(settled(upstream).await.state, State::Ready);
+        assert_eq!(settled(upstream).await.state, SourceState::Ready);
     }
     {
         let mut mind = authority.mind.lock().unwrap();
@@ -279,7 +283,7 @@ async fn a_renewal_that_its_caller_does_not_wait_for_is_kept_all_the_same() {
     let common = common(&store_in(&folder), None);
     login(&settings(&authority), &common, &agreeable()).await.unwrap();
     let upstream = Upstream::start(settings(&authority), common);
-    assert_eq!(settled(&upstream).await.state, State::Ready);
+    assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     {
         let mut mind = authority.mind.lock().unwrap();
         (mind.rotates, mind.refresh_takes) = (true, Duration::from_millis(300));
@@ -298,7 +302,7 @@ async fn a_new_token_that_cannot_be_saved_is_used_all_the_same() {
     let common = common(&store_in(&folder), None);
     login(&settings(&authority), &common, &agreeable()).await.unwrap();
     let upstream = Upstream::start(settings(&authority), common);
-    assert_eq!(settled(&upstream).await.state, State::Ready);
+    assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     authority.mind.lock().unwrap().rotates = true;
     // A folder in the place of the file that is written first: saving fails, reading and locking go on.
     std::fs::create_dir(folder.join(format!("credentials.{}.new", std::process::id()))).unwrap();
@@ -309,7 +313,7 @@ async fn a_new_token_that_cannot_be_saved_is_used_all_the_same() {
     upstream.reconnect();
     for _ in 0..1_000 {
         let again = authority.mind.lock().unwrap().count("server/discover") > met;
-        if again && upstream.status().state == State::Ready {
+        if again && upstream.status().state == SourceState::Ready {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -3,10 +3,10 @@
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 
-use super::{Failure, too_large};
+use super::{WireError, too_large};
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct SseEvent {
     pub(crate) kind: String,
     pub(crate) data: String,
     pub(crate) id: Option<String>,
@@ -14,26 +14,33 @@ pub(crate) struct Event {
 }
 
 /// Reads events until the stream ends. What is kept of an unfinished event is bounded.
-pub(crate) struct Events<S> {
+pub(crate) struct SseReader<S> {
     stream: S,
     buffer: BytesMut,
     scanned: usize,
     longest: usize,
-    event: Event,
+    event: SseEvent,
     started: bool,
 }
 
-impl<S, E> Events<S>
+impl<S, E> SseReader<S>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
     E: std::fmt::Display,
 {
     pub(crate) fn new(stream: S, longest: usize) -> Self {
-        Self { stream, buffer: BytesMut::new(), scanned: 0, longest, event: Event::default(), started: false }
+        Self {
+            stream,
+            buffer: BytesMut::new(),
+            scanned: 0,
+            longest,
+            event: SseEvent::default(),
+            started: false,
+        }
     }
 
     /// The next event; `None` at the end of the stream.
-    pub(crate) async fn next(&mut self) -> Result<Option<Event>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Option<SseEvent>, WireError> {
         loop {
             while let Some(line) = self.line() {
                 if line.is_empty() {
@@ -51,7 +58,7 @@ where
     }
 
     /// The next line of a body that has no events, and at the end what is left.
-    pub(crate) async fn next_line(&mut self) -> Result<Option<String>, Failure> {
+    pub(crate) async fn next_line(&mut self) -> Result<Option<String>, WireError> {
         loop {
             if let Some(line) = self.line() {
                 return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
@@ -65,13 +72,13 @@ where
     }
 
     /// Reads more; false at the end of the stream.
-    async fn fill(&mut self) -> Result<bool, Failure> {
+    async fn fill(&mut self) -> Result<bool, WireError> {
         if self.buffer.len() + self.event.data.len() > self.longest {
-            return Err(Failure::TooLarge(too_large(self.longest)));
+            return Err(WireError::TooLarge(too_large(self.longest)));
         }
         match self.stream.next().await {
             Some(Ok(bytes)) => self.buffer.extend_from_slice(&bytes),
-            Some(Err(error)) => return Err(Failure::Lost(error.to_string())),
+            Some(Err(error)) => return Err(WireError::Lost(error.to_string())),
             None => return Ok(false),
         }
         Ok(true)
@@ -120,12 +127,12 @@ mod tests {
     use bytes::Bytes;
     use proptest::prelude::{any, proptest};
 
-    use super::{Event, Events};
+    use super::{SseEvent, SseReader};
 
-    async fn read(pieces: Vec<Vec<u8>>) -> Vec<Event> {
+    async fn read(pieces: Vec<Vec<u8>>) -> Vec<SseEvent> {
         let stream =
             futures_util::stream::iter(pieces.into_iter().map(|piece| Ok::<_, String>(Bytes::from(piece))));
-        let mut events = Events::new(stream, 10_000);
+        let mut events = SseReader::new(stream, 10_000);
         let mut seen = Vec::new();
         while let Ok(Some(event)) = events.next().await {
             seen.push(event);
@@ -138,8 +145,8 @@ mod tests {
         let text =
             b": hello\r\nid: 7\r\nretry: 500\r\ndata: \r\n\r\nevent: message\ndata: {\"a\":\ndata: 1}\n\n";
         let expect = vec![
-            Event { id: Some("7".into()), retry: Some(500), ..Event::default() },
-            Event { kind: "message".into(), data: "{\"a\":\n1}".into(), ..Event::default() },
+            SseEvent { id: Some("7".into()), retry: Some(500), ..SseEvent::default() },
+            SseEvent { kind: "message".into(), data: "{\"a\":\n1}".into(), ..SseEvent::default() },
         ];
         assert_eq!(read(vec![text.to_vec()]).await, expect);
         assert_eq!(read(text.iter().map(|byte| vec![*byte]).collect()).await, expect);
@@ -148,7 +155,7 @@ mod tests {
     #[tokio::test]
     async fn an_endless_event_is_refused() {
         let stream = futures_util::stream::repeat_with(|| Ok::<_, String>(Bytes::from_static(b"data: x\n")));
-        let refused = Events::new(stream, 10_000).next().await.unwrap_err().to_string();
+        let refused = SseReader::new(stream, 10_000).next().await.unwrap_err().to_string();
         assert_eq!(refused, "sent a message that exceeds the limit of 10000 bytes (limits.message_bytes)");
     }
 

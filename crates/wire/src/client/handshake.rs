@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::http::{Post, PostSettings};
-use super::sse::Pair;
-use super::{Client, Failure, Outbound, ServerSide};
-use crate::Raw;
+use super::http::{HttpClientSettings, StreamableHttpClient};
+use super::sse::SseClient;
+use super::{McpClient, OutboundRequest, ServerProfile, WireError};
+use crate::RawJson;
 use crate::header::mirror_method;
 use crate::rpc_error::code;
 use crate::version::{Era, Version};
@@ -21,9 +21,9 @@ const DISCOVER: Duration = Duration::from_secs(5);
 
 /// Who we are, and what our side can do.
 #[derive(Debug, Clone)]
-pub struct Introduction {
-    pub info: Raw,
-    pub capabilities: Raw,
+pub struct HandshakeSettings {
+    pub info: RawJson,
+    pub capabilities: RawJson,
     /// The era that worked the last time; the other one is not tried first again.
     pub known: Option<Era>,
     /// The old HTTP+SSE transport and nothing else.
@@ -31,7 +31,10 @@ pub struct Introduction {
 }
 
 /// Meets a server over streams that are already open.
-pub async fn meet_lines(client: Client, me: &Introduction) -> Result<(Client, ServerSide), Failure> {
+pub async fn handshake_stdio(
+    client: McpClient,
+    me: &HandshakeSettings,
+) -> Result<(McpClient, ServerProfile), WireError> {
     if me.known == Some(Era::Legacy) {
         let server = initialize(&client, me).await?;
         return Ok((client, server));
@@ -46,7 +49,10 @@ pub async fn meet_lines(client: Client, me: &Introduction) -> Result<(Client, Se
 /// Asks for `server/discover`; nothing if the server does not know it. One that says nothing may be a legacy server that
 /// passes over what it does not know, or one that is slow to start: it is asked both ways then, and what it answers
 /// decides.
-async fn patient_discover(client: &Client, me: &Introduction) -> Result<Option<ServerSide>, Failure> {
+async fn patient_discover(
+    client: &McpClient,
+    me: &HandshakeSettings,
+) -> Result<Option<ServerProfile>, WireError> {
     let discovering = discover(client, me);
     tokio::pin!(discovering);
     let discovered = match tokio::time::timeout(DISCOVER, &mut discovering).await {
@@ -76,16 +82,19 @@ async fn patient_discover(client: &Client, me: &Introduction) -> Result<Option<S
 }
 
 /// Meets a server at an address, over whichever transport it speaks.
-pub async fn meet_http(settings: PostSettings, me: &Introduction) -> Result<(Client, ServerSide), Failure> {
+pub async fn handshake_http(
+    settings: HttpClientSettings,
+    me: &HandshakeSettings,
+) -> Result<(McpClient, ServerProfile), WireError> {
     if me.old_transport {
         return meet_old(settings, me).await;
     }
-    let client = Client::Post(Post::new(settings.clone()));
+    let client = McpClient::StreamableHttp(StreamableHttpClient::new(settings.clone()));
     if me.known != Some(Era::Legacy) {
         match discover(&client, me).await {
             Ok(server) => {
-                if let Client::Post(post) = &client {
-                    post.speak(Some(server.version));
+                if let McpClient::StreamableHttp(post) = &client {
+                    post.set_version(Some(server.version));
                 }
                 return Ok((client, server));
             }
@@ -95,7 +104,7 @@ pub async fn meet_http(settings: PostSettings, me: &Introduction) -> Result<(Cli
     }
     match initialize(&client, me).await {
         Ok(server) => Ok((client, server)),
-        Err(failure @ Failure::Status { status: 400 | 404 | 405 | 406, .. }) => {
+        Err(failure @ WireError::Status { status: 400 | 404 | 405 | 406, .. }) => {
             // Perhaps a server of before streamable HTTP; if not, the first failure is the telling one.
             meet_old(settings, me).await.map_err(|_| failure)
         }
@@ -103,32 +112,35 @@ pub async fn meet_http(settings: PostSettings, me: &Introduction) -> Result<(Cli
     }
 }
 
-async fn meet_old(settings: PostSettings, me: &Introduction) -> Result<(Client, ServerSide), Failure> {
-    let client = Client::Pair(Pair::open(settings).await?);
+async fn meet_old(
+    settings: HttpClientSettings,
+    me: &HandshakeSettings,
+) -> Result<(McpClient, ServerProfile), WireError> {
+    let client = McpClient::HttpSse(SseClient::open(settings).await?);
     let server = initialize(&client, me).await?;
     Ok((client, server))
 }
 
 /// Failures that trying the other era cannot mend.
-fn is_final(failure: &Failure) -> bool {
+fn is_final(failure: &WireError) -> bool {
     match failure {
-        Failure::Unreachable(_)
-        | Failure::Lost(_)
-        | Failure::Unauthorized { .. }
-        | Failure::Redirected { .. }
-        | Failure::TooLarge(_) => true,
+        WireError::Unreachable(_)
+        | WireError::Lost(_)
+        | WireError::Unauthorized { .. }
+        | WireError::Redirected { .. }
+        | WireError::TooLarge(_) => true,
         // Only a modern server knows these codes.
-        Failure::Rpc(error) => {
+        WireError::Rpc(error) => {
             [code::UNSUPPORTED_VERSION, code::MISSING_CAPABILITY, code::HEADER_MISMATCH].contains(&error.code)
         }
-        Failure::SessionGone | Failure::Status { .. } | Failure::Protocol(_) => false,
+        WireError::SessionGone | WireError::Status { .. } | WireError::Protocol(_) => false,
     }
 }
 
 /// Asks in our newest version, and once more in the one that the server names if that is not to its liking.
-async fn discover(client: &Client, me: &Introduction) -> Result<ServerSide, Failure> {
+async fn discover(client: &McpClient, me: &HandshakeSettings) -> Result<ServerProfile, WireError> {
     let error = match discover_as(client, me, Version::V2026_07_28).await {
-        Err(Failure::Rpc(error)) if error.code == code::UNSUPPORTED_VERSION => error,
+        Err(WireError::Rpc(error)) if error.code == code::UNSUPPORTED_VERSION => error,
         met => return met,
     };
     let supported = error.data.as_ref().and_then(|data| data.get("supported")?.as_array());
@@ -136,17 +148,21 @@ async fn discover(client: &Client, me: &Introduction) -> Result<ServerSide, Fail
         supported.into_iter().flatten().filter_map(|version| Version::parse(version.as_str()?)).collect();
     match supported.iter().filter(|version| version.era() == Era::Modern).max() {
         Some(version) => discover_as(client, me, *version).await,
-        None if supported.is_empty() => Err(Failure::Rpc(error)),
-        None => Err(Failure::Protocol("it speaks only versions of before".to_owned())),
+        None if supported.is_empty() => Err(WireError::Rpc(error)),
+        None => Err(WireError::Protocol("it speaks only versions of before".to_owned())),
     }
 }
 
-async fn discover_as(client: &Client, me: &Introduction, version: Version) -> Result<ServerSide, Failure> {
+async fn discover_as(
+    client: &McpClient,
+    me: &HandshakeSettings,
+    version: Version,
+) -> Result<ServerProfile, WireError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Discovered {
+    struct DiscoverResult {
         supported_versions: Vec<String>,
-        capabilities: Raw,
+        capabilities: RawJson,
         instructions: Option<String>,
         #[serde(rename = "_meta")]
         meta: Option<Meta>,
@@ -154,7 +170,7 @@ async fn discover_as(client: &Client, me: &Introduction, version: Version) -> Re
     #[derive(Deserialize)]
     struct Meta {
         #[serde(rename = "io.modelcontextprotocol/serverInfo")]
-        info: Option<Raw>,
+        info: Option<RawJson>,
     }
     let params = json!({"_meta": {
         "io.modelcontextprotocol/protocolVersion": version.as_str(),
@@ -165,15 +181,15 @@ async fn discover_as(client: &Client, me: &Introduction, version: Version) -> Re
     mirror_method(&mut headers, "server/discover");
     headers
         .insert(HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(version.as_str()));
-    let request = Outbound { method: "server/discover", params: raw(&params), tag: 0, headers };
+    let request = OutboundRequest { method: "server/discover", params: raw(&params), tag: 0, headers };
     let answer = client.request(request).await?;
-    let read: Discovered = read("server/discover", &answer)?;
+    let read: DiscoverResult = read("server/discover", &answer)?;
     let mutual = read.supported_versions.iter().filter_map(|version| Version::parse(version));
     let Some(version) = mutual.filter(|version| version.era() == Era::Modern).max() else {
         // A server of both eras that names only legacy versions wants to be spoken to in those.
-        return Err(Failure::Protocol(format!("it speaks only {}", read.supported_versions.join(", "))));
+        return Err(WireError::Protocol(format!("it speaks only {}", read.supported_versions.join(", "))));
     };
-    Ok(ServerSide {
+    Ok(ServerProfile {
         version,
         info: read.meta.and_then(|meta| meta.info),
         capabilities: read.capabilities,
@@ -181,36 +197,37 @@ async fn discover_as(client: &Client, me: &Introduction, version: Version) -> Re
     })
 }
 
-async fn initialize(client: &Client, me: &Introduction) -> Result<ServerSide, Failure> {
+async fn initialize(client: &McpClient, me: &HandshakeSettings) -> Result<ServerProfile, WireError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Initialized {
+    struct InitializeResult {
         protocol_version: String,
-        capabilities: Option<Raw>,
-        server_info: Option<Raw>,
+        capabilities: Option<RawJson>,
+        server_info: Option<RawJson>,
         instructions: Option<String>,
     }
-    if let Client::Post(post) = client {
-        post.speak(None);
+    if let McpClient::StreamableHttp(post) = client {
+        post.set_version(None);
     }
     let params = json!({
         "protocolVersion": Version::NEWEST_LEGACY.as_str(),
         "capabilities": me.capabilities,
         "clientInfo": me.info,
     });
-    let request = Outbound { method: "initialize", params: raw(&params), tag: 0, headers: HeaderMap::new() };
+    let request =
+        OutboundRequest { method: "initialize", params: raw(&params), tag: 0, headers: HeaderMap::new() };
     let answer = client.request(request).await?;
-    let read: Initialized = read("initialize", &answer)?;
+    let read: InitializeResult = read("initialize", &answer)?;
     let version = Version::parse(&read.protocol_version).filter(|version| version.era() == Era::Legacy);
     let version = version.ok_or_else(|| {
-        Failure::Protocol(format!("it wants the unknown version {}", read.protocol_version))
+        WireError::Protocol(format!("it wants the unknown version {}", read.protocol_version))
     })?;
-    if let Client::Post(post) = client {
+    if let McpClient::StreamableHttp(post) = client {
         // The header came with 2025-06-18; older servers take no harm from it.
-        post.speak(Some(version));
+        post.set_version(Some(version));
     }
     client.notify("notifications/initialized", &raw(&json!({}))).await?;
-    Ok(ServerSide {
+    Ok(ServerProfile {
         version,
         info: read.server_info,
         capabilities: read.capabilities.unwrap_or_else(|| raw(&json!({}))),
@@ -218,11 +235,11 @@ async fn initialize(client: &Client, me: &Introduction) -> Result<ServerSide, Fa
     })
 }
 
-fn read<'a, T: Deserialize<'a>>(method: &str, answer: &'a RawValue) -> Result<T, Failure> {
+fn read<'a, T: Deserialize<'a>>(method: &str, answer: &'a RawValue) -> Result<T, WireError> {
     serde_json::from_str(answer.get())
-        .map_err(|error| Failure::Protocol(format!("its answer to {method} makes no sense: {error}")))
+        .map_err(|error| WireError::Protocol(format!("its answer to {method} makes no sense: {error}")))
 }
 
-fn raw(value: &serde_json::Value) -> Raw {
+fn raw(value: &serde_json::Value) -> RawJson {
     to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

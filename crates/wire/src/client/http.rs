@@ -1,6 +1,6 @@
 //! A server over streamable HTTP, in either era: every message is a POST of its own.
 
-mod lanes;
+mod pool;
 mod reply;
 
 use std::fmt;
@@ -12,20 +12,20 @@ use reqwest::Url;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::task::TaskTracker;
 
-use self::reply::{Reply, Way};
+use self::reply::{HttpReply, HttpSender};
 use super::authorization::{Authorization, challenge};
-use super::events::Events;
-use super::pending::{Pending, read_error, unreadable};
-use super::same_origin::{SameOriginHttp, crossing};
-use super::stdio::cancelled;
-use super::tape::{Direction, Tape};
-use super::{Failure, Listener, Outbound, Said};
-use crate::Raw;
+use super::events::SseReader;
+use super::message_log::{MessageLog, WireDirection};
+use super::pending_requests::{PendingRequests, read_error, unreadable};
+use super::same_origin::{SameOriginHttp, cross_origin_error};
+use super::stdio::write_cancelled;
+use super::{OutboundRequest, ServerMessage, ServerMessageHandler, WireError};
+use crate::RawJson;
 use crate::header as mirrored;
-use crate::message::{Id, Message, Packet, parse, parse_all, write_request};
+use crate::message::{Packet, RequestId, RpcMessage, parse, parse_all, write_request};
 use crate::version::Version;
 
-pub(crate) use self::reply::{is_events, unreachable};
+pub(crate) use self::reply::{is_event_stream, transport_error};
 
 /// How often a legacy stream that broke off is taken up again for one request.
 const MOST_RESUMES: usize = 20;
@@ -38,7 +38,7 @@ const ROOM: usize = 12;
 
 /// What a connection over HTTP is made with.
 #[derive(Clone)]
-pub struct PostSettings {
+pub struct HttpClientSettings {
     pub http: SameOriginHttp,
     pub url: Url,
     /// Sent with every request; the configuration's own.
@@ -46,44 +46,44 @@ pub struct PostSettings {
     pub authorization: Authorization,
     /// The largest message that is read.
     pub longest: usize,
-    pub listener: Listener,
-    pub tape: Arc<Tape>,
+    pub listener: ServerMessageHandler,
+    pub tape: Arc<MessageLog>,
 }
 
-impl fmt::Debug for PostSettings {
+impl fmt::Debug for HttpClientSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostSettings").field("url", &self.url.host_str()).finish_non_exhaustive()
+        f.debug_struct("HttpClientSettings").field("url", &self.url.host_str()).finish_non_exhaustive()
     }
 }
 
 /// A server over streamable HTTP.
-pub struct Post {
-    settings: PostSettings,
-    way: Arc<Way>,
-    ids: Pending,
-    spoken: RwLock<Spoken>,
+pub struct StreamableHttpClient {
+    settings: HttpClientSettings,
+    way: Arc<HttpSender>,
+    ids: PendingRequests,
+    spoken: RwLock<NegotiatedSession>,
     tasks: TaskTracker,
 }
 
 /// What was agreed with the server.
 #[derive(Debug, Clone, Default)]
-struct Spoken {
+struct NegotiatedSession {
     version: Option<Version>,
     session: Option<HeaderValue>,
 }
 
-impl Post {
-    pub fn new(settings: PostSettings) -> Self {
-        let ids = Pending::new(Arc::clone(&settings.tape));
-        let way = Arc::new(Way::new(settings.http.clone(), settings.url.clone()));
+impl StreamableHttpClient {
+    pub fn new(settings: HttpClientSettings) -> Self {
+        let ids = PendingRequests::new(Arc::clone(&settings.tape));
+        let way = Arc::new(HttpSender::new(settings.http.clone(), settings.url.clone()));
         Self { settings, way, ids, spoken: RwLock::default(), tasks: TaskTracker::new() }
     }
 
-    pub(crate) fn speak(&self, version: Option<Version>) {
+    pub(crate) fn set_version(&self, version: Option<Version>) {
         self.write().version = version;
     }
 
-    pub(crate) async fn request(&self, request: Outbound) -> Result<Raw, Failure> {
+    pub(crate) async fn request(&self, request: OutboundRequest) -> Result<RawJson, WireError> {
         let id = self.ids.next_id();
         let text = write_request(&id, request.method, &request.params);
         let spoken = self.read();
@@ -96,8 +96,8 @@ impl Post {
                 let session = response.headers.get(mirrored::SESSION).cloned();
                 self.write().session = session;
             }
-            let asked = Asked { id: &id, tag: request.tag };
-            if request.method == "subscriptions/listen" && !is_events(&response.headers) {
+            let asked = AwaitedRequest { id: &id, tag: request.tag };
+            if request.method == "subscriptions/listen" && !is_event_stream(&response.headers) {
                 // Large, and not for plain answers: what it needs is not carried by every request.
                 return Box::pin(self.lines(response, asked)).await;
             }
@@ -108,14 +108,14 @@ impl Post {
         answer
     }
 
-    pub(crate) async fn send(&self, text: String) -> Result<(), Failure> {
+    pub(crate) async fn send(&self, text: String) -> Result<(), WireError> {
         let spoken = self.read();
         self.post(text, &HeaderMap::new(), &spoken).await.map(drop)
     }
 
     /// Listens to the standing stream of a legacy session until it ends for good: the server has none, or the
     /// session is gone. `opened` is dropped as soon as it is clear whether there is one.
-    pub async fn listen(&self, opened: oneshot::Sender<()>) -> Failure {
+    pub async fn listen(&self, opened: oneshot::Sender<()>) -> WireError {
         let mut opened = Some(opened);
         let mut last: Option<String> = None;
         let mut wait = Duration::from_secs(1);
@@ -124,14 +124,14 @@ impl Post {
             opened.take();
             let response = match answer {
                 Ok(response) => response,
-                Err(Failure::Unreachable(_) | Failure::Lost(_)) => {
+                Err(WireError::Unreachable(_) | WireError::Lost(_)) => {
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(Duration::from_secs(60));
                     continue;
                 }
                 Err(failure) => return failure,
             };
-            let mut events = Events::new(response.body, self.settings.longest);
+            let mut events = SseReader::new(response.body, self.settings.longest);
             while let Ok(Some(event)) = events.next().await {
                 last = event.id.or(last);
                 wait = event.retry.map_or(wait, Duration::from_millis);
@@ -142,7 +142,7 @@ impl Post {
     }
 
     /// Ends a legacy session.
-    pub async fn end(&self) {
+    pub async fn end_session(&self) {
         self.tasks.close();
         self.tasks.wait().await;
         let spoken = self.read();
@@ -152,13 +152,18 @@ impl Post {
         }
     }
 
-    async fn post(&self, text: String, more: &HeaderMap, spoken: &Spoken) -> Result<Reply, Failure> {
-        self.ids.tape.write(Direction::ToServer, &text);
+    async fn post(
+        &self,
+        text: String,
+        more: &HeaderMap,
+        spoken: &NegotiatedSession,
+    ) -> Result<HttpReply, WireError> {
+        self.ids.tape.write(WireDirection::ToServer, &text);
         let response = self.way.send(Method::POST, || self.headers_of_post(spoken, more), text).await?;
         self.accepted(response, spoken).await
     }
 
-    async fn get(&self, last: Option<&str>) -> Result<Reply, Failure> {
+    async fn get(&self, last: Option<&str>) -> Result<HttpReply, WireError> {
         let spoken = self.read();
         let headers = || {
             let mut headers = self.headers(&spoken);
@@ -173,7 +178,11 @@ impl Post {
     }
 
     /// Turns what is no success into the reason.
-    async fn accepted(&self, response: Reply, spoken: &Spoken) -> Result<Reply, Failure> {
+    async fn accepted(
+        &self,
+        response: HttpReply,
+        spoken: &NegotiatedSession,
+    ) -> Result<HttpReply, WireError> {
         match response.status.is_success() {
             true => Ok(response),
             // Large, and not for the rule: what it needs is not carried by every request.
@@ -182,7 +191,7 @@ impl Post {
     }
 
     /// `more` has the last word.
-    fn headers_of_post(&self, spoken: &Spoken, more: &HeaderMap) -> HeaderMap {
+    fn headers_of_post(&self, spoken: &NegotiatedSession, more: &HeaderMap) -> HeaderMap {
         let mut headers = self.headers(spoken);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -195,7 +204,7 @@ impl Post {
         headers
     }
 
-    fn headers(&self, spoken: &Spoken) -> HeaderMap {
+    fn headers(&self, spoken: &NegotiatedSession) -> HeaderMap {
         let mut headers = HeaderMap::with_capacity(self.settings.headers.len() + ROOM);
         headers.extend(self.settings.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
         if let Some(version) = spoken.version {
@@ -211,33 +220,33 @@ impl Post {
         headers
     }
 
-    async fn answer(&self, response: Reply, asked: Asked<'_>) -> Result<Raw, Failure> {
-        if is_events(&response.headers) {
+    async fn answer(&self, response: HttpReply, asked: AwaitedRequest<'_>) -> Result<RawJson, WireError> {
+        if is_event_stream(&response.headers) {
             // Large, and not for plain answers: what it needs is not carried by every request.
             return Box::pin(self.stream(response, asked)).await;
         }
-        let text = response.whole(self.settings.longest).await?;
-        self.ids.tape.write(Direction::FromServer, &text);
+        let text = response.read_body(self.settings.longest).await?;
+        self.ids.tape.write(WireDirection::FromServer, &text);
         match parse(&text) {
-            Ok(Packet::One(Message::Response(response))) if response.id == *asked.id => {
-                response.result.map_err(|error| Failure::Rpc(self.ids.error(&error)))
+            Ok(Packet::One(RpcMessage::Response(response))) if response.id == *asked.id => {
+                response.result.map_err(|error| WireError::Rpc(self.ids.error(&error)))
             }
-            Ok(Packet::One(Message::Response(response))) => Err(Failure::Protocol(format!(
+            Ok(Packet::One(RpcMessage::Response(response))) => Err(WireError::Protocol(format!(
                 "it answered with the id {:?}, which this request does not have",
                 response.id
             ))),
-            Ok(_) => Err(Failure::Protocol("its answer is to another question".to_owned())),
-            Err(refusal) => Err(Failure::Protocol(refusal.error.message)),
+            Ok(_) => Err(WireError::Protocol("its answer is to another question".to_owned())),
+            Err(refusal) => Err(WireError::Protocol(refusal.error.message)),
         }
     }
 
     /// Reads the stream up to the answer; takes it up again where a legacy server lets us.
-    async fn stream(&self, response: Reply, asked: Asked<'_>) -> Result<Raw, Failure> {
+    async fn stream(&self, response: HttpReply, asked: AwaitedRequest<'_>) -> Result<RawJson, WireError> {
         let mut last: Option<String> = None;
         let mut retry = Duration::from_secs(1);
         let mut response = response;
         for _ in 0..MOST_RESUMES {
-            let mut events = Events::new(response.body, self.settings.longest);
+            let mut events = SseReader::new(response.body, self.settings.longest);
             let mut paused = false;
             let broke = loop {
                 match events.next().await {
@@ -252,93 +261,99 @@ impl Post {
                         paused = true;
                         break "its stream ended before the answer".to_owned();
                     }
-                    Err(Failure::Lost(why)) => break why,
+                    Err(WireError::Lost(why)) => break why,
                     Err(failure) => return Err(failure),
                 }
             };
             let resumable = last.as_deref().filter(|_| self.read().session.is_some());
-            let Some(from) = resumable else { return Err(Failure::Lost(broke)) };
+            let Some(from) = resumable else { return Err(WireError::Lost(broke)) };
             let returned = Arc::<Notify>::default();
             if paused {
                 let returned = Arc::clone(&returned);
-                (self.settings.listener)(Said::Paused { tag: asked.tag, retry, returned });
+                (self.settings.listener)(ServerMessage::Paused { tag: asked.tag, retry, returned });
             }
             // A caller of ours that is back is not kept waiting: the server would have answered it by now.
             let _ = tokio::time::timeout(retry, returned.notified()).await;
-            response = self.get(Some(from)).await.map_err(|_| Failure::Lost(broke))?;
+            response = self.get(Some(from)).await.map_err(|_| WireError::Lost(broke))?;
         }
-        Err(Failure::Lost("its stream broke off again and again".to_owned()))
+        Err(WireError::Lost("its stream broke off again and again".to_owned()))
     }
 
     /// Reads messages line by line up to the answer: some servers send a subscription as JSON instead of events, and there
     /// is no whole of it until it ends.
-    async fn lines(&self, response: Reply, asked: Asked<'_>) -> Result<Raw, Failure> {
-        let mut events = Events::new(response.body, self.settings.longest);
+    async fn lines(&self, response: HttpReply, asked: AwaitedRequest<'_>) -> Result<RawJson, WireError> {
+        let mut events = SseReader::new(response.body, self.settings.longest);
         while let Some(line) = events.next_line().await? {
             if let Some(answer) = self.hear(&line, Some(asked)) {
                 return answer;
             }
         }
-        Err(Failure::Lost("its stream ended before the answer".to_owned()))
+        Err(WireError::Lost("its stream ended before the answer".to_owned()))
     }
 
     /// Takes in what one event says; gives back the answer if it is ours.
-    fn hear(&self, data: &str, asked: Option<Asked<'_>>) -> Option<Result<Raw, Failure>> {
+    fn hear(&self, data: &str, asked: Option<AwaitedRequest<'_>>) -> Option<Result<RawJson, WireError>> {
         if data.trim().is_empty() {
             return None;
         }
-        self.ids.tape.write(Direction::FromServer, data);
+        self.ids.tape.write(WireDirection::FromServer, data);
         let tag = asked.map(|asked| asked.tag);
         let mut answer = None;
         for message in parse_all(data.as_bytes()) {
             match message {
-                Ok(Message::Response(response)) if asked.is_some_and(|asked| response.id == *asked.id) => {
-                    answer = Some(response.result.map_err(|error| Failure::Rpc(self.ids.error(&error))));
+                Ok(RpcMessage::Response(response)) if asked.is_some_and(|asked| response.id == *asked.id) => {
+                    answer = Some(response.result.map_err(|error| WireError::Rpc(self.ids.error(&error))));
                 }
-                Ok(Message::Response(response)) => self.ids.stray(&response.id),
-                Ok(Message::Notification(said)) => (self.settings.listener)(Said::Notification(said, tag)),
-                Ok(Message::Request(said)) => (self.settings.listener)(Said::Request(said, tag)),
+                Ok(RpcMessage::Response(response)) => self.ids.record_stray_response(&response.id),
+                Ok(RpcMessage::Notification(said)) => {
+                    (self.settings.listener)(ServerMessage::Notification(said, tag))
+                }
+                Ok(RpcMessage::Request(said)) => (self.settings.listener)(ServerMessage::Request(said, tag)),
                 Err(refusal) => {
-                    self.ids.noise("its stream", &refusal, data);
-                    (self.settings.listener)(Said::Noise(data.chars().take(PAGE).collect()));
+                    self.ids.record_invalid_message("its stream", &refusal, data);
+                    (self.settings.listener)(ServerMessage::UnparsableLine(
+                        data.chars().take(PAGE).collect(),
+                    ));
                 }
             }
         }
         answer
     }
 
-    fn read(&self) -> Spoken {
+    fn read(&self) -> NegotiatedSession {
         self.spoken.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Spoken> {
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, NegotiatedSession> {
         self.spoken.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Post {
+impl fmt::Debug for StreamableHttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Post").field("url", &self.settings.url.host_str()).finish_non_exhaustive()
+        f.debug_struct("StreamableHttpClient")
+            .field("url", &self.settings.url.host_str())
+            .finish_non_exhaustive()
     }
 }
 
 /// The request whose answer is waited for.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
-    id: &'a Id,
+struct AwaitedRequest<'a> {
+    id: &'a RequestId,
     tag: u64,
 }
 
 struct CancelOnDrop<'a> {
-    post: Option<&'a Post>,
-    id: Id,
+    post: Option<&'a StreamableHttpClient>,
+    id: RequestId,
 }
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         let Some(post) = self.post else { return };
         let headers = post.headers_of_post(&post.read(), &HeaderMap::new());
-        let (way, text) = (Arc::clone(&post.way), cancelled(&self.id));
+        let (way, text) = (Arc::clone(&post.way), write_cancelled(&self.id));
         post.tasks.spawn(async move {
             let sent = way.send(Method::POST, || headers.clone(), text);
             let _ = tokio::time::timeout(Duration::from_secs(5), sent).await;
@@ -346,43 +361,47 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-async fn refused(response: Reply, spoken: &Spoken, settings: &PostSettings) -> Failure {
+async fn refused(
+    response: HttpReply,
+    spoken: &NegotiatedSession,
+    settings: &HttpClientSettings,
+) -> WireError {
     let status = response.status.as_u16();
     let challenge = challenge(&response.headers);
     if status == 401 || (status == 403 && challenge.is_some()) {
-        return Failure::Unauthorized { challenge, status };
+        return WireError::Unauthorized { challenge, status };
     }
     if status == 404 && spoken.session.is_some() {
-        return Failure::SessionGone;
+        return WireError::SessionGone;
     }
-    if let Some(crossing) = crossing(&settings.url, response.status, &response.headers) {
+    if let Some(crossing) = cross_origin_error(&settings.url, response.status, &response.headers) {
         return crossing;
     }
     if let Some(place) = response.headers.get(header::LOCATION).filter(|_| response.status.is_redirection()) {
         let body = format!("it is at {} now", String::from_utf8_lossy(place.as_bytes()));
-        return Failure::Status { status, body };
+        return WireError::Status { status, body };
     }
     // Nothing that long is told, and an error of the protocol is short.
-    let text = response.whole(settings.longest.min(LONGEST_REFUSAL)).await.unwrap_or_default();
+    let text = response.read_body(settings.longest.min(LONGEST_REFUSAL)).await.unwrap_or_default();
     #[derive(serde::Deserialize)]
-    struct Errors {
-        error: Raw,
+    struct ErrorBody {
+        error: RawJson,
     }
     // An error of the protocol says more than its status.
-    if let Ok(Errors { error }) = serde_json::from_slice(&text)
+    if let Ok(ErrorBody { error }) = serde_json::from_slice(&text)
         && error.get().contains("\"code\"")
     {
         let error = read_error(&error).unwrap_or_else(|| unreadable(&error));
         if spoken.session.is_some() && says_session_is_gone(status, &error.message) {
-            return Failure::SessionGone;
+            return WireError::SessionGone;
         }
-        return Failure::Rpc(error.with_status(status));
+        return WireError::Rpc(error.with_status(status));
     }
     let body: String = String::from_utf8_lossy(&text).chars().take(PAGE).collect();
     if spoken.session.is_some() && says_session_is_gone(status, &body) {
-        return Failure::SessionGone;
+        return WireError::SessionGone;
     }
-    Failure::Status { status, body: body.trim().to_owned() }
+    WireError::Status { status, body: body.trim().to_owned() }
 }
 
 /// Servers that were started again do not always say 404, as the protocol wants, to a session that they do not know: the

@@ -10,7 +10,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{ClientBuilder, RequestBuilder, Url};
 
-use super::Failure;
+use super::WireError;
 
 /// How many redirects within its origin one request follows.
 const MOST_REDIRECTS: usize = 5;
@@ -36,8 +36,8 @@ impl SameOriginHttp {
 
     /// The same, for connections to addresses that `filter` accepts. It uses no proxy: a proxy resolves names itself,
     /// where the filter does not apply.
-    pub fn filtered(builder: ClientBuilder, filter: AddressFilter) -> Result<Self, reqwest::Error> {
-        let names = FilteredNames(Arc::clone(&filter));
+    pub fn build_filtered(builder: ClientBuilder, filter: AddressFilter) -> Result<Self, reqwest::Error> {
+        let names = FilteredResolver(Arc::clone(&filter));
         let client = builder.redirect(policy()).no_proxy().dns_resolver(names).build()?;
         Ok(Self { client, filter: Some(filter) })
     }
@@ -48,10 +48,10 @@ impl SameOriginHttp {
     }
 
     /// A request, unless its address is written in numbers, which no resolver sees, and the filter refuses it.
-    pub(crate) fn request(&self, method: Method, url: Url) -> Result<RequestBuilder, Failure> {
+    pub(crate) fn request(&self, method: Method, url: Url) -> Result<RequestBuilder, WireError> {
         match (&self.filter, literal(&url)) {
             (Some(filter), Some(address)) if !filter(address) => {
-                Err(Failure::Unreachable(RefusedAddress.to_string()))
+                Err(WireError::Unreachable(RefusedAddress.to_string()))
             }
             _ => Ok(self.client.request(method, url)),
         }
@@ -93,7 +93,7 @@ pub(crate) fn is_followed(from: &Url, status: StatusCode, headers: &HeaderMap) -
 }
 
 /// The failure that an answer stands for, if it redirects to another origin.
-pub(crate) fn crossing(from: &Url, status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
+pub(crate) fn cross_origin_error(from: &Url, status: StatusCode, headers: &HeaderMap) -> Option<WireError> {
     let to = target(from, status, headers)?;
     if from.origin() == to.origin() {
         return None;
@@ -104,7 +104,7 @@ pub(crate) fn crossing(from: &Url, status: StatusCode, headers: &HeaderMap) -> O
         true => format!("{}{path}", to.origin().ascii_serialization()),
         false => format!("{}:", to.scheme()),
     };
-    Some(Failure::Redirected { status: status.as_u16(), to })
+    Some(WireError::Redirected { status: status.as_u16(), to })
 }
 
 fn target(from: &Url, status: StatusCode, headers: &HeaderMap) -> Option<Url> {
@@ -117,9 +117,9 @@ fn target(from: &Url, status: StatusCode, headers: &HeaderMap) -> Option<Url> {
 struct RefusedAddress;
 
 /// Resolves names as this machine does and leaves out what the filter refuses.
-struct FilteredNames(AddressFilter);
+struct FilteredResolver(AddressFilter);
 
-impl Resolve for FilteredNames {
+impl Resolve for FilteredResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let filter = Arc::clone(&self.0);
         Box::pin(async move {
@@ -141,15 +141,15 @@ mod tests {
     use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
     use reqwest::Url;
 
-    use super::{SameOriginHttp, crossing, is_followed};
-    use crate::client::Failure;
+    use super::{SameOriginHttp, cross_origin_error, is_followed};
+    use crate::client::WireError;
 
     fn redirect(status: u16, location: &str) -> (bool, Option<String>) {
         let from = Url::parse("https://a.example:8443/mcp").unwrap();
         let status = StatusCode::from_u16(status).unwrap();
         let headers = HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_str(location).unwrap())]);
-        let crossing = crossing(&from, status, &headers).map(|failure| match failure {
-            Failure::Redirected { to, .. } => to,
+        let crossing = cross_origin_error(&from, status, &headers).map(|failure| match failure {
+            WireError::Redirected { to, .. } => to,
             other => panic!("{other}"),
         });
         (is_followed(&from, status, &headers), crossing)
@@ -187,11 +187,11 @@ mod tests {
             asked.lock().unwrap().push(address);
             false
         });
-        let http = SameOriginHttp::filtered(reqwest::Client::builder(), refuse_all).unwrap();
+        let http = SameOriginHttp::build_filtered(reqwest::Client::builder(), refuse_all).unwrap();
         for host in ["localhost", "127.0.0.1", "[::1]", "2130706433", "0x7f.1"] {
             let url = Url::parse(&format!("http://{host}:{port}/mcp")).unwrap();
             let refused = match http.request(Method::POST, url) {
-                Ok(request) => super::super::http::unreachable(&request.send().await.unwrap_err()),
+                Ok(request) => super::super::http::transport_error(&request.send().await.unwrap_err()),
                 Err(failure) => failure,
             };
             let expected = "cannot be reached: connections to this address are not allowed";

@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use super::pending::Pending;
-use super::tape::{Direction, Tape};
-use super::{Failure, Listener, Outbound, Said, too_large};
-use crate::Raw;
-use crate::message::{Id, Message, Refusal, parse_all, write_notification, write_request};
+use super::message_log::{MessageLog, WireDirection};
+use super::pending_requests::PendingRequests;
+use super::{OutboundRequest, ServerMessage, ServerMessageHandler, WireError, too_large};
+use crate::RawJson;
+use crate::message::{InvalidMessage, RequestId, RpcMessage, parse_all, write_notification, write_request};
 
 const QUEUE: usize = 64;
 /// How much of a line that is no message is told.
@@ -22,70 +22,70 @@ const LARGE_LINE: usize = 64 * 1024;
 
 /// A server that is spoken to in lines.
 #[derive(Debug)]
-pub struct Lines {
+pub struct StdioClient {
     out: mpsc::Sender<String>,
-    pending: Arc<Pending>,
+    pending: Arc<PendingRequests>,
 }
 
 /// Connects to the streams. The future must be polled for as long as the connection is to live; it ends when the
 /// connection does.
-pub fn lines(
+pub fn open_stdio(
     reader: impl AsyncRead + Unpin + Send + 'static,
     writer: impl AsyncWrite + Unpin + Send + 'static,
     longest: usize,
-    listener: Listener,
-    tape: Arc<Tape>,
-) -> (Lines, impl Future<Output = ()> + Send) {
+    listener: ServerMessageHandler,
+    tape: Arc<MessageLog>,
+) -> (StdioClient, impl Future<Output = ()> + Send) {
     let (out, outgoing) = mpsc::channel(QUEUE);
-    let pending = Arc::new(Pending::new(tape));
-    let lines = Lines { out, pending: Arc::clone(&pending) };
+    let pending = Arc::new(PendingRequests::new(tape));
+    let lines = StdioClient { out, pending: Arc::clone(&pending) };
     let driver = async move {
         let why = tokio::select! {
             why = read(reader, &pending, longest, &listener) => why,
             why = write(writer, outgoing) => why,
         };
-        pending.break_off(&why);
+        pending.fail_all(&why);
     };
     (lines, driver)
 }
 
-impl Lines {
-    pub(crate) async fn request(&self, request: Outbound) -> Result<Raw, Failure> {
+impl StdioClient {
+    pub(crate) async fn request(&self, request: OutboundRequest) -> Result<RawJson, WireError> {
         let id = self.pending.next_id();
-        let answer = self.pending.wait(&id)?;
+        let answer = self.pending.register(&id)?;
         let _forget = ForgetOnDrop { lines: self, id: id.clone() };
         self.send(write_request(&id, request.method, &request.params)).await?;
-        answer.await.unwrap_or_else(|_| Err(Failure::Lost("the connection was given up".to_owned())))
+        answer.await.unwrap_or_else(|_| Err(WireError::Lost("the connection was given up".to_owned())))
     }
 
-    pub(crate) async fn send(&self, text: String) -> Result<(), Failure> {
-        self.pending.tape.write(Direction::ToServer, &text);
+    pub(crate) async fn send(&self, text: String) -> Result<(), WireError> {
+        self.pending.tape.write(WireDirection::ToServer, &text);
         if self.out.send(text).await.is_err() {
-            return Err(Failure::Lost(self.pending.broken().await));
+            return Err(WireError::Lost(self.pending.closed().await));
         }
         Ok(())
     }
 
-    pub(crate) async fn broken(&self) -> String {
-        self.pending.broken().await
+    pub(crate) async fn closed(&self) -> String {
+        self.pending.closed().await
     }
 }
 
 /// Tells the server that nobody waits for an answer that has not come.
 struct ForgetOnDrop<'a> {
-    lines: &'a Lines,
-    id: Id,
+    lines: &'a StdioClient,
+    id: RequestId,
 }
 
 impl Drop for ForgetOnDrop<'_> {
     fn drop(&mut self) {
         if self.lines.pending.forget(&self.id) {
-            let _ = self.lines.out.try_send(cancelled(&self.id));
+            let _ = self.lines.out.try_send(write_cancelled(&self.id));
         }
     }
 }
 
-pub(crate) fn cancelled(id: &Id) -> String {
+pub(crate) fn write_cancelled(id: &RequestId) -> String {
     let params =
         format!(r#"{{"requestId":{},"reason":"nobody waits for the answer any more"}}"#, id.as_json());
     let params = RawValue::from_string(params).unwrap_or_else(|_| RawValue::NULL.to_owned());
@@ -94,9 +94,9 @@ pub(crate) fn cancelled(id: &Id) -> String {
 
 async fn read(
     mut reader: impl AsyncRead + Unpin,
-    pending: &Pending,
+    pending: &PendingRequests,
     longest: usize,
-    listener: &Listener,
+    listener: &ServerMessageHandler,
 ) -> String {
     let mut buffer = BytesMut::with_capacity(8 * 1024);
     let mut scanned = 0;
@@ -127,12 +127,12 @@ async fn read(
     }
 }
 
-fn hear(line: &[u8], pending: &Pending, listener: &Listener) {
+fn hear(line: &[u8], pending: &PendingRequests, listener: &ServerMessageHandler) {
     if line.is_empty() {
         return;
     }
     if let Ok(text) = std::str::from_utf8(line) {
-        pending.tape.write(Direction::FromServer, text);
+        pending.tape.write(WireDirection::FromServer, text);
     }
     for message in parse_all(line) {
         dispatch(message, line, "standard output", pending, listener);
@@ -140,25 +140,27 @@ fn hear(line: &[u8], pending: &Pending, listener: &Listener) {
 }
 
 pub(crate) fn dispatch(
-    message: Result<Message, Refusal>,
+    message: Result<RpcMessage, InvalidMessage>,
     line: &[u8],
     place: &str,
-    pending: &Pending,
-    listener: &Listener,
+    pending: &PendingRequests,
+    listener: &ServerMessageHandler,
 ) {
     match message {
-        Ok(Message::Response(response)) => {
+        Ok(RpcMessage::Response(response)) => {
             let id = response.id.clone();
             if !pending.answer(response) {
-                pending.stray(&id);
+                pending.record_stray_response(&id);
             }
         }
-        Ok(Message::Notification(notification)) => listener(Said::Notification(notification, None)),
-        Ok(Message::Request(request)) => listener(Said::Request(request, None)),
+        Ok(RpcMessage::Notification(notification)) => {
+            listener(ServerMessage::Notification(notification, None))
+        }
+        Ok(RpcMessage::Request(request)) => listener(ServerMessage::Request(request, None)),
         Err(refusal) => {
             let text = String::from_utf8_lossy(&line[..line.len().min(NOISE)]).into_owned();
-            pending.noise(place, &refusal, &text);
-            listener(Said::Noise(text));
+            pending.record_invalid_message(place, &refusal, &text);
+            listener(ServerMessage::UnparsableLine(text));
         }
     }
 }

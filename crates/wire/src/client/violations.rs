@@ -14,13 +14,13 @@ const LONGEST: usize = 600;
 /// Broken rules of one connection.
 #[derive(Debug, Default)]
 pub struct Violations {
-    kept: Mutex<Kept>,
+    kept: Mutex<ViolationBuffer>,
     /// The last answer that belongs to no request.
     stray: watch::Sender<Option<String>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct ViolationBuffer {
     total: u64,
     last: VecDeque<String>,
     /// How many were taken.
@@ -65,7 +65,7 @@ impl Violations {
     }
 
     /// Completes with the next answer that belongs to no request.
-    pub fn stray(&self) -> impl Future<Output = String> + Send + use<> {
+    pub fn next_stray_response(&self) -> impl Future<Output = String> + Send + use<> {
         let mut strays = self.stray.subscribe();
         async move {
             match strays.changed().await {
@@ -75,7 +75,7 @@ impl Violations {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, ViolationBuffer> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -107,7 +107,7 @@ mod tests {
     async fn an_answer_to_nothing_is_told_to_whoever_waits() {
         let violations = Violations::default();
         violations.add_stray("before");
-        let stray = violations.stray();
+        let stray = violations.next_stray_response();
         violations.add_stray("it answered with the id 7, which no request has");
         assert_eq!(stray.await, "it answered with the id 7, which no request has");
     }

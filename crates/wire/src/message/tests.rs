@@ -2,7 +2,7 @@
 
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
-use super::{Message, Packet, parse, write_notification, write_result};
+use super::{Packet, RpcMessage, parse, write_notification, write_result};
 use crate::rpc_error::code;
 
 fn refused(text: &str) -> (i64, Option<String>) {
@@ -13,7 +13,7 @@ fn refused(text: &str) -> (i64, Option<String>) {
 #[test]
 fn keeps_ids_and_payloads_as_the_text_they_were() {
     let text = r#"{"params":{"b":1.0, "a":[9007199254740993123]},"id":18446744073709551616,"method":"m","jsonrpc":"2.0"}"#;
-    let Packet::One(Message::Request(request)) = parse(text.as_bytes()).unwrap() else {
+    let Packet::One(RpcMessage::Request(request)) = parse(text.as_bytes()).unwrap() else {
         panic!("no request")
     };
     assert_eq!(request.id.as_json(), "18446744073709551616");
@@ -62,16 +62,16 @@ fn a_batch_refuses_its_bad_messages_one_by_one() {
     let Packet::Batch(pieces) = parse(br#"[{"jsonrpc":"2.0","method":"n"}, 1]"#).unwrap() else {
         panic!("no batch")
     };
-    assert!(matches!(pieces[0], Ok(Message::Notification(_))));
+    assert!(matches!(pieces[0], Ok(RpcMessage::Notification(_))));
     assert_eq!(pieces[1].as_ref().unwrap_err().error.code, code::INVALID_REQUEST);
 }
 
 #[test]
 fn what_is_written_is_one_line_and_reads_back() {
     let pretty = serde_json::value::RawValue::from_string("{\n  \"a\": \"x\\ny\"\r\n}".to_owned()).unwrap();
-    let written = write_result(&super::Id::from_number(1), &pretty);
+    let written = write_result(&super::RequestId::from_number(1), &pretty);
     assert!(!written.contains('\n') && !written.contains('\r'));
-    let Packet::One(Message::Response(response)) = parse(written.as_bytes()).unwrap() else {
+    let Packet::One(RpcMessage::Response(response)) = parse(written.as_bytes()).unwrap() else {
         panic!("no response")
     };
     let value: serde_json::Value = serde_json::from_str(response.result.unwrap().get()).unwrap();
@@ -102,7 +102,7 @@ proptest! {
     fn string_ids_come_back_as_they_were(id in any::<String>()) {
         let id = serde_json::to_string(&id).unwrap();
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
-        let Packet::One(Message::Request(request)) = parse(text.as_bytes()).unwrap() else { panic!("no request") };
+        let Packet::One(RpcMessage::Request(request)) = parse(text.as_bytes()).unwrap() else { panic!("no request") };
         prop_assert_eq!(request.id.as_json(), id);
     }
 }

@@ -1,10 +1,10 @@
 //! Streamable HTTP on one endpoint for both eras. This file finds out which era a request is of; the two
 //! ways of answering are in [`modern`] and [`sessions`]. Who the caller is was settled before.
 
-mod held;
+mod charged_response;
+mod legacy;
 mod modern;
-mod running;
-mod sessions;
+mod running_request;
 pub(crate) mod stream;
 
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Service;
-use super::session::Roster;
+use super::session::SessionRegistry;
 use crate::header as mirrored;
-use crate::message::{Id, Message, Packet, parse, write_error};
+use crate::message::{Packet, RequestId, RpcMessage, parse, write_error};
 use crate::meta::Meta;
 use crate::rpc_error::RpcError;
 use crate::version::{Era, Version};
@@ -64,7 +64,7 @@ impl Default for EndpointSettings {
 pub struct Endpoint<S: Service> {
     service: Arc<S>,
     settings: EndpointSettings,
-    roster: Arc<Roster<S::Caller>>,
+    roster: Arc<SessionRegistry<S::Caller>>,
     closing: CancellationToken,
     tasks: TaskTracker,
 }
@@ -75,7 +75,7 @@ impl<S: Service> Endpoint<S> {
     pub fn new(service: Arc<S>, settings: EndpointSettings) -> Arc<Self> {
         let endpoint = Arc::new(Self {
             service,
-            roster: Arc::new(Roster::new(settings.sessions)),
+            roster: Arc::new(SessionRegistry::new(settings.sessions)),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
             settings,
@@ -92,7 +92,7 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// The open legacy sessions, for announcements.
-    pub fn roster(&self) -> &Arc<Roster<S::Caller>> {
+    pub fn sessions(&self) -> &Arc<SessionRegistry<S::Caller>> {
         &self.roster
     }
 
@@ -107,14 +107,14 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Waits for the calls that outlive their connection, then ends every session.
-    pub async fn closed(&self) {
+    pub async fn drain(&self) {
         self.tasks.close();
         self.tasks.wait().await;
         self.roster.close_all();
     }
 
     /// Ends every session now; their calls are cancelled.
-    pub fn cut_off(&self) {
+    pub fn close_sessions(&self) {
         self.roster.close_all();
     }
 
@@ -142,7 +142,7 @@ impl<S: Service> Endpoint<S> {
         let kind = kind.split(';').next().unwrap_or_default().trim();
         if !kind.eq_ignore_ascii_case("application/json") {
             let error = RpcError::invalid_request("the content type must be application/json");
-            return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &error));
+            return Err(error_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &error));
         }
         let whole = Limited::new(body, self.settings.body).collect();
         match tokio::time::timeout(self.settings.body_time, whole).await {
@@ -150,15 +150,15 @@ impl<S: Service> Endpoint<S> {
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 let message = format!("a message may have {} bytes", self.settings.body);
                 let error = RpcError::invalid_request(message);
-                Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, None, &error))
+                Err(error_response(StatusCode::PAYLOAD_TOO_LARGE, None, &error))
             }
             Ok(Err(error)) => {
                 let error = RpcError::parse(format!("the body broke off: {error}"));
-                Err(refuse(StatusCode::BAD_REQUEST, None, &error))
+                Err(error_response(StatusCode::BAD_REQUEST, None, &error))
             }
             Err(_) => {
                 let error = RpcError::invalid_request("the body came too slowly");
-                Err(refuse(StatusCode::REQUEST_TIMEOUT, None, &error))
+                Err(error_response(StatusCode::REQUEST_TIMEOUT, None, &error))
             }
         }
     }
@@ -171,22 +171,24 @@ impl<S: Service> Endpoint<S> {
     ) -> HttpResponse<Body> {
         let packet = match parse(bytes) {
             Ok(packet) => packet,
-            Err(refusal) => return refuse(StatusCode::BAD_REQUEST, refusal.id.as_ref(), &refusal.error),
+            Err(refusal) => {
+                return error_response(StatusCode::BAD_REQUEST, refusal.id.as_ref(), &refusal.error);
+            }
         };
         let id = match &packet {
-            Packet::One(Message::Request(request)) => Some(request.id.clone()),
+            Packet::One(RpcMessage::Request(request)) => Some(request.id.clone()),
             _ => None,
         };
         match era(&headers, &packet) {
             Ok(Era::Modern) => match packet {
-                Packet::One(message) => self.modern(caller, headers, message).await,
+                Packet::One(message) => self.answer_modern(caller, headers, message).await,
                 Packet::Batch(_) => {
                     let error = RpcError::invalid_request("this version of the protocol has no batches");
-                    refuse(StatusCode::BAD_REQUEST, None, &error)
+                    error_response(StatusCode::BAD_REQUEST, None, &error)
                 }
             },
-            Ok(Era::Legacy) => self.legacy(caller, headers, packet).await,
-            Err(error) => refuse(StatusCode::BAD_REQUEST, id.as_ref(), &error),
+            Ok(Era::Legacy) => self.answer_legacy(caller, headers, packet).await,
+            Err(error) => error_response(StatusCode::BAD_REQUEST, id.as_ref(), &error),
         }
     }
 }
@@ -202,7 +204,7 @@ fn era(headers: &HeaderMap, packet: &Packet) -> Result<Era, RpcError> {
         };
         return Ok(if legacy { Era::Legacy } else { Era::Modern });
     }
-    let Packet::One(Message::Request(request)) = packet else { return Ok(Era::Legacy) };
+    let Packet::One(RpcMessage::Request(request)) = packet else { return Ok(Era::Legacy) };
     let modern =
         request.method == "server/discover" || Meta::read(request.params.as_deref())?.names_a_version();
     Ok(if modern { Era::Modern } else { Era::Legacy })
@@ -210,14 +212,14 @@ fn era(headers: &HeaderMap, packet: &Packet) -> Result<Era, RpcError> {
 
 /// Which kinds of answer the client reads. One that says nothing reads anything.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Accepts {
+pub(crate) struct AcceptHeader {
     json: bool,
     events: bool,
     /// Streams are named first: whoever says so is answered with one even where nothing is said before the answer.
     events_first: bool,
 }
 
-impl Accepts {
+impl AcceptHeader {
     pub(crate) fn read(headers: &HeaderMap) -> Self {
         let mut any = false;
         let mut accepts = Self { json: false, events: false, events_first: false };
@@ -239,32 +241,36 @@ impl Accepts {
         if any { accepts } else { Self { json: true, events: true, events_first: false } }
     }
 
-    fn nothing(self) -> bool {
+    fn accepts_nothing(self) -> bool {
         !self.json && !self.events
     }
 }
 
-pub(crate) fn refuse(status: StatusCode, id: Option<&Id>, error: &RpcError) -> HttpResponse<Body> {
-    json(status, write_error(id, error))
+pub(crate) fn error_response(
+    status: StatusCode,
+    id: Option<&RequestId>,
+    error: &RpcError,
+) -> HttpResponse<Body> {
+    json_response(status, write_error(id, error))
 }
 
-pub(crate) fn json(status: StatusCode, text: String) -> HttpResponse<Body> {
-    with(status, Some("application/json"), Body::from(text))
+pub(crate) fn json_response(status: StatusCode, text: String) -> HttpResponse<Body> {
+    response_with_body(status, Some("application/json"), Body::from(text))
 }
 
-pub(crate) fn events(body: Body) -> HttpResponse<Body> {
-    let mut response = with(StatusCode::OK, Some("text/event-stream"), body);
+pub(crate) fn event_stream_response(body: Body) -> HttpResponse<Body> {
+    let mut response = response_with_body(StatusCode::OK, Some("text/event-stream"), body);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", header::HeaderValue::from_static("no"));
     response
 }
 
-pub(crate) fn bare(status: StatusCode) -> HttpResponse<Body> {
-    with(status, None, Body::empty())
+pub(crate) fn empty_response(status: StatusCode) -> HttpResponse<Body> {
+    response_with_body(status, None, Body::empty())
 }
 
-fn with(status: StatusCode, kind: Option<&'static str>, body: Body) -> HttpResponse<Body> {
+fn response_with_body(status: StatusCode, kind: Option<&'static str>, body: Body) -> HttpResponse<Body> {
     let mut response = HttpResponse::new(body);
     *response.status_mut() = status;
     if let Some(kind) = kind {
@@ -274,7 +280,7 @@ fn with(status: StatusCode, kind: Option<&'static str>, body: Body) -> HttpRespo
 }
 
 pub(crate) fn not_allowed() -> HttpResponse<Body> {
-    let mut response = bare(StatusCode::METHOD_NOT_ALLOWED);
+    let mut response = empty_response(StatusCode::METHOD_NOT_ALLOWED);
     response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST, GET, DELETE"));
     response
 }

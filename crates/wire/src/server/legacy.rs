@@ -6,40 +6,40 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::outlet::Outlet;
+use super::client_channel::ClientChannel;
 use super::session::Session;
-use super::{About, Inbound, Transport};
-use crate::Raw;
-use crate::message::{Id, Notification, Request};
-use crate::meta::{ClientSide, Meta};
+use super::{InboundRequest, RequestTransport, ServerDescription};
+use crate::RawJson;
+use crate::message::{RequestId, RpcNotification, RpcRequest};
+use crate::meta::{ClientProfile, Meta};
 use crate::rpc_error::RpcError;
 use crate::version::{Era, Version};
 use tokio_util::sync::CancellationToken;
 
 /// What `initialize` says: the version to speak and the client's side.
-pub(crate) fn read_initialize(params: Option<&RawValue>) -> Result<(Version, ClientSide), RpcError> {
+pub(crate) fn read_initialize(params: Option<&RawValue>) -> Result<(Version, ClientProfile), RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Initialize {
+    struct InitializeParams {
         protocol_version: String,
-        capabilities: Option<Raw>,
-        client_info: Option<Raw>,
+        capabilities: Option<RawJson>,
+        client_info: Option<RawJson>,
     }
     let wrong = |error| RpcError::invalid_params(format!("initialize cannot be read: {error}"));
     let params = params.map_or("{}", RawValue::get);
-    let read: Initialize = serde_json::from_str(params).map_err(wrong)?;
+    let read: InitializeParams = serde_json::from_str(params).map_err(wrong)?;
     // A version that we do not speak is answered with one that we do; the client may then hang up.
     let version = Version::parse(&read.protocol_version)
         .filter(|version| version.era() == Era::Legacy)
         .unwrap_or(Version::NEWEST_LEGACY);
     let client = match read.capabilities {
-        Some(capabilities) => ClientSide::read(&capabilities, read.client_info)?,
-        None => ClientSide { info: read.client_info, ..ClientSide::default() },
+        Some(capabilities) => ClientProfile::read(&capabilities, read.client_info)?,
+        None => ClientProfile { info: read.client_info, ..ClientProfile::default() },
     };
     Ok((version, client))
 }
 
-pub(crate) fn initialize_result(version: Version, about: &About) -> Raw {
+pub(crate) fn initialize_result(version: Version, about: &ServerDescription) -> RawJson {
     let mut result = serde_json::json!({
         "protocolVersion": version.as_str(),
         "capabilities": about.capabilities,
@@ -56,10 +56,10 @@ pub(crate) fn initialize_result(version: Version, about: &About) -> Raw {
 pub const LEGACY_METHODS: [&str; 3] = ["initialize", "ping", "logging/setLevel"];
 
 /// Requests that the transport answers itself; `None` means that the service must.
-pub(crate) fn answer_here(session: &Session, request: &Request) -> Option<Result<Raw, RpcError>> {
+pub(crate) fn answer_here(session: &Session, request: &RpcRequest) -> Option<Result<RawJson, RpcError>> {
     let method = request.method.as_str();
     LEGACY_METHODS.contains(&method).then(|| match method {
-        "ping" => Ok(empty()),
+        "ping" => Ok(empty_result()),
         "logging/setLevel" => set_level(session, request.params.as_deref()),
         _ => Err(RpcError::invalid_request("this session is initialized already")),
     })
@@ -68,33 +68,33 @@ pub(crate) fn answer_here(session: &Session, request: &Request) -> Option<Result
 pub(crate) const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-fn set_level(session: &Session, params: Option<&RawValue>) -> Result<Raw, RpcError> {
+fn set_level(session: &Session, params: Option<&RawValue>) -> Result<RawJson, RpcError> {
     #[derive(Deserialize)]
-    struct SetLevel {
+    struct SetLevelParams {
         level: String,
     }
-    let read: SetLevel = serde_json::from_str(params.map_or("{}", RawValue::get))
+    let read: SetLevelParams = serde_json::from_str(params.map_or("{}", RawValue::get))
         .map_err(|error| RpcError::invalid_params(format!("logging/setLevel cannot be read: {error}")))?;
     if !LEVELS.contains(&read.level.as_str()) {
         let message = format!("unknown log level {}; say one of {}", read.level, LEVELS.join(", "));
         return Err(RpcError::invalid_params(message));
     }
     session.set_log_level(read.level);
-    Ok(empty())
+    Ok(empty_result())
 }
 
 /// Makes a request of a session ready for the service.
-pub(crate) fn inbound<C>(
+pub(crate) fn build_legacy_request<C>(
     session: &Arc<Session>,
-    request: Request,
+    request: RpcRequest,
     caller: C,
-    outlet: Outlet,
-    transport: Transport,
+    outlet: ClientChannel,
+    transport: RequestTransport,
     closing: CancellationToken,
-) -> Result<Inbound<C>, RpcError> {
+) -> Result<InboundRequest<C>, RpcError> {
     let meta = Meta::read(request.params.as_deref())?;
-    let Request { id, method, params } = request;
-    Ok(Inbound {
+    let RpcRequest { id, method, params } = request;
+    Ok(InboundRequest {
         id,
         method,
         params,
@@ -110,23 +110,23 @@ pub(crate) fn inbound<C>(
 }
 
 /// The request that a `notifications/cancelled` is about.
-pub(crate) fn cancelled_request(notification: &Notification) -> Option<Id> {
+pub(crate) fn cancelled_request(notification: &RpcNotification) -> Option<RequestId> {
     #[derive(Deserialize)]
-    struct Cancelled {
+    struct CancelledParams {
         #[serde(rename = "requestId")]
-        id: Raw,
+        id: RawJson,
     }
     if notification.method != "notifications/cancelled" {
         return None;
     }
-    let params: Cancelled = serde_json::from_str(notification.params.as_ref()?.get()).ok()?;
-    Id::from_json(&params.id)
+    let params: CancelledParams = serde_json::from_str(notification.params.as_ref()?.get()).ok()?;
+    RequestId::from_json(&params.id)
 }
 
-pub(crate) fn empty() -> Raw {
+pub(crate) fn empty_result() -> RawJson {
     raw(&serde_json::json!({}))
 }
 
-fn raw(value: &serde_json::Value) -> Raw {
+fn raw(value: &serde_json::Value) -> RawJson {
     serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

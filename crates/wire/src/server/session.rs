@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Charge;
-use super::http::stream::{StandingStreams, Streams};
-use super::outlet::{Asks, Outgoing};
-use crate::message::{Id, write_notification};
-use crate::meta::ClientSide;
+use super::client_channel::{OutgoingFrame, PendingClientRequests};
+use super::http::stream::{ResumableStreams, StandingStreams};
+use crate::message::{RequestId, write_notification};
+use crate::meta::ClientProfile;
 use crate::version::Version;
 
 /// What the service holds for a subscription. Dropping it gives the subscription back.
@@ -25,10 +25,10 @@ pub type SubscriptionGuard = Box<dyn Any + Send>;
 pub struct Session {
     id: String,
     version: Version,
-    client: ClientSide,
-    pub(crate) asks: Arc<Asks>,
-    pub(crate) streams: Streams,
-    standing: Standing,
+    client: ClientProfile,
+    pub(crate) asks: Arc<PendingClientRequests>,
+    pub(crate) streams: ResumableStreams,
+    standing: StandingChannel,
     state: Mutex<State>,
     closed: CancellationToken,
     /// What its caller was charged for it, until it is closed.
@@ -37,8 +37,8 @@ pub struct Session {
 
 /// Where messages go that belong to no request.
 #[derive(Debug)]
-pub(crate) enum Standing {
-    Line(mpsc::Sender<Outgoing>),
+pub(crate) enum StandingChannel {
+    Stdio(mpsc::Sender<OutgoingFrame>),
     Streams(StandingStreams),
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Standing {
 struct State {
     log_level: Option<String>,
     subscriptions: HashMap<String, SubscriptionGuard>,
-    in_flight: HashMap<Id, CancellationToken>,
+    in_flight: HashMap<RequestId, CancellationToken>,
     last_used: Instant,
 }
 
@@ -54,9 +54,9 @@ impl Session {
     pub(crate) fn new(
         id: String,
         version: Version,
-        client: ClientSide,
-        standing: Standing,
-        streams: Streams,
+        client: ClientProfile,
+        standing: StandingChannel,
+        streams: ResumableStreams,
     ) -> Self {
         let state = State {
             log_level: None,
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn charged(self, charge: Charge) -> Self {
+    pub(crate) fn with_charge(self, charge: Charge) -> Self {
         Self { charge: Mutex::new(charge), ..self }
     }
 
@@ -86,7 +86,7 @@ impl Session {
     }
 
     /// Cancelled when the session is over.
-    pub fn ended(&self) -> CancellationToken {
+    pub fn closed_token(&self) -> CancellationToken {
         self.closed.clone()
     }
 
@@ -94,7 +94,7 @@ impl Session {
         self.version
     }
 
-    pub fn client(&self) -> &ClientSide {
+    pub fn client(&self) -> &ClientProfile {
         &self.client
     }
 
@@ -138,20 +138,20 @@ impl Session {
     pub fn announce(&self, method: &str, params: &RawValue) {
         let message = write_notification(method, params);
         match &self.standing {
-            Standing::Line(sender) => drop(sender.try_send(Outgoing::Message(message))),
-            Standing::Streams(streams) => streams.announce(message),
+            StandingChannel::Stdio(sender) => drop(sender.try_send(OutgoingFrame::Message(message))),
+            StandingChannel::Streams(streams) => streams.announce(message),
         }
     }
 
     pub(crate) fn standing_streams(&self) -> Option<&StandingStreams> {
         match &self.standing {
-            Standing::Streams(streams) => Some(streams),
-            Standing::Line(_) => None,
+            StandingChannel::Streams(streams) => Some(streams),
+            StandingChannel::Stdio(_) => None,
         }
     }
 
     /// Enters a request; `None` if one with this id is still being worked on.
-    pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<InFlight> {
+    pub(crate) fn begin(self: &Arc<Self>, id: &RequestId) -> Option<InFlightRequest> {
         let mut state = self.lock();
         state.last_used = Instant::now();
         if state.in_flight.contains_key(id) {
@@ -159,11 +159,11 @@ impl Session {
         }
         let cancel = self.closed.child_token();
         state.in_flight.insert(id.clone(), cancel.clone());
-        Some(InFlight { session: Arc::clone(self), id: id.clone(), cancel })
+        Some(InFlightRequest { session: Arc::clone(self), id: id.clone(), cancel })
     }
 
     /// The client does not want the answer any more.
-    pub(crate) fn cancel(&self, id: &Id) {
+    pub(crate) fn cancel(&self, id: &RequestId) {
         if let Some(cancel) = self.lock().in_flight.get(id) {
             cancel.cancel();
         }
@@ -175,7 +175,7 @@ impl Session {
 
     /// Since when nobody has needed this session; `None` while somebody does.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
-        let listening = self.standing_streams().is_some_and(StandingStreams::is_read);
+        let listening = self.standing_streams().is_some_and(StandingStreams::has_reader);
         let state = self.lock();
         (!listening && state.in_flight.is_empty()).then_some(state.last_used)
     }
@@ -203,13 +203,13 @@ impl Session {
 
 /// A request that is being worked on; dropping it takes it off the session's list.
 #[derive(Debug)]
-pub(crate) struct InFlight {
+pub(crate) struct InFlightRequest {
     session: Arc<Session>,
-    id: Id,
+    id: RequestId,
     pub(crate) cancel: CancellationToken,
 }
 
-impl Drop for InFlight {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
         let mut state = self.session.lock();
         state.in_flight.remove(&self.id);
@@ -219,12 +219,12 @@ impl Drop for InFlight {
 
 /// The open sessions of one endpoint, with who opened each.
 #[derive(Debug)]
-pub struct Roster<C> {
+pub struct SessionRegistry<C> {
     sessions: Mutex<HashMap<String, (C, Arc<Session>)>>,
     most: usize,
 }
 
-impl<C: Clone + PartialEq> Roster<C> {
+impl<C: Clone + PartialEq> SessionRegistry<C> {
     pub fn new(most: usize) -> Self {
         Self { sessions: Mutex::default(), most }
     }
@@ -311,13 +311,13 @@ mod tests {
 
     use tokio::sync::mpsc;
 
-    use super::{Roster, Session, Standing, Streams};
-    use crate::meta::ClientSide;
+    use super::{ResumableStreams, Session, SessionRegistry, StandingChannel};
+    use crate::meta::ClientProfile;
     use crate::version::Version;
 
     fn session(id: usize) -> Arc<Session> {
-        let standing = Standing::Line(mpsc::channel(1).0);
-        let (client, streams) = (ClientSide::default(), Streams::default());
+        let standing = StandingChannel::Stdio(mpsc::channel(1).0);
+        let (client, streams) = (ClientProfile::default(), ResumableStreams::default());
         Arc::new(Session::new(id.to_string(), Version::V2025_06_18, client, standing, streams))
     }
 
@@ -325,7 +325,7 @@ mod tests {
     fn callers_that_open_sessions_at_once_never_get_more_than_there_may_be() {
         const CALLERS: usize = 8;
         for round in 0..300 {
-            let roster = Roster::new(4);
+            let roster = SessionRegistry::new(4);
             assert!((0..3).all(|id| roster.add(100 + id, session(100 + id))));
             let start = Barrier::new(CALLERS);
             let added = std::thread::scope(|scope| {
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_session_makes_room_only_for_another_of_its_own_caller() {
-        let roster = Roster::new(2);
+        let roster = SessionRegistry::new(2);
         assert!(roster.add("ada", session(1)) && roster.add("bob", session(2)));
         assert!(!roster.add("eve", session(3)), "eve has none that could go");
         assert!(roster.add("ada", session(4)));

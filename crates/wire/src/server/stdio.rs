@@ -10,12 +10,16 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::http::stream::Streams;
-use super::legacy::{answer_here, cancelled_request, empty, inbound, initialize_result, read_initialize};
-use super::outlet::{Outgoing, Outlet};
-use super::session::{Roster, Session, Standing};
-use super::{Answer, Service, Transport, modern};
-use crate::message::{Id, Message, Packet, Refusal, Request, parse, write_error, write_outcome};
+use super::client_channel::{ClientChannel, OutgoingFrame};
+use super::http::stream::ResumableStreams;
+use super::legacy::{
+    answer_here, build_legacy_request, cancelled_request, empty_result, initialize_result, read_initialize,
+};
+use super::session::{Session, SessionRegistry, StandingChannel};
+use super::{RequestTransport, RpcResult, Service, build_modern_request};
+use crate::message::{
+    InvalidMessage, Packet, RequestId, RpcMessage, RpcRequest, parse, write_error, write_outcome,
+};
 use crate::meta::{Meta, modern_version};
 use crate::rpc_error::RpcError;
 
@@ -38,7 +42,7 @@ impl Default for StdioSettings {
 
 /// The two ways in which somebody outside ends a connection.
 #[derive(Debug)]
-pub struct StdioEnd<F> {
+pub struct StdioShutdown<F> {
     /// Stop reading, finish what is in flight.
     pub shutdown: CancellationToken,
     /// Completes when nobody reads our answers any more.
@@ -49,12 +53,12 @@ pub struct StdioEnd<F> {
 pub async fn serve_stdio<S: Service>(
     service: Arc<S>,
     caller: S::Caller,
-    roster: Arc<Roster<S::Caller>>,
+    roster: Arc<SessionRegistry<S::Caller>>,
     (reader, writer): (impl AsyncRead + Unpin + Send, impl AsyncWrite + Unpin + Send + 'static),
     settings: StdioSettings,
-    end: StdioEnd<impl Future<Output = ()> + Send>,
+    end: StdioShutdown<impl Future<Output = ()> + Send>,
 ) -> std::io::Result<()> {
-    let (out, outgoing) = mpsc::channel(super::outlet::QUEUE);
+    let (out, outgoing) = mpsc::channel(super::client_channel::QUEUE);
     let broken = CancellationToken::new();
     let writing = tokio::spawn(write(writer, outgoing, broken.clone()));
     let connection = Arc::new(Connection {
@@ -92,10 +96,10 @@ pub async fn serve_stdio<S: Service>(
 struct Connection<S: Service> {
     service: Arc<S>,
     caller: S::Caller,
-    out: mpsc::Sender<Outgoing>,
-    roster: Arc<Roster<S::Caller>>,
+    out: mpsc::Sender<OutgoingFrame>,
+    roster: Arc<SessionRegistry<S::Caller>>,
     session: Mutex<Option<Arc<Session>>>,
-    in_flight: Mutex<HashMap<Id, CancellationToken>>,
+    in_flight: Mutex<HashMap<RequestId, CancellationToken>>,
     places: Arc<Semaphore>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -151,18 +155,18 @@ impl<S: Service> Connection<S> {
         match parse(line) {
             Ok(Packet::One(message)) => self.message(message).await,
             Ok(Packet::Batch(messages)) => self.batch(messages).await,
-            Err(Refusal { id, error }) => self.say(write_error(id.as_ref(), &error)).await,
+            Err(InvalidMessage { id, error }) => self.say(write_error(id.as_ref(), &error)).await,
         }
     }
 
-    async fn message(self: &Arc<Self>, message: Message) {
+    async fn message(self: &Arc<Self>, message: RpcMessage) {
         match message {
             // Answered before the next line is read, which may count on the session being there.
-            Message::Request(request) if request.method == "initialize" => {
+            RpcMessage::Request(request) if request.method == "initialize" => {
                 let answer = self.answer(request.clone()).await;
                 self.say(write_outcome(&request.id, &answer)).await;
             }
-            Message::Request(request) => {
+            RpcMessage::Request(request) => {
                 // Reading stops here while too much is in flight.
                 let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
                 let id = request.id.clone();
@@ -185,7 +189,7 @@ impl<S: Service> Connection<S> {
     }
 
     /// Batches of one legacy version: the answers come as one batch too.
-    async fn batch(self: &Arc<Self>, messages: Vec<Result<Message, Refusal>>) {
+    async fn batch(self: &Arc<Self>, messages: Vec<Result<RpcMessage, InvalidMessage>>) {
         if !self.session().is_some_and(|session| session.version().has_batches()) {
             let error = RpcError::invalid_request("this version of the protocol has no batches");
             return self.say(write_error(None, &error)).await;
@@ -195,7 +199,7 @@ impl<S: Service> Connection<S> {
         self.tasks.spawn(async move {
             let answers = messages.into_iter().map(|message| async {
                 match message {
-                    Ok(Message::Request(request)) => {
+                    Ok(RpcMessage::Request(request)) => {
                         let id = request.id.clone();
                         let Some(cancel) = connection.enter(&id) else {
                             return Some(write_error(Some(&id), &in_use()));
@@ -208,7 +212,7 @@ impl<S: Service> Connection<S> {
                         connection.unasked(other);
                         None
                     }
-                    Err(Refusal { id, error }) => Some(write_error(id.as_ref(), &error)),
+                    Err(InvalidMessage { id, error }) => Some(write_error(id.as_ref(), &error)),
                 }
             });
             let answers = futures_util::future::join_all(answers).await;
@@ -220,22 +224,30 @@ impl<S: Service> Connection<S> {
         });
     }
 
-    async fn answer(&self, request: Request) -> Answer {
+    async fn answer(&self, request: RpcRequest) -> RpcResult {
         let meta = Meta::read(request.params.as_deref())?;
         let session = self.session();
         let asks = session.as_ref().map(|session| Arc::clone(&session.asks));
         if meta.names_a_version() || request.method == "server/discover" {
-            let outlet = Outlet::new(self.out.clone(), None);
+            let outlet = ClientChannel::new(self.out.clone(), None);
             let closing = self.closing.clone();
-            let (version, client) = meta.modern()?;
+            let (version, client) = meta.require_modern_fields()?;
             let said = (modern_version(version)?, client);
-            let inbound = modern(request, meta, said, self.caller.clone(), outlet, Transport::Stdio, closing);
+            let inbound = build_modern_request(
+                request,
+                meta,
+                said,
+                self.caller.clone(),
+                outlet,
+                RequestTransport::Stdio,
+                closing,
+            );
             return Arc::clone(&self.service).handle(inbound).await;
         }
         let Some(session) = session else {
             return match request.method.as_str() {
                 "initialize" => self.initialize(&request),
-                "ping" => Ok(empty()),
+                "ping" => Ok(empty_result()),
                 _ => Err(RpcError::invalid_params(
                     "say which protocol version you speak: send initialize first, or _meta with \
                      io.modelcontextprotocol/protocolVersion",
@@ -245,48 +257,60 @@ impl<S: Service> Connection<S> {
         if let Some(answer) = answer_here(&session, &request) {
             return answer;
         }
-        let outlet = Outlet::new(self.out.clone(), asks);
+        let outlet = ClientChannel::new(self.out.clone(), asks);
         let closing = self.closing.clone();
-        let inbound = inbound(&session, request, self.caller.clone(), outlet, Transport::Stdio, closing)?;
+        let inbound = build_legacy_request(
+            &session,
+            request,
+            self.caller.clone(),
+            outlet,
+            RequestTransport::Stdio,
+            closing,
+        )?;
         Arc::clone(&self.service).handle(inbound).await
     }
 
-    fn initialize(&self, request: &Request) -> Answer {
+    fn initialize(&self, request: &RpcRequest) -> RpcResult {
         let (version, client) = read_initialize(request.params.as_deref())?;
-        let about = self.service.about(&self.caller, version);
-        let standing = Standing::Line(self.out.clone());
-        let session =
-            Arc::new(Session::new("stdio".to_owned(), version, client, standing, Streams::default()));
+        let about = self.service.describe(&self.caller, version);
+        let standing = StandingChannel::Stdio(self.out.clone());
+        let session = Arc::new(Session::new(
+            "stdio".to_owned(),
+            version,
+            client,
+            standing,
+            ResumableStreams::default(),
+        ));
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
         self.roster.add(self.caller.clone(), session);
         Ok(initialize_result(version, &about))
     }
 
     /// Messages that want no answer.
-    fn unasked(&self, message: Message) {
+    fn unasked(&self, message: RpcMessage) {
         match message {
-            Message::Notification(notification) => {
+            RpcMessage::Notification(notification) => {
                 if let Some(id) = cancelled_request(&notification)
                     && let Some(cancel) = self.lock_in_flight().get(&id)
                 {
                     cancel.cancel();
                 }
             }
-            Message::Response(response) => {
+            RpcMessage::Response(response) => {
                 if let Some(session) = self.session() {
                     session.asks.answer(response);
                 }
             }
-            Message::Request(_) => {}
+            RpcMessage::Request(_) => {}
         }
     }
 
     async fn say(&self, message: String) {
         // A closed channel means that the client does not read any more; the connection is about to end.
-        let _ = self.out.send(Outgoing::Message(message)).await;
+        let _ = self.out.send(OutgoingFrame::Message(message)).await;
     }
 
-    fn enter(&self, id: &Id) -> Option<CancellationToken> {
+    fn enter(&self, id: &RequestId) -> Option<CancellationToken> {
         let mut in_flight = self.lock_in_flight();
         if in_flight.contains_key(id) {
             return None;
@@ -310,7 +334,7 @@ impl<S: Service> Connection<S> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn lock_in_flight(&self) -> std::sync::MutexGuard<'_, HashMap<Id, CancellationToken>> {
+    fn lock_in_flight(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -321,7 +345,7 @@ fn in_use() -> RpcError {
 
 async fn write(
     mut writer: impl AsyncWrite + Unpin,
-    mut outgoing: mpsc::Receiver<Outgoing>,
+    mut outgoing: mpsc::Receiver<OutgoingFrame>,
     broken: CancellationToken,
 ) {
     // However the writer ends, nobody can be answered any more.
@@ -331,7 +355,7 @@ async fn write(
         lines.clear();
         let mut next = Some(first);
         while let Some(said) = next {
-            if let Outgoing::Message(message) = said {
+            if let OutgoingFrame::Message(message) = said {
                 lines.push_str(&message);
                 lines.push('\n');
             }

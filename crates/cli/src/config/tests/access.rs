@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolyard_hub::{AllowList, Bounds, Permissions, Rate};
+use toolyard_hub::{AllowList, Permissions, RateLimit, ScopedLimits};
 use toolyard_serve::{Algorithm, KeySource};
 
 use super::super::access::TokenEntry;
@@ -40,12 +40,12 @@ fn every_key_of_a_token_is_read() {
         digest: [0xab; 32],
         permissions: Permissions::Only(["read".to_owned()].into()),
         allowed: AllowList { sources: list(&["git*"]), tools: list(&["mcp__git__*", "add"]) },
-        bounds: Bounds {
+        bounds: ScopedLimits {
             call_time: Some(Duration::from_secs(5)),
             payload: Some(100),
             calls: Some(2),
-            rate: Some(Rate { per_second: 1.0, burst: 3.0 }),
-            ..Bounds::default()
+            rate: Some(RateLimit { per_second: 1.0, burst: 3.0 }),
+            ..ScopedLimits::default()
         },
         expires: Some("2027-01-31T10:00:00Z".parse().unwrap()),
     };
@@ -54,7 +54,7 @@ fn every_key_of_a_token_is_read() {
         digest: [0; 32],
         permissions: Permissions::All,
         allowed: AllowList::default(),
-        bounds: Bounds::default(),
+        bounds: ScopedLimits::default(),
         expires: None,
     };
     assert_eq!(config.access.tokens, [ci, chief]);
@@ -90,7 +90,7 @@ fn every_key_about_jwts_is_read() {
     assert_eq!(jwt.claims["realm.roles"]["chief"], ["*"]);
     assert_eq!(jwt.allowed.sources, Some(vec!["git".to_owned()]));
     assert_eq!(jwt.allowed.tools, Some(vec!["*".to_owned()]));
-    assert_eq!(jwt.bounds, Bounds { calls: Some(4), ..Bounds::default() });
+    assert_eq!(jwt.bounds, ScopedLimits { calls: Some(4), ..ScopedLimits::default() });
     assert_eq!(jwt.resource.as_deref(), Some("https://yard.example"));
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolyard_hub::Secret;
-use toolyard_upstream::{AuthSettings, OAuthSettings, UrlKind};
+use toolyard_upstream::{OAuthSettings, ServerAuthSettings, UrlKind};
 
 use super::{Place, address, broken, command, entry, open, settings};
 
@@ -66,14 +66,14 @@ fn mcp_servers_are_read_with_every_spelling() {
         scopes: vec![text("s")],
         ..OAuthSettings::default()
     };
-    assert_eq!(settings(&config, "cursor").auth, AuthSettings::OAuth(cursor));
+    assert_eq!(settings(&config, "cursor").auth, ServerAuthSettings::OAuth(cursor));
     let claude = OAuthSettings {
         client_id: Some(text("c")),
         scopes: vec![text("a"), text("b")],
         callback_port: Some(8080),
         ..OAuthSettings::default()
     };
-    assert_eq!(settings(&config, "claude").auth, AuthSettings::OAuth(claude));
+    assert_eq!(settings(&config, "claude").auth, ServerAuthSettings::OAuth(claude));
 }
 
 #[test]
@@ -184,10 +184,10 @@ fn codexs_servers_are_read_without_replacing_anything() {
     );
     let remote = settings(&config, "remote");
     assert_eq!(open(&address(remote).headers), [("X-Secret", "t0ken"), ("X-Static", "${AS_IT_IS}")]);
-    assert_eq!(remote.auth, AuthSettings::Bearer(Secret::new("t0ken")));
+    assert_eq!(remote.auth, ServerAuthSettings::Bearer(Secret::new("t0ken")));
     assert_eq!(remote.start_time, Duration::from_millis(1_500));
     let scopes = OAuthSettings { scopes: vec!["read".to_owned()], ..OAuthSettings::default() };
-    assert_eq!(settings(&config, "scoped").auth, AuthSettings::OAuth(scopes));
+    assert_eq!(settings(&config, "scoped").auth, ServerAuthSettings::OAuth(scopes));
     insta::assert_snapshot!(place.told(&["config.toml"]));
 }
 

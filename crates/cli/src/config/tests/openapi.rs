@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use toolyard_hub::{Listing, Secret, SourceName};
+use toolyard_hub::{Secret, SourceName, ToolListing};
 use toolyard_openapi::{
-    AuthSettings, Budgets, ClientSending, ClientSettings, ConvertSettings, Credential, DocumentSettings,
-    Filters, Location, MissingAuth, OutputSchemas, References,
+    ApiAuthSettings, ApiCredential, Budgets, ClientAuthMethod, ClientCredentials, ConvertSettings,
+    DocumentLocation, DocumentSettings, Filters, MissingAuth, OutputSchemaMode, ReferencePolicy,
 };
 
 use super::super::ServerEntry;
@@ -68,28 +68,28 @@ fn every_key_of_a_document_is_read() {
     .with("TOKEN", "t0ken")
     .with("NAME", "pets");
     let secret = || Secret::new("t0ken");
-    let client = ClientSettings {
+    let client = ClientCredentials {
         id: Secret::new("id"),
         secret: secret(),
         token_url: Some(text("https://t.example")),
         scopes: texts(&["a", "b"]),
-        sending: ClientSending::Body,
+        sending: ClientAuthMethod::Body,
     };
     let schemes = [
-        (text("key"), Credential::Token(secret())),
-        (text("basic"), Credential::Basic { username: Secret::new("ann"), password: secret() }),
-        (text("oauth"), Credential::Client(client)),
+        (text("key"), ApiCredential::Token(secret())),
+        (text("basic"), ApiCredential::Basic { username: Secret::new("ann"), password: secret() }),
+        (text("oauth"), ApiCredential::Client(client)),
     ];
     let expected = DocumentSettings {
         name: SourceName::new("store"),
         enabled: true,
-        location: Location::File(place.folder().join("specs/pets.yaml")),
+        location: DocumentLocation::File(place.folder().join("specs/pets.yaml")),
         base_url: Some(text("https://pets.example.com/v1")),
         variables: [(text("region"), text("eu")), (text("port"), text("443"))].into(),
         allow_hosts: texts(&["localhost:8000"]),
         headers: [(text("X-Client"), Secret::new("toolyard"))].into(),
         forward_headers: texts(&["X-Tenant"]),
-        auth: AuthSettings { schemes: schemes.into(), bearer: Some(secret()), missing: MissingAuth::Send },
+        auth: ApiAuthSettings { schemes: schemes.into(), bearer: Some(secret()), missing: MissingAuth::Send },
         convert: ConvertSettings {
             filters: Filters {
                 include_tags: texts(&["pet*"]),
@@ -104,14 +104,14 @@ fn every_key_of_a_document_is_read() {
             renames: [(text("listPets"), text("pets")), (text("GET /x"), text("x"))].into(),
             descriptions: [(text("listPets"), text("All of them."))].into(),
             budgets: Budgets { input_bytes: 1, output_bytes: 2, description_characters: 3, heavy_bytes: 4 },
-            output_schemas: OutputSchemas::LeftOut,
+            output_schemas: OutputSchemaMode::Omit,
         },
-        references: References::Network,
+        references: ReferencePolicy::Network,
         enabled_tools: Some(texts(&["*"])),
         disabled_tools: texts(&["x"]),
         permissions: Vec::new(),
         tool_permissions: [(text("pets"), texts(&["read"]))].into(),
-        listing: Listing::Unlisted,
+        listing: ToolListing::Unlisted,
         start_time: Duration::from_secs(5),
         call_time: Duration::from_secs(10),
         largest_answer: 1000,
@@ -128,7 +128,7 @@ fn every_key_of_a_document_is_read() {
 #[test]
 fn a_document_needs_nothing_but_its_place() {
     let place = Place::new(&[("toolyard.toml", "[servers.a]\nopenapi = \"https://a.example/openapi.json\"")]);
-    let location = Location::Url(text("https://a.example/openapi.json"));
+    let location = DocumentLocation::Url(text("https://a.example/openapi.json"));
     assert!(document(&place) == DocumentSettings::new(SourceName::new("a"), location));
 }
 
@@ -182,10 +182,10 @@ fn output_schemas_are_shown_left_out_or_lenient() {
         let text = format!("[servers.pets]\nopenapi = \"pets.yaml\"\n{line}");
         document(&Place::new(&[("toolyard.toml", &text)])).convert.output_schemas
     };
-    assert_eq!(shown(""), OutputSchemas::Shown);
-    assert_eq!(shown("output_schemas = true"), OutputSchemas::Shown);
-    assert_eq!(shown("output_schemas = false"), OutputSchemas::LeftOut);
-    assert_eq!(shown("output_schemas = \"lenient\""), OutputSchemas::Lenient);
+    assert_eq!(shown(""), OutputSchemaMode::Exact);
+    assert_eq!(shown("output_schemas = true"), OutputSchemaMode::Exact);
+    assert_eq!(shown("output_schemas = false"), OutputSchemaMode::Omit);
+    assert_eq!(shown("output_schemas = \"lenient\""), OutputSchemaMode::Lenient);
     let wrong = "[servers.pets]\nopenapi = \"pets.yaml\"\noutput_schemas = \"loose\"\n";
     let told = Place::new(&[("toolyard.toml", wrong)]).told(&[]);
     assert!(told.contains("expected true, false or \"lenient\""), "{told}");

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use toolyard_hub::{
-    Bounds, DefinitionLimits, Limits, OwnQuotas, QuotaLimits, Rate, ResultCheck, ResultChecks, Secret,
-    SourceName,
+    DefinitionLimits, QuotaLimits, QuotaOverrides, RateLimit, ResultCheck, ResultChecks, ScopedLimits,
+    Secret, SourceName, YardLimits,
 };
 use toolyard_upstream::{
-    AuthSettings, CommandSettings, EnvInheritance, OAuthSettings, ServerSettings, TransportSettings, UrlKind,
-    UrlSettings,
+    CommandSettings, EnvInheritance, OAuthSettings, ServerAuthSettings, ServerSettings, TransportSettings,
+    UrlKind, UrlSettings,
 };
 
 use super::{Place, broken, only, settings};
@@ -58,20 +58,20 @@ fn every_key_of_the_yard_is_read() {
     assert_eq!(config.hosts, ["yard.example.com"]);
     assert_eq!(config.origins, ["https://app.example.com"]);
     assert_eq!(config.permissions, Some(vec!["admin".to_owned()]));
-    let limits = Limits {
+    let limits = YardLimits {
         call_time: Duration::from_millis(1_500),
         payload: 1_000,
         per_source: None,
         subscriptions: 7,
-        rate: Some(Rate { per_second: 5.0, burst: 10.0 }),
+        rate: Some(RateLimit { per_second: 5.0, burst: 10.0 }),
         tools: vec![(
             "*delete*".to_owned(),
-            Bounds {
+            ScopedLimits {
                 call_time: Some(Duration::from_secs(2)),
                 payload: Some(100),
                 calls: Some(1),
-                rate: Some(Rate { per_second: 0.1, burst: 1.0 }),
-                ..Bounds::default()
+                rate: Some(RateLimit { per_second: 0.1, burst: 1.0 }),
+                ..ScopedLimits::default()
             },
         )],
         results: ResultChecks {
@@ -81,9 +81,18 @@ fn every_key_of_the_yard_is_read() {
         quotas: QuotaLimits::default(),
         memory_mark: None,
         sources: BTreeMap::from([
-            (SourceName::new("programs"), Bounds { calls: Some(usize::MAX), ..Bounds::default() }),
-            (SourceName::new("repository"), Bounds { calls: Some(usize::MAX), ..Bounds::default() }),
-            (SourceName::new("web"), Bounds { call_time: Some(Duration::from_secs(9)), ..Bounds::default() }),
+            (
+                SourceName::new("programs"),
+                ScopedLimits { calls: Some(usize::MAX), ..ScopedLimits::default() },
+            ),
+            (
+                SourceName::new("repository"),
+                ScopedLimits { calls: Some(usize::MAX), ..ScopedLimits::default() },
+            ),
+            (
+                SourceName::new("web"),
+                ScopedLimits { call_time: Some(Duration::from_secs(9)), ..ScopedLimits::default() },
+            ),
         ]),
     };
     assert_eq!(config.limits(), limits);
@@ -188,7 +197,7 @@ fn every_key_of_an_address_is_read() {
         permissions: vec![text("cloud")],
         forward_headers: vec![text("X-Request-Id")],
         start_time: Duration::from_millis(500),
-        auth: AuthSettings::OAuth(oauth),
+        auth: ServerAuthSettings::OAuth(oauth),
         ..ServerSettings::new(SourceName::new("cloud"), transport)
     };
     assert_eq!(server, expected);
@@ -197,7 +206,7 @@ fn every_key_of_an_address_is_read() {
 #[test]
 fn a_bearer_token_comes_from_the_variable_that_is_named() {
     let server = only("[servers.a]\nurl = \"http://localhost:1\"\nbearer_token_env_var = \"TOKEN\"\n");
-    assert_eq!(server.auth, AuthSettings::Bearer(Secret::new("t0ken")));
+    assert_eq!(server.auth, ServerAuthSettings::Bearer(Secret::new("t0ken")));
 }
 
 #[test]
@@ -313,19 +322,19 @@ fn quotas_are_those_of_everybody_or_of_one_token() {
     assert_eq!(config.problems(), []);
     let expected = QuotaLimits { bytes: 1_000, sessions: usize::MAX, parked: 3, ..QuotaLimits::default() };
     assert_eq!((config.limits().quotas, config.limits().memory_mark), (expected, Some(1_000_000)));
-    let own = OwnQuotas { streams: Some(1), programs: Some(usize::MAX), ..OwnQuotas::default() };
+    let own = QuotaOverrides { streams: Some(1), programs: Some(usize::MAX), ..QuotaOverrides::default() };
     assert_eq!(config.access.tokens[0].bounds.quotas, own);
 }
 
 #[test]
 fn the_rate_of_principals_is_limited_unless_it_is_switched_off() {
     let rate = |text: &str| Place::new(&[("toolyard.toml", text)]).load(&[]).limits().rate;
-    let usual = Some(Rate { per_second: 50.0, burst: 2_000.0 });
+    let usual = Some(RateLimit { per_second: 50.0, burst: 2_000.0 });
     assert_eq!(rate(""), usual);
     assert_eq!(rate("[limits]\nrate = true"), usual);
     assert_eq!(rate("[limits]\nrate = false"), None);
     assert_eq!(
         rate("[limits]\nrate = { per_second = 5, burst = 7 }"),
-        Some(Rate { per_second: 5.0, burst: 7.0 })
+        Some(RateLimit { per_second: 5.0, burst: 7.0 })
     );
 }

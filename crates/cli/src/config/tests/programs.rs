@@ -11,7 +11,7 @@ use super::Place;
 #[test]
 fn what_is_not_said_is_as_the_documentation_says() {
     let config = Place::new(&[("toolyard.toml", "demo = true")]).load(&[]);
-    assert!(config.programs.enabled() && config.programs.python().is_none());
+    assert!(config.programs.is_enabled() && config.programs.python().is_none());
     let settings = config.programs.settings();
     assert_eq!(settings, ProgramSettings::default());
     assert_eq!(
@@ -40,7 +40,7 @@ fn every_key_is_read_and_a_path_is_seen_from_the_file() {
         Place::new(&[("conf/toolyard.toml", text), ("more.toml", "[programs]\npython = \"python3.12\"")]);
     let config = place.load(&["conf/toolyard.toml"]);
     assert_eq!(config.problems(), []);
-    assert!(!config.programs.enabled());
+    assert!(!config.programs.is_enabled());
     assert_eq!(config.programs.python(), Some(place.folder().join("conf/bin/python3")));
     let settings = config.programs.settings();
     assert_eq!((settings.time, settings.memory, settings.output), (Duration::from_secs(5), 64 << 20, 10));

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use toolyard_history::{Arguments, AuditSettings, Flush, OnDamage, OnFailure, StoreSettings};
+use toolyard_history::{
+    AuditArguments, AuditFailurePolicy, AuditFlush, AuditSettings, HistoryDamagePolicy, HistoryStoreSettings,
+};
 
 use super::Place;
 
@@ -40,11 +42,11 @@ fn every_key_is_read_and_paths_are_seen_from_the_file() {
     let AuditSettings { file, arguments, flush, rotate_bytes, keep_files, keep_for, on_failure } =
         config.audit.clone().unwrap();
     assert_eq!(file, place.folder().join("conf/logs/audit.jsonl"));
-    assert!(arguments == Arguments::Kept && config.redaction.hides("user_ssn"));
-    assert_eq!((flush, on_failure, keep_for), (Flush::Disk, OnFailure::Refuse, None));
+    assert!(arguments == AuditArguments::Record && config.redaction.hides("user_ssn"));
+    assert_eq!((flush, on_failure, keep_for), (AuditFlush::Disk, AuditFailurePolicy::Refuse, None));
     assert_eq!((rotate_bytes, keep_files), (5_000, 2));
-    let StoreSettings { file, keep_rows, keep_for, on_damage } = config.history.unwrap();
-    assert_eq!(on_damage, OnDamage::MoveAside);
+    let HistoryStoreSettings { file, keep_rows, keep_for, on_damage } = config.history.unwrap();
+    assert_eq!(on_damage, HistoryDamagePolicy::MoveAside);
     assert_eq!((file, keep_rows, keep_for), (place.folder().join("past.db"), 7, Some(3 * DAY)));
 }
 
@@ -53,13 +55,13 @@ fn what_is_not_said_is_as_the_documentation_says() {
     let place = Place::new(&[("toolyard.toml", "[audit]\nfile = \"a\"\n[history]\n")]);
     let config = place.load(&[]);
     let audit = config.audit.unwrap();
-    assert!(matches!(audit.arguments, Arguments::LeftOut));
-    assert_eq!((audit.flush, audit.on_failure), (Flush::Kernel, OnFailure::Continue));
+    assert!(matches!(audit.arguments, AuditArguments::Omit));
+    assert_eq!((audit.flush, audit.on_failure), (AuditFlush::Kernel, AuditFailurePolicy::Continue));
     assert_eq!((audit.rotate_bytes, audit.keep_files, audit.keep_for), (104_857_600, 10, Some(90 * DAY)));
     let history = config.history.unwrap();
     assert_eq!(history.file, place.folder().join(".local/share/toolyard/history.db"));
     assert_eq!((history.keep_rows, history.keep_for), (100_000, Some(30 * DAY)));
-    assert_eq!(history.on_damage, OnDamage::Fail);
+    assert_eq!(history.on_damage, HistoryDamagePolicy::Fail);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use toolyard_hub::SourceName;
 
-use super::super::diff::{Diff, diff};
-use super::super::{Change, ServerEntry, Watch};
+use super::super::diff::{ConfigDiff, diff};
+use super::super::{ConfigChange, ConfigWatcher, ServerEntry};
 use super::{Place, entry};
 
 const BEFORE: &str = "[servers.same]\ncommand = \"x\"\n[servers.other]\ncommand = \"x\"\n[servers.gone]\ncommand = \"x\"\n\
@@ -20,10 +20,13 @@ fn only_servers_that_changed_are_named() {
     place.write("toolyard.toml", AFTER);
     let new = place.load(&[]);
     let gone = SourceName::new("gone");
-    let expected =
-        Diff { added: vec![entry(&new, "new")], removed: vec![&gone], changed: vec![entry(&new, "other")] };
+    let expected = ConfigDiff {
+        added: vec![entry(&new, "new")],
+        removed: vec![&gone],
+        changed: vec![entry(&new, "other")],
+    };
     assert_eq!(diff(&old, &new), expected);
-    assert_eq!(diff(&new, &new), Diff::default());
+    assert_eq!(diff(&new, &new), ConfigDiff::default());
 }
 
 #[test]
@@ -38,7 +41,7 @@ fn a_server_that_is_mended_has_changed() {
 }
 
 /// What comes within a time in which nothing would be a surprise.
-async fn within(watch: &mut Watch, seconds: u64) -> Option<Change> {
+async fn within(watch: &mut ConfigWatcher, seconds: u64) -> Option<ConfigChange> {
     tokio::time::timeout(Duration::from_secs(seconds), watch.changed()).await.ok()
 }
 
@@ -53,7 +56,7 @@ async fn a_change_of_any_file_is_told_once() {
         (".env", "A=1\n"),
     ];
     let place = Place::new(&files);
-    let mut watch = Watch::new(&place.load(&[])).unwrap();
+    let mut watch = ConfigWatcher::new(&place.load(&[])).unwrap();
     assert_eq!(within(&mut watch, 60).await, None);
     for name in ["toolyard.toml", "a.json", ".env", "later.json"] {
         place.write(
@@ -61,11 +64,11 @@ async fn a_change_of_any_file_is_told_once() {
             "# something else that is longer than what was there before, in any of these files\n",
         );
         let path = place.folder().join(name);
-        assert_eq!(within(&mut watch, 60).await, Some(Change::File(path)), "{name}");
+        assert_eq!(within(&mut watch, 60).await, Some(ConfigChange::File(path)), "{name}");
         assert_eq!(within(&mut watch, 60).await, None, "{name}");
     }
     std::fs::remove_file(place.folder().join(".env")).unwrap();
-    assert_eq!(within(&mut watch, 60).await, Some(Change::File(place.folder().join(".env"))));
+    assert_eq!(within(&mut watch, 60).await, Some(ConfigChange::File(place.folder().join(".env"))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,8 +76,8 @@ async fn a_change_before_the_watch_began_is_not_missed() {
     let place = Place::new(&[("toolyard.toml", "demo = true\n")]);
     let config = place.load(&[]);
     place.write("toolyard.toml", "demo = false\n");
-    let mut watch = Watch::new(&config).unwrap();
+    let mut watch = ConfigWatcher::new(&config).unwrap();
     assert!(within(&mut watch, 60).await.is_some());
-    watch.follow(&place.load(&[]));
+    watch.set_files_of(&place.load(&[]));
     assert_eq!(within(&mut watch, 60).await, None);
 }

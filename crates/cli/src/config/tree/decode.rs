@@ -11,31 +11,34 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::super::problem::nearest;
-use super::fault::{Fault, kind};
-use super::{Key, Node, Value};
+use super::decode_error::{DecodeError, kind};
+use super::{ConfigKey, ConfigNode, ConfigValue};
 
 /// What was wrong with a tree.
 #[derive(Default)]
-pub(in crate::config) struct Findings {
-    pub(in crate::config) faults: Vec<Fault>,
-    pub(in crate::config) unknown: Vec<Unknown>,
+pub(in crate::config) struct DecodeReport {
+    pub(in crate::config) faults: Vec<DecodeError>,
+    pub(in crate::config) unknown: Vec<UnknownKey>,
 }
 
 /// A key that nobody asked for.
-pub(in crate::config) struct Unknown {
-    pub(in crate::config) key: Key,
+pub(in crate::config) struct UnknownKey {
+    pub(in crate::config) key: ConfigKey,
     pub(in crate::config) suggestion: Option<String>,
 }
 
 /// Reads a tree, without the nodes in `apart`, which are somebody else's to read. Nothing only if the tree as a whole
 /// is of another shape.
-pub(in crate::config) fn decode<T: DeserializeOwned>(root: &Node, apart: &[&Node]) -> (Option<T>, Findings) {
-    let mut findings = Findings::default();
+pub(in crate::config) fn decode<T: DeserializeOwned>(
+    root: &ConfigNode,
+    apart: &[&ConfigNode],
+) -> (Option<T>, DecodeReport) {
+    let mut findings = DecodeReport::default();
     let mut skipped: HashSet<usize> = apart.iter().map(|node| node.identity()).collect();
     let mut wrong = HashSet::new();
     loop {
-        let pass = Pass { skipped: &skipped, unknown: RefCell::default() };
-        let result = T::deserialize(Reader { node: root, pass: &pass, place: None });
+        let pass = DecodePass { skipped: &skipped, unknown: RefCell::default() };
+        let result = T::deserialize(NodeDeserializer { node: root, pass: &pass, place: None });
         let unknown = pass.unknown.into_inner();
         match result {
             Ok(value) => {
@@ -60,7 +63,7 @@ pub(in crate::config) fn decode<T: DeserializeOwned>(root: &Node, apart: &[&Node
     }
 }
 
-fn find(root: &Node, identity: usize) -> Option<&Node> {
+fn find(root: &ConfigNode, identity: usize) -> Option<&ConfigNode> {
     if root.identity() == identity {
         return Some(root);
     }
@@ -68,31 +71,31 @@ fn find(root: &Node, identity: usize) -> Option<&Node> {
 }
 
 /// One attempt to read the tree.
-struct Pass<'a> {
+struct DecodePass<'a> {
     skipped: &'a HashSet<usize>,
-    unknown: RefCell<Vec<Unknown>>,
+    unknown: RefCell<Vec<UnknownKey>>,
 }
 
 /// Where a value stands in a table of known keys.
 #[derive(Clone, Copy)]
-struct Slot<'a> {
-    key: &'a Key,
+struct KeyContext<'a> {
+    key: &'a ConfigKey,
     known: &'static [&'static str],
 }
 
-struct Reader<'a> {
-    node: &'a Node,
-    pass: &'a Pass<'a>,
-    place: Option<Slot<'a>>,
+struct NodeDeserializer<'a> {
+    node: &'a ConfigNode,
+    pass: &'a DecodePass<'a>,
+    place: Option<KeyContext<'a>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> NodeDeserializer<'a> {
     fn entries<'de, V: Visitor<'de>>(
         &self,
         known: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
-        let entries: Vec<&'a (Key, Node)> = self
+    ) -> Result<V::Value, DecodeError> {
+        let entries: Vec<&'a (ConfigKey, ConfigNode)> = self
             .node
             .entries()
             .iter()
@@ -101,42 +104,44 @@ impl<'a> Reader<'a> {
         visitor.visit_map(Entries { rest: entries.into_iter(), value: None, known, pass: self.pass })
     }
 
-    fn items(&self) -> Vec<&'a Node> {
-        let skipped = |node: &&Node| !self.pass.skipped.contains(&node.identity());
+    fn items(&self) -> Vec<&'a ConfigNode> {
+        let skipped = |node: &&ConfigNode| !self.pass.skipped.contains(&node.identity());
         self.node.children().into_iter().filter(skipped).collect()
     }
 
     /// Errors are placed at the innermost value that they pass.
-    fn placed<T>(node: &Node, result: Result<T, Fault>) -> Result<T, Fault> {
+    fn placed<T>(node: &ConfigNode, result: Result<T, DecodeError>) -> Result<T, DecodeError> {
         result.map_err(|fault| match fault.node {
             Some(_) => fault,
-            None => Fault { span: node.span.clone(), node: Some(node.identity()), ..fault },
+            None => DecodeError { span: node.span.clone(), node: Some(node.identity()), ..fault },
         })
     }
 }
 
-impl<'de> Deserializer<'de> for Reader<'_> {
-    type Error = Fault;
+impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
+    type Error = DecodeError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let result = match &self.node.value {
-            Value::Null => visitor.visit_unit(),
-            Value::Flag(flag) => visitor.visit_bool(*flag),
-            Value::Whole(number) => match u64::try_from(*number) {
+            ConfigValue::Null => visitor.visit_unit(),
+            ConfigValue::Flag(flag) => visitor.visit_bool(*flag),
+            ConfigValue::Whole(number) => match u64::try_from(*number) {
                 Ok(number) => visitor.visit_u64(number),
                 Err(_) => visitor.visit_i64(*number),
             },
-            Value::Number(number) => visitor.visit_f64(*number),
-            Value::Text(text) => visitor.visit_str(text),
-            Value::List(_) => visitor.visit_seq(Items { rest: self.items().into_iter(), pass: self.pass }),
-            Value::Table(_) => self.entries(&[], visitor),
+            ConfigValue::Number(number) => visitor.visit_f64(*number),
+            ConfigValue::Text(text) => visitor.visit_str(text),
+            ConfigValue::List(_) => {
+                visitor.visit_seq(Items { rest: self.items().into_iter(), pass: self.pass })
+            }
+            ConfigValue::Table(_) => self.entries(&[], visitor),
         };
         Self::placed(self.node, result)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.node.value {
-            Value::Null => visitor.visit_none(),
+            ConfigValue::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
@@ -146,9 +151,9 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         _name: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, DecodeError> {
         match &self.node.value {
-            Value::Table(_) => Self::placed(self.node, self.entries(fields, visitor)),
+            ConfigValue::Table(_) => Self::placed(self.node, self.entries(fields, visitor)),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -158,10 +163,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         _name: &'static str,
         _variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, DecodeError> {
         let result = match &self.node.value {
-            Value::Text(text) => visitor.visit_enum(text.as_str().into_deserializer()),
-            other => Err(Fault::custom(format_args!("expected a string, found {}", kind(other)))),
+            ConfigValue::Text(text) => visitor.visit_enum(text.as_str().into_deserializer()),
+            other => Err(DecodeError::custom(format_args!("expected a string, found {}", kind(other)))),
         };
         Self::placed(self.node, result)
     }
@@ -170,14 +175,14 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         self,
         _name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, DecodeError> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         if let Some(slot) = self.place {
             let suggestion = nearest(&slot.key.name, slot.known.iter().copied());
-            self.pass.unknown.borrow_mut().push(Unknown { key: slot.key.clone(), suggestion });
+            self.pass.unknown.borrow_mut().push(UnknownKey { key: slot.key.clone(), suggestion });
         }
         visitor.visit_unit()
     }
@@ -189,38 +194,45 @@ impl<'de> Deserializer<'de> for Reader<'_> {
 }
 
 struct Entries<'a> {
-    rest: std::vec::IntoIter<&'a (Key, Node)>,
-    value: Option<&'a (Key, Node)>,
+    rest: std::vec::IntoIter<&'a (ConfigKey, ConfigNode)>,
+    value: Option<&'a (ConfigKey, ConfigNode)>,
     known: &'static [&'static str],
-    pass: &'a Pass<'a>,
+    pass: &'a DecodePass<'a>,
 }
 
 impl<'de> MapAccess<'de> for Entries<'_> {
-    type Error = Fault;
+    type Error = DecodeError;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
         self.value = self.rest.next();
         self.value.map(|(key, _)| seed.deserialize(key.name.as_str().into_deserializer())).transpose()
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
-        let (key, node) = self.value.take().ok_or_else(|| Fault::custom("a value without a key"))?;
-        let place = Some(Slot { key, known: self.known });
-        Reader::placed(node, seed.deserialize(Reader { node, pass: self.pass, place }))
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
+        let (key, node) = self.value.take().ok_or_else(|| DecodeError::custom("a value without a key"))?;
+        let place = Some(KeyContext { key, known: self.known });
+        NodeDeserializer::placed(node, seed.deserialize(NodeDeserializer { node, pass: self.pass, place }))
     }
 }
 
 struct Items<'a> {
-    rest: std::vec::IntoIter<&'a Node>,
-    pass: &'a Pass<'a>,
+    rest: std::vec::IntoIter<&'a ConfigNode>,
+    pass: &'a DecodePass<'a>,
 }
 
 impl<'de> SeqAccess<'de> for Items<'_> {
-    type Error = Fault;
+    type Error = DecodeError;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
-        let read =
-            |node| Reader::placed(node, seed.deserialize(Reader { node, pass: self.pass, place: None }));
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, DecodeError> {
+        let read = |node| {
+            NodeDeserializer::placed(
+                node,
+                seed.deserialize(NodeDeserializer { node, pass: self.pass, place: None }),
+            )
+        };
         self.rest.next().map(read).transpose()
     }
 }

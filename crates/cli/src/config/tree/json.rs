@@ -4,9 +4,9 @@ use jsonc_parser::ast::{Object, Value as Ast};
 use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::{Broken, Key, Node, Span, Value};
+use super::{ConfigKey, ConfigNode, ConfigSyntaxError, ConfigValue, Span};
 
-pub(in crate::config) fn parse(text: &str) -> Result<Node, Broken> {
+pub(in crate::config) fn parse(text: &str) -> Result<ConfigNode, ConfigSyntaxError> {
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -19,41 +19,46 @@ pub(in crate::config) fn parse(text: &str) -> Result<Node, Broken> {
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
     };
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| Broken {
-        span: span(error.range()),
-        message: lowercase(&error.kind().to_string()),
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
+        ConfigSyntaxError { span: span(error.range()), message: lowercase(&error.kind().to_string()) }
     })?;
     match parsed.value {
         Some(value) => Ok(node(&value)),
-        None => Err(Broken { span: Span { start: 0, end: 0 }, message: "the file is empty".to_owned() }),
+        None => Err(ConfigSyntaxError {
+            span: Span { start: 0, end: 0 },
+            message: "the file is empty".to_owned(),
+        }),
     }
 }
 
-fn node(value: &Ast<'_>) -> Node {
+fn node(value: &Ast<'_>) -> ConfigNode {
     let span = span(value.range());
     let value = match value {
-        Ast::StringLit(text) => Value::Text(text.value.to_string()),
+        Ast::StringLit(text) => ConfigValue::Text(text.value.to_string()),
         Ast::NumberLit(number) => self::number(number.value),
-        Ast::BooleanLit(flag) => Value::Flag(flag.value),
-        Ast::NullKeyword(_) => Value::Null,
-        Ast::Array(items) => Value::List(items.elements.iter().map(node).collect()),
+        Ast::BooleanLit(flag) => ConfigValue::Flag(flag.value),
+        Ast::NullKeyword(_) => ConfigValue::Null,
+        Ast::Array(items) => ConfigValue::List(items.elements.iter().map(node).collect()),
         Ast::Object(object) => table(object),
     };
-    Node { span, value }
+    ConfigNode { span, value }
 }
 
-fn table(object: &Object<'_>) -> Value {
-    let mut entries: Vec<(Key, Node)> = Vec::with_capacity(object.properties.len());
+fn table(object: &Object<'_>) -> ConfigValue {
+    let mut entries: Vec<(ConfigKey, ConfigNode)> = Vec::with_capacity(object.properties.len());
     for property in &object.properties {
-        let key = Key { name: property.name.as_str().to_owned(), span: span(property.name.range()) };
+        let key = ConfigKey { name: property.name.as_str().to_owned(), span: span(property.name.range()) };
         entries.retain(|(earlier, _)| earlier.name != key.name);
         entries.push((key, node(&property.value)));
     }
-    Value::Table(entries)
+    ConfigValue::Table(entries)
 }
 
-fn number(text: &str) -> Value {
-    text.parse().map(Value::Whole).or_else(|_| text.parse().map(Value::Number)).unwrap_or(Value::Null)
+fn number(text: &str) -> ConfigValue {
+    text.parse()
+        .map(ConfigValue::Whole)
+        .or_else(|_| text.parse().map(ConfigValue::Number))
+        .unwrap_or(ConfigValue::Null)
 }
 
 fn span(range: Range) -> Span {

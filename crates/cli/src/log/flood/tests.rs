@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-use super::{Admitted, BURST, EVERY, FloodLimit, MOST_KEYS, Suppressed};
+use super::{Admission, BURST, EVERY, FloodLimit, MOST_KEYS, SuppressedLines};
 
 /// Counts the lines that come through.
 struct Count(Arc<Mutex<usize>>);
@@ -50,7 +50,7 @@ fn a_flood_of_one_kind_about_one_source_hides_no_other() {
         ("one", 9_980, "two", 9_980)
     );
     assert!(one.kind.contains("flood/tests.rs"), "{}", one.kind);
-    assert_eq!(limit.take_suppressed(), Vec::<Suppressed>::new());
+    assert_eq!(limit.take_suppressed(), Vec::<SuppressedLines>::new());
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn one_more_line_is_logged_from_time_to_time_and_a_burst_after_a_long_silence() 
     let limit = FloodLimit::default();
     let kind = metadata();
     let admitted = |at: Instant| {
-        (0..1_000).filter(|_| matches!(limit.admit(kind, "s".to_owned(), at), Admitted::Yes)).count()
+        (0..1_000).filter(|_| matches!(limit.admit(kind, "s".to_owned(), at), Admission::Yes)).count()
     };
     let start = Instant::now();
     assert_eq!(admitted(start), 20);

@@ -8,9 +8,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::json::from_text;
 use toolyard_hub::{Principal, Raw, Yard};
-use toolyard_sdk::{Context, Native, Prompt, Resource, ResourceTemplate, Tool};
+use toolyard_sdk::{Context, NativeSource, Prompt, Resource, ResourceTemplate, Tool};
 use toolyard_serve::{
-    Auth, ConnectionLimits, ControlSettings, DoorSettings, EndpointSettings, McpSettings, ServeSettings, bind,
+    Auth, ConnectionLimits, ControlSettings, EndpointSettings, McpSettings, ServeAuthSettings, ServeSettings,
+    bind,
 };
 
 /// A server in this process, for as long as this lives.
@@ -21,8 +22,11 @@ pub(super) struct Upstream {
 
 impl Upstream {
     pub(super) async fn start(name: &'static str) -> Self {
-        let door =
-            DoorSettings { auth: Auth::None(Principal::owner()), hosts: Vec::new(), origins: Vec::new() };
+        let door = ServeAuthSettings {
+            auth: Auth::None(Principal::owner()),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+        };
         let settings = ServeSettings {
             listen: ([127, 0, 0, 1], 0).into(),
             door,
@@ -33,7 +37,7 @@ impl Upstream {
             annexes: Vec::new(),
             drain: Duration::ZERO,
         };
-        let bound = bind(Yard::of([offer(name).into_source()]), settings).await.unwrap();
+        let bound = bind(Yard::with_sources([offer(name).into_source()]), settings).await.unwrap();
         let url = format!("http://{}/mcp", bound.address());
         let serving = AbortOnDropHandle::new(tokio::spawn(bound.serve(CancellationToken::new())));
         Self { url, _serving: serving }
@@ -51,10 +55,10 @@ fn heard() -> Raw {
     from_text(r#"{"content":[{"type":"text","text":"heard"}]}"#.to_owned())
 }
 
-fn offer(name: &'static str) -> Native {
+fn offer(name: &'static str) -> NativeSource {
     let note = format!("{name}://note");
     let touched = note.clone();
-    Native::new("upstream")
+    NativeSource::new("upstream")
         .tool(Tool::raw("echo", |_: Raw, ctx: Context| async move {
             ctx.report(1, 2, "half way");
             Ok(heard())

@@ -3,27 +3,31 @@
 use serde_json::json;
 
 use super::told;
-use crate::error::Kind;
-use crate::fake::{Fake, calling, prompts, reading, request, resources, templates, tools, yard};
+use crate::error::ErrorKind;
+use crate::fake::{ScriptedSource, calling, prompts, reading, request, resources, templates, tools, yard};
 use crate::principal::{AllowList, Permissions, Principal};
-use crate::request::{Request, What};
-use crate::source::Offer;
+use crate::request::{CallRequest, CallTarget};
+use crate::source::SourceOffer;
 use crate::yard::Yard;
 
 fn ada(sources: Option<&[&str]>, tools: Option<&[&str]>) -> Principal {
     let list = |globs: Option<&[&str]>| globs.map(|globs| globs.iter().map(|g| (*g).to_owned()).collect());
-    Principal::new("ada", Permissions::All).allowed(AllowList { sources: list(sources), tools: list(tools) })
+    Principal::new("ada", Permissions::All)
+        .with_allow_list(AllowList { sources: list(sources), tools: list(tools) })
 }
 
 /// Two sources with a tool of one name, and one each of everything else.
 fn two() -> std::sync::Arc<Yard> {
-    let offer = |name: &str, own: &str| Offer {
+    let offer = |name: &str, own: &str| SourceOffer {
         resources: resources(&[&format!("{name}://fixed")]).resources,
         templates: templates(&[&format!("{name}://{{id}}")]).templates,
         prompts: prompts(&[&format!("{name}_prompt")]).prompts,
         ..tools(&["query", own])
     };
-    yard(&[&Fake::offering("git", offer("git", "commit")), &Fake::offering("web", offer("web", "browse"))])
+    yard(&[
+        &ScriptedSource::offering("git", offer("git", "commit")),
+        &ScriptedSource::offering("web", offer("web", "browse")),
+    ])
 }
 
 fn seen(yard: &Yard, principal: &Principal) -> Vec<String> {
@@ -35,8 +39,8 @@ fn seen(yard: &Yard, principal: &Principal) -> Vec<String> {
     seen
 }
 
-async fn kind(yard: &Yard, principal: &Principal, request: Request) -> Option<Kind> {
-    let request = Request { principal: principal.clone(), ..request };
+async fn kind(yard: &Yard, principal: &Principal, request: CallRequest) -> Option<ErrorKind> {
+    let request = CallRequest { principal: principal.clone(), ..request };
     yard.call(request).await.err().map(|error| error.kind())
 }
 
@@ -48,19 +52,19 @@ async fn a_list_of_sources_leaves_everything_of_those_and_nothing_of_others() {
         seen(&yard, &ada),
         ["mcp__git__query", "mcp__git__commit", "git://fixed", "git://{id}", "mcp__git__git_prompt"]
     );
-    let prompt = |name: &str| request(What::Prompt { name: name.to_owned(), arguments: None });
+    let prompt = |name: &str| request(CallTarget::Prompt { name: name.to_owned(), arguments: None });
     for (request, expect) in [
         (calling("mcp__git__query"), None),
         // To Ada the name is unique.
         (calling("query"), None),
-        (calling("browse"), Some(Kind::UnknownTool)),
-        (calling("mcp__web__query"), Some(Kind::UnknownTool)),
+        (calling("browse"), Some(ErrorKind::UnknownTool)),
+        (calling("mcp__web__query"), Some(ErrorKind::UnknownTool)),
         (reading("git://fixed"), None),
         (reading("git://7"), None),
-        (reading("web://fixed"), Some(Kind::UnknownResource)),
-        (reading("web://7"), Some(Kind::UnknownResource)),
+        (reading("web://fixed"), Some(ErrorKind::UnknownResource)),
+        (reading("web://7"), Some(ErrorKind::UnknownResource)),
         (prompt("git_prompt"), None),
-        (prompt("web_prompt"), Some(Kind::UnknownPrompt)),
+        (prompt("web_prompt"), Some(ErrorKind::UnknownPrompt)),
     ] {
         let asked = format!("{:?}", request.what);
         assert_eq!(kind(&yard, &ada, request).await, expect, "{asked}");
@@ -82,7 +86,7 @@ async fn a_list_of_tools_alone_gives_tools_and_nothing_else() {
     assert_eq!(seen(&yard, &ada(Some(&[]), None)), [""; 0]);
     assert_eq!(
         kind(&yard, &ada(None, Some(&["*query"])), reading("git://fixed")).await,
-        Some(Kind::UnknownResource)
+        Some(ErrorKind::UnknownResource)
     );
 }
 
@@ -91,10 +95,10 @@ async fn nobody_is_led_to_what_is_not_on_their_list() {
     let yard = two();
     let ada = ada(Some(&["git"]), None);
     for name in ["brwse", "browse", "mcp__web__browse"] {
-        let error = yard.call(Request { principal: ada.clone(), ..calling(name) }).await.unwrap_err();
-        assert_eq!(told(&error), (Kind::UnknownTool, format!("unknown tool {name}").as_str(), None));
+        let error = yard.call(CallRequest { principal: ada.clone(), ..calling(name) }).await.unwrap_err();
+        assert_eq!(told(&error), (ErrorKind::UnknownTool, format!("unknown tool {name}").as_str(), None));
     }
-    let error = yard.call(Request { principal: ada, ..calling("comit") }).await.unwrap_err();
+    let error = yard.call(CallRequest { principal: ada, ..calling("comit") }).await.unwrap_err();
     assert_eq!(error.suggestion(), Some("did you mean commit?"));
 }
 
@@ -103,11 +107,11 @@ async fn a_permission_that_is_missing_is_said_and_a_list_that_does_not_have_it_i
     let mut offer = tools(&["drop"]);
     offer.tools[0].permissions = vec!["write".to_owned()];
     offer.tools[0].definition = crate::fake::raw(&json!({"name": "drop", "inputSchema": {"type": "object"}}));
-    let yard = yard(&[&Fake::offering("db", offer)]);
+    let yard = yard(&[&ScriptedSource::offering("db", offer)]);
     let nobody = Principal::new("bob", Permissions::Only(Default::default()));
-    assert_eq!(kind(&yard, &nobody, calling("drop")).await, Some(Kind::Forbidden));
-    let elsewhere = nobody.allowed(AllowList { sources: Some(vec!["x".to_owned()]), tools: None });
-    assert_eq!(kind(&yard, &elsewhere, calling("drop")).await, Some(Kind::UnknownTool));
+    assert_eq!(kind(&yard, &nobody, calling("drop")).await, Some(ErrorKind::Forbidden));
+    let elsewhere = nobody.with_allow_list(AllowList { sources: Some(vec!["x".to_owned()]), tools: None });
+    assert_eq!(kind(&yard, &elsewhere, calling("drop")).await, Some(ErrorKind::UnknownTool));
 }
 
 #[test]
@@ -115,6 +119,6 @@ fn where_some_callers_are_given_less_no_list_is_the_same_for_everybody() {
     let yard = two();
     assert!(!yard.view(&Principal::owner()).is_private());
     assert!(yard.view(&ada(None, Some(&["x"]))).is_private());
-    yard.has_restricted_callers();
+    yard.mark_callers_restricted();
     assert!(yard.view(&Principal::owner()).is_private());
 }

@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::client::{Abilities, Ask, Client, Level, LogLine, Progress, Question, QuestionKind, Update};
+use crate::caller_channel::{
+    CallerChannel, CallerUpdate, ClientCapabilities, LogLevel, LogLine, Progress, Question, QuestionBatch,
+    QuestionKind,
+};
 use crate::deadline::Deadline;
-use crate::error::{Error, Kind};
-use crate::fake::{Fake, calling, done, raw, tools, yard, yard_with};
-use crate::limits::Limits;
-use crate::request::Request;
-use crate::source::Call;
+use crate::error::{ErrorKind, HubError};
+use crate::fake::{ScriptedSource, calling, done, raw, tools, yard, yard_with};
+use crate::limits::YardLimits;
+use crate::request::CallRequest;
+use crate::source::SourceCall;
 use crate::yard::Yard;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -22,43 +25,46 @@ fn question() -> Vec<Question> {
     vec![Question { key: "name".to_owned(), kind: QuestionKind::ElicitForm, params: raw(&json!({})) }]
 }
 
-fn able() -> Abilities {
-    Abilities { elicit_form: true, ..Abilities::default() }
+fn able() -> ClientCapabilities {
+    ClientCapabilities { elicit_form: true, ..ClientCapabilities::default() }
 }
 
-fn one_place() -> Limits {
-    Limits { per_source: Some(1), ..Limits::default() }
+fn one_place() -> YardLimits {
+    YardLimits { per_source: Some(1), ..YardLimits::default() }
 }
 
 /// A call with 30 seconds of time, and where its updates arrive.
-fn asked(name: &str) -> (Request, mpsc::Receiver<Update>) {
-    let (client, updates) = Client::new(able());
+fn asked(name: &str) -> (CallRequest, mpsc::Receiver<CallerUpdate>) {
+    let (client, updates) = CallerChannel::new(able());
     let mut request = calling(name);
     request.client = client;
     request.deadline = Deadline::after(30 * SECOND);
     (request, updates)
 }
 
-async fn next_question(updates: &mut mpsc::Receiver<Update>) -> Ask {
+async fn next_question(updates: &mut mpsc::Receiver<CallerUpdate>) -> QuestionBatch {
     match updates.recv().await {
-        Some(Update::Ask(ask)) => ask,
+        Some(CallerUpdate::Ask(ask)) => ask,
         other => panic!("expected a question, got {other:?}"),
     }
 }
 
-fn answer(ask: Ask) {
+fn answer(ask: QuestionBatch) {
     let answers = ask.questions.iter().map(|q| (q.key.clone(), raw(&json!({"action": "accept"})))).collect();
     ask.reply.send(Ok(answers)).unwrap();
 }
 
-fn start(yard: &Arc<Yard>, request: Request) -> tokio::task::JoinHandle<Result<crate::Outcome, Error>> {
+fn start(
+    yard: &Arc<Yard>,
+    request: CallRequest,
+) -> tokio::task::JoinHandle<Result<crate::Outcome, HubError>> {
     let yard = Arc::clone(yard);
     tokio::spawn(async move { yard.call(request).await })
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_the_caller_thinks_the_clock_stands_still_and_the_place_is_free() {
-    let asking = Fake::working("s", tools(&["ask", "work"]), |call: Call| async move {
+    let asking = ScriptedSource::working("s", tools(&["ask", "work"]), |call: SourceCall| async move {
         if call.target.name() == "ask" {
             let answers = call.client.ask(question()).await?;
             assert_eq!(answers[0].0, "name");
@@ -83,17 +89,18 @@ async fn while_the_caller_thinks_the_clock_stands_still_and_the_place_is_free() 
 
 #[tokio::test(start_paused = true)]
 async fn after_a_question_without_an_answer_the_call_has_its_place_again() {
-    let asking = Fake::working("s", tools(&["ask", "work"]), |call: Call| async move {
+    let asking = ScriptedSource::working("s", tools(&["ask", "work"]), |call: SourceCall| async move {
         if call.target.name() == "ask" {
             let refused = call.client.ask(question()).await.unwrap_err();
-            assert_eq!(refused.kind(), Kind::Cancelled);
+            assert_eq!(refused.kind(), ErrorKind::Cancelled);
         }
         sleep(10 * SECOND).await;
         Ok(done())
     });
     let yard = yard_with(one_place(), Vec::new(), &[&asking]);
-    let declined = || Error::new(Kind::Cancelled, "declined");
-    let ways: [fn(Ask, Error); 2] = [|ask, error| drop(ask.reply.send(Err(error))), |ask, _| drop(ask)];
+    let declined = || HubError::new(ErrorKind::Cancelled, "declined");
+    let ways: [fn(QuestionBatch, HubError); 2] =
+        [|ask, error| drop(ask.reply.send(Err(error))), |ask, _| drop(ask)];
     for way in ways {
         let (request, mut updates) = asked("ask");
         let call = start(&yard, request);
@@ -111,7 +118,7 @@ async fn after_a_question_without_an_answer_the_call_has_its_place_again() {
 
 #[tokio::test(start_paused = true)]
 async fn two_questions_at_once_do_not_wait_for_each_other() {
-    let asking = Fake::working("s", tools(&["ask"]), |call: Call| async move {
+    let asking = ScriptedSource::working("s", tools(&["ask"]), |call: SourceCall| async move {
         let (first, second) = tokio::join!(call.client.ask(question()), call.client.ask(question()));
         first?;
         second?;
@@ -131,7 +138,7 @@ async fn two_questions_at_once_do_not_wait_for_each_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_of_one_call_leaves_another_call_of_the_same_client_alone() {
-    let source = Fake::working("s", tools(&["ask", "work"]), |call: Call| async move {
+    let source = ScriptedSource::working("s", tools(&["ask", "work"]), |call: SourceCall| async move {
         if call.target.name() == "ask" {
             sleep(SECOND).await;
             call.client.ask(question()).await?;
@@ -149,7 +156,7 @@ async fn a_question_of_one_call_leaves_another_call_of_the_same_client_alone() {
     let began = Instant::now();
     let working = start(&yard, working);
     let ask = next_question(&mut updates).await;
-    assert_eq!(working.await.unwrap().unwrap_err().kind(), Kind::TimedOut);
+    assert_eq!(working.await.unwrap().unwrap_err().kind(), ErrorKind::TimedOut);
     assert_eq!(began.elapsed(), 10 * SECOND);
     answer(ask);
     asking.await.unwrap().unwrap();
@@ -157,12 +164,12 @@ async fn a_question_of_one_call_leaves_another_call_of_the_same_client_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_of_a_call_within_a_call_holds_up_both() {
-    let inner = Fake::working("inner", tools(&["ask"]), |call: Call| async move {
+    let inner = ScriptedSource::working("inner", tools(&["ask"]), |call: SourceCall| async move {
         call.client.ask(question()).await?;
         Ok(done())
     });
     let inside = yard(&[&inner]);
-    let outer = Fake::working("outer", tools(&["program"]), move |call: Call| {
+    let outer = ScriptedSource::working("outer", tools(&["program"]), move |call: SourceCall| {
         let inside = Arc::clone(&inside);
         async move {
             let mut request = calling("ask");
@@ -184,12 +191,12 @@ async fn a_question_of_a_call_within_a_call_holds_up_both() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_cannot_answer_is_not_asked() {
-    let asking = Fake::working("s", tools(&["ask"]), |call: Call| async move {
+    let asking = ScriptedSource::working("s", tools(&["ask"]), |call: SourceCall| async move {
         call.client.ask(question()).await?;
         Ok(done())
     });
     let error = yard(&[&asking]).call(calling("ask")).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::ClientCannot);
+    assert_eq!(error.kind(), ErrorKind::ClientCannot);
     assert_eq!(error.details(), Some(&json!({"elicitation": {"form": {}}})));
 }
 
@@ -197,37 +204,41 @@ fn progress(value: f64) -> Progress {
     Progress { progress: value, total: Some(10.0), message: None }
 }
 
-fn line(level: Level) -> LogLine {
+fn line(level: LogLevel) -> LogLine {
     LogLine { level, logger: None, data: json!("text") }
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_that_does_not_grow_and_lines_that_nobody_wants_are_not_sent() {
-    let source = Fake::working("s", tools(&["work"]), |call: Call| async move {
+    let source = ScriptedSource::working("s", tools(&["work"]), |call: SourceCall| async move {
         for value in [1.0, 1.0, 0.5, f64::NAN, 2.0, f64::INFINITY] {
             call.client.progress(progress(value));
         }
         call.client.progress(Progress { total: Some(f64::NAN), ..progress(3.0) });
-        for level in [Level::Debug, Level::Notice, Level::Warning, Level::Emergency] {
+        for level in [LogLevel::Debug, LogLevel::Notice, LogLevel::Warning, LogLevel::Emergency] {
             call.client.log(line(level));
         }
         call.client.chunk(json!("piece")).await;
         call.client.pause(SECOND).await;
         Ok(done())
     });
-    let (client, mut updates) =
-        Client::new(Abilities { log_level: Some(Level::Warning), ..Abilities::default() });
+    let (client, mut updates) = CallerChannel::new(ClientCapabilities {
+        log_level: Some(LogLevel::Warning),
+        ..ClientCapabilities::default()
+    });
     let mut request = calling("work");
     request.client = client;
     yard(&[&source]).call(request).await.unwrap();
     let mut seen = Vec::new();
     while let Some(update) = updates.recv().await {
         seen.push(match update {
-            Update::Progress(progress) => json!({"progress": progress.progress, "total": progress.total}),
-            Update::Log(line) => json!(line.level),
-            Update::Chunk(chunk) => chunk,
-            Update::Pause(pause) => json!(pause.retry.as_secs()),
-            Update::Ask(ask) => panic!("{ask:?}"),
+            CallerUpdate::Progress(progress) => {
+                json!({"progress": progress.progress, "total": progress.total})
+            }
+            CallerUpdate::Log(line) => json!(line.level),
+            CallerUpdate::Chunk(chunk) => chunk,
+            CallerUpdate::Pause(pause) => json!(pause.retry.as_secs()),
+            CallerUpdate::Ask(ask) => panic!("{ask:?}"),
         });
     }
     let expected: Value = json!([
@@ -244,15 +255,15 @@ async fn progress_that_does_not_grow_and_lines_that_nobody_wants_are_not_sent() 
 
 #[tokio::test(start_paused = true)]
 async fn without_a_level_no_line_is_sent() {
-    let (client, mut updates) = Client::new(Abilities::default());
-    client.log(line(Level::Emergency));
+    let (client, mut updates) = CallerChannel::new(ClientCapabilities::default());
+    client.log(line(LogLevel::Emergency));
     drop(client);
     assert!(updates.recv().await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn chunks_wait_for_a_slow_reader_and_none_is_lost() {
-    let source = Fake::working("s", tools(&["stream"]), |call: Call| async move {
+    let source = ScriptedSource::working("s", tools(&["stream"]), |call: SourceCall| async move {
         for at in 0..1000 {
             call.client.chunk(json!(at)).await;
             // Progress does not wait: a slow reader loses some of it.
@@ -266,7 +277,7 @@ async fn chunks_wait_for_a_slow_reader_and_none_is_lost() {
     assert!(timeout(SECOND, &mut call).await.is_err(), "the source must wait for the reader");
     let mut chunks = Vec::new();
     while let Some(update) = updates.recv().await {
-        if let Update::Chunk(chunk) = update {
+        if let CallerUpdate::Chunk(chunk) = update {
             chunks.push(chunk);
         }
     }

@@ -11,21 +11,23 @@ use tokio_util::sync::CancellationToken;
 
 use super::told;
 use crate::deadline::Deadline;
-use crate::error::{Error, Kind};
-use crate::events::Event;
+use crate::error::{ErrorKind, HubError};
+use crate::events::YardEvent;
 use crate::execution::ExecutionId;
-use crate::fake::{Fake, calling, calling_with, done, holder_of, raw, reading, tools, yard, yard_with};
-use crate::limits::{Limits, Rate};
+use crate::fake::{
+    ScriptedSource, calling, calling_with, done, holder_of, raw, reading, tools, yard, yard_with,
+};
+use crate::limits::{RateLimit, YardLimits};
 use crate::name::SourceName;
 use crate::outcome::Outcome;
-use crate::source::Call;
+use crate::source::SourceCall;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A source that never answers; it hands out the cancel token of each call it was given.
-fn hanging() -> (Arc<Fake>, tokio::sync::mpsc::Receiver<CancellationToken>) {
+fn hanging() -> (Arc<ScriptedSource>, tokio::sync::mpsc::Receiver<CancellationToken>) {
     let (tokens, given) = tokio::sync::mpsc::channel(8);
-    let source = Fake::working("s", tools(&["hang"]), move |call: Call| {
+    let source = ScriptedSource::working("s", tools(&["hang"]), move |call: SourceCall| {
         let tokens = tokens.clone();
         async move {
             tokens.send(call.cancel).await.unwrap();
@@ -36,7 +38,7 @@ fn hanging() -> (Arc<Fake>, tokio::sync::mpsc::Receiver<CancellationToken>) {
 }
 
 /// What watchers saw, with the ids as numbers in the order in which they first appeared.
-fn endings(events: &mut Receiver<Arc<Event>>) -> Vec<String> {
+fn endings(events: &mut Receiver<Arc<YardEvent>>) -> Vec<String> {
     let mut seen = Vec::new();
     let mut ids = Vec::new();
     let mut number = |id: &ExecutionId| {
@@ -48,15 +50,15 @@ fn endings(events: &mut Receiver<Arc<Event>>) -> Vec<String> {
     };
     while let Ok(event) = events.try_recv() {
         seen.push(match &*event {
-            Event::CallStarted { id, thing, subject, source, principal, .. } => {
+            YardEvent::CallStarted { id, thing, subject, source, principal, .. } => {
                 let (thing, source) = (thing.as_str(), source.as_ref().map_or("nobody", SourceName::as_str));
                 format!("{} started {thing} {subject} of {source} for {principal}", number(id))
             }
-            Event::CallEnded { id, ended, error, duration } => {
+            YardEvent::CallEnded { id, ended, error, duration } => {
                 let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
                 format!("{} ended {ended:?} after {duration:?}{error}", number(id))
             }
-            Event::CallProgress { id, progress } => {
+            YardEvent::CallProgress { id, progress } => {
                 format!("{} is at {}: {:?}", number(id), progress.progress, progress.message)
             }
             other => format!("{other:?}"),
@@ -73,7 +75,7 @@ async fn a_call_that_is_late_is_told_so_and_its_source_learns_it() {
     let began = Instant::now();
     let error = yard(&[&source]).call(request).await.unwrap_err();
     let advice = Some("allow it more time, or ask it for less");
-    assert_eq!(told(&error), (Kind::TimedOut, "mcp__s__hang did not answer in time", advice));
+    assert_eq!(told(&error), (ErrorKind::TimedOut, "mcp__s__hang did not answer in time", advice));
     assert_eq!(began.elapsed(), 3 * SECOND);
     assert!(given.recv().await.unwrap().is_cancelled());
 }
@@ -81,20 +83,20 @@ async fn a_call_that_is_late_is_told_so_and_its_source_learns_it() {
 #[tokio::test(start_paused = true)]
 async fn no_call_takes_longer_than_the_yard_allows() {
     let (source, _given) = hanging();
-    let limits = Limits { call_time: 2 * SECOND, ..Limits::default() };
+    let limits = YardLimits { call_time: 2 * SECOND, ..YardLimits::default() };
     let mut request = calling("hang");
     request.deadline = Deadline::after(Duration::MAX);
     let began = Instant::now();
     let error = yard_with(limits, Vec::new(), &[&source]).call(request).await.unwrap_err();
-    assert_eq!((error.kind(), began.elapsed()), (Kind::TimedOut, 2 * SECOND));
+    assert_eq!((error.kind(), began.elapsed()), (ErrorKind::TimedOut, 2 * SECOND));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_time_is_already_up_never_reaches_the_source() {
-    let source = Fake::working("s", tools(&["t"]), |_| async { panic!("must not be called") });
+    let source = ScriptedSource::working("s", tools(&["t"]), |_| async { panic!("must not be called") });
     let mut request = calling("t");
     request.deadline = Deadline::after(Duration::ZERO);
-    assert_eq!(yard(&[&source]).call(request).await.unwrap_err().kind(), Kind::TimedOut);
+    assert_eq!(yard(&[&source]).call(request).await.unwrap_err().kind(), ErrorKind::TimedOut);
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,16 +110,16 @@ async fn cancelling_ends_the_call_and_tells_the_source() {
     assert!(!seen.is_cancelled());
     cancel.cancel();
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!(told(&error), (Kind::Cancelled, "mcp__s__hang was cancelled", None));
+    assert_eq!(told(&error), (ErrorKind::Cancelled, "mcp__s__hang was cancelled", None));
     assert!(seen.is_cancelled());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_beforehand_never_reaches_the_source() {
-    let source = Fake::working("s", tools(&["t"]), |_| async { panic!("must not be called") });
+    let source = ScriptedSource::working("s", tools(&["t"]), |_| async { panic!("must not be called") });
     let request = calling("t");
     request.cancel.cancel();
-    assert_eq!(yard(&[&source]).call(request).await.unwrap_err().kind(), Kind::Cancelled);
+    assert_eq!(yard(&[&source]).call(request).await.unwrap_err().kind(), ErrorKind::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,7 +146,7 @@ async fn dropping_the_future_tells_the_source_and_the_watchers_but_not_the_calle
 async fn what_a_source_left_running_learns_that_the_call_is_over() {
     let (told, learnt) = oneshot::channel();
     let told = std::sync::Mutex::new(Some(told));
-    let source = Fake::working("s", tools(&["t"]), move |call: Call| {
+    let source = ScriptedSource::working("s", tools(&["t"]), move |call: SourceCall| {
         let told = told.lock().unwrap().take().unwrap();
         async move {
             tokio::spawn(async move {
@@ -160,14 +162,14 @@ async fn what_a_source_left_running_learns_that_the_call_is_over() {
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_crashes_fails_its_call_and_nothing_else() {
-    let late = Fake::working("late", tools(&["t"]), |_| async { panic!("in the future") });
-    let early = Fake::crashing("early", tools(&["t"]), |_| panic!("before there is a future"));
-    let fine = Fake::offering("fine", tools(&["t"]));
+    let late = ScriptedSource::working("late", tools(&["t"]), |_| async { panic!("in the future") });
+    let early = ScriptedSource::crashing("early", tools(&["t"]), |_| panic!("before there is a future"));
+    let fine = ScriptedSource::offering("fine", tools(&["t"]));
     let yard = yard(&[&late, &early, &fine]);
     for name in ["mcp__late__t", "mcp__early__t"] {
         for _ in 0..20 {
             let error = yard.call(calling(name)).await.unwrap_err();
-            assert_eq!(told(&error), (Kind::Bug, format!("{name} crashed").as_str(), None));
+            assert_eq!(told(&error), (ErrorKind::Bug, format!("{name} crashed").as_str(), None));
         }
     }
     yard.call(calling("mcp__fine__t")).await.unwrap();
@@ -175,14 +177,15 @@ async fn a_source_that_crashes_fails_its_call_and_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn watchers_see_every_call_begin_and_end_in_order() {
-    let source = Fake::working("s", tools(&["answer", "fail", "error"]), |call: Call| async move {
-        sleep(SECOND).await;
-        match call.target.name() {
-            "answer" => Ok(done()),
-            "fail" => Ok(Outcome::failure(raw(&json!("no")))),
-            _ => Err(Error::new(Kind::ConnectionLost, "gone")),
-        }
-    });
+    let source =
+        ScriptedSource::working("s", tools(&["answer", "fail", "error"]), |call: SourceCall| async move {
+            sleep(SECOND).await;
+            match call.target.name() {
+                "answer" => Ok(done()),
+                "fail" => Ok(Outcome::failure(raw(&json!("no")))),
+                _ => Err(HubError::new(ErrorKind::ConnectionLost, "gone")),
+            }
+        });
     let yard = yard(&[&source]);
     let mut events = yard.events().subscribe();
     for name in ["answer", "fail", "error"] {
@@ -203,7 +206,7 @@ async fn watchers_see_every_call_begin_and_end_in_order() {
 
 #[tokio::test]
 async fn watchers_hear_of_progress_though_the_caller_does_not_listen() {
-    let source = Fake::working("s", tools(&["work"]), |call: Call| async move {
+    let source = ScriptedSource::working("s", tools(&["work"]), |call: SourceCall| async move {
         for progress in [1.0, 2.0, 2.0] {
             let message = Some(format!("step {progress}"));
             call.client.progress(crate::Progress { progress, total: None, message });
@@ -222,9 +225,12 @@ async fn watchers_hear_of_progress_though_the_caller_does_not_listen() {
 async fn refused_calls_begin_and_end_like_all_others() {
     let mut guarded = tools(&["open", "locked"]);
     guarded.tools[1].permissions = vec!["key".to_owned()];
-    let source = Fake::offering("s", guarded);
-    let limits =
-        Limits { payload: 20, rate: Some(Rate { per_second: 1.0, burst: 2.0 }), ..Limits::default() };
+    let source = ScriptedSource::offering("s", guarded);
+    let limits = YardLimits {
+        payload: 20,
+        rate: Some(RateLimit { per_second: 1.0, burst: 2.0 }),
+        ..YardLimits::default()
+    };
     let yard = yard_with(limits, Vec::new(), &[&source]);
     let mut events = yard.events().subscribe();
     let long = format!("{{\"text\":\"{}\"}}", "x".repeat(20));
@@ -260,7 +266,7 @@ async fn refused_calls_begin_and_end_like_all_others() {
 
 #[tokio::test]
 async fn a_call_that_waits_is_small() {
-    let source = Fake::offering("s", tools(&["t"]));
+    let source = ScriptedSource::offering("s", tools(&["t"]));
     let yard = yard(&[&source]);
     let call = yard.call(calling("t"));
     assert!(size_of_val(&call) <= 2048, "{} bytes", size_of_val(&call));

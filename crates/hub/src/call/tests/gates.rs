@@ -3,28 +3,28 @@
 use serde_json::json;
 
 use super::told;
-use crate::error::Kind;
-use crate::fake::{Fake, calling, calling_with, holder_of, tool, yard_with};
-use crate::limits::{Limits, Rate};
-use crate::source::Offer;
+use crate::error::ErrorKind;
+use crate::fake::{ScriptedSource, calling, calling_with, holder_of, tool, yard_with};
+use crate::limits::{RateLimit, YardLimits};
+use crate::source::SourceOffer;
 
 /// A source whose one tool needs two permissions and an integer.
-fn guarded() -> std::sync::Arc<Fake> {
+fn guarded() -> std::sync::Arc<ScriptedSource> {
     let mut offer = tool(&json!({
         "name": "drop",
         "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
     }));
     offer.permissions = vec!["read".to_owned(), "write".to_owned()];
-    Fake::offering("db", Offer { tools: vec![offer], ..Offer::default() })
+    ScriptedSource::offering("db", SourceOffer { tools: vec![offer], ..SourceOffer::default() })
 }
 
-fn tight() -> Limits {
-    Limits { payload: 20, rate: Some(Rate { per_second: 1.0, burst: 2.0 }), ..Limits::default() }
+fn tight() -> YardLimits {
+    YardLimits { payload: 20, rate: Some(RateLimit { per_second: 1.0, burst: 2.0 }), ..YardLimits::default() }
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_permission_of_the_list_is_needed() {
-    let yard = yard_with(Limits::default(), Vec::new(), &[&guarded()]);
+    let yard = yard_with(YardLimits::default(), Vec::new(), &[&guarded()]);
     for (held, missing) in
         [(vec![], Some("read")), (vec!["read"], Some("write")), (vec!["read", "write"], None)]
     {
@@ -33,7 +33,10 @@ async fn every_permission_of_the_list_is_needed() {
         let error = yard.call(request).await.err();
         assert_eq!(
             error.as_ref().map(|error| (error.kind(), error.message().to_owned())),
-            missing.map(|missing| (Kind::Forbidden, format!("mcp__db__drop needs the permission {missing}")))
+            missing.map(|missing| (
+                ErrorKind::Forbidden,
+                format!("mcp__db__drop needs the permission {missing}")
+            ))
         );
     }
 }
@@ -50,11 +53,11 @@ async fn the_gates_come_in_order_permission_rate_payload_schema() {
     let all = &["read", "write"];
     // A call that is forbidden uses up no rate.
     for _ in 0..5 {
-        assert_eq!(kind(long, &[]).await, Some(Kind::Forbidden));
+        assert_eq!(kind(long, &[]).await, Some(ErrorKind::Forbidden));
     }
-    assert_eq!(kind(long, all).await, Some(Kind::TooLarge));
-    assert_eq!(kind(r#"{"n":"x"}"#, all).await, Some(Kind::InvalidArguments));
-    assert_eq!(kind(long, all).await, Some(Kind::RateLimited));
+    assert_eq!(kind(long, all).await, Some(ErrorKind::TooLarge));
+    assert_eq!(kind(r#"{"n":"x"}"#, all).await, Some(ErrorKind::InvalidArguments));
+    assert_eq!(kind(long, all).await, Some(ErrorKind::RateLimited));
     tokio::time::advance(std::time::Duration::from_secs(1)).await;
     assert_eq!(kind(r#"{"n":1}"#, all).await, None);
 }
@@ -64,13 +67,13 @@ async fn says_how_much_was_too_large_and_when_to_come_back() {
     let yard = yard_with(tight(), Vec::new(), &[&guarded()]);
     let error = yard.call(calling_with("drop", r#"{"n":1,"m":"0123456789"}"#)).await.unwrap_err();
     let message = "24 bytes of arguments for mcp__db__drop; 20 are allowed";
-    assert_eq!(told(&error), (Kind::TooLarge, message, None));
+    assert_eq!(told(&error), (ErrorKind::TooLarge, message, None));
     yard.call(calling_with("drop", r#"{"n":1}"#)).await.unwrap();
     let error = yard.call(calling_with("drop", r#"{"n":1}"#)).await.unwrap_err();
     assert_eq!(
-        (told(&error), error.wait()),
+        (told(&error), error.retry_after()),
         (
-            (Kind::RateLimited, "more than 1 calls a second", Some("wait 1.0 s before the next call")),
+            (ErrorKind::RateLimited, "more than 1 calls a second", Some("wait 1.0 s before the next call")),
             Some(std::time::Duration::from_secs(1))
         )
     );
@@ -78,12 +81,12 @@ async fn says_how_much_was_too_large_and_when_to_come_back() {
 
 #[tokio::test]
 async fn says_what_the_schema_does_not_allow() {
-    let yard = yard_with(Limits::default(), Vec::new(), &[&guarded()]);
+    let yard = yard_with(YardLimits::default(), Vec::new(), &[&guarded()]);
     let error = yard.call(calling("drop")).await.unwrap_err();
     let message = "invalid arguments for mcp__db__drop: n: is required";
-    assert_eq!(told(&error), (Kind::InvalidArguments, message, None));
+    assert_eq!(told(&error), (ErrorKind::InvalidArguments, message, None));
     let deep = format!(r#"{{"n":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     // Arguments come in as text that somebody parsed; nesting without end must not reach the stack.
     let error = yard.call(calling_with("drop", &deep)).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::InvalidArguments);
+    assert_eq!(error.kind(), ErrorKind::InvalidArguments);
 }

@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use crate::BoxFuture;
 use crate::deadline::Deadline;
-use crate::error::{Error, Kind};
-use crate::fake::{Fake, calling_with, done, raw, tool, yard_with};
-use crate::hooks::{Before, HookCall, Hooks};
-use crate::limits::Limits;
+use crate::error::{ErrorKind, HubError};
+use crate::fake::{ScriptedSource, calling_with, done, raw, tool, yard_with};
+use crate::hooks::{HookCall, HookDecision, Hooks};
+use crate::limits::YardLimits;
 use crate::outcome::Outcome;
-use crate::source::{Call, Offer};
+use crate::source::{SourceCall, SourceOffer};
 use crate::yard::Yard;
 
 type Log = Arc<Mutex<Vec<String>>>;
@@ -22,7 +22,7 @@ type Log = Arc<Mutex<Vec<String>>>;
 struct Spy {
     name: &'static str,
     log: Log,
-    before: fn() -> Result<Before, Error>,
+    before: fn() -> Result<HookDecision, HubError>,
     afterwards: Duration,
 }
 
@@ -33,7 +33,7 @@ impl Spy {
 }
 
 impl Hooks for Spy {
-    fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
+    fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
         Box::pin(async move {
             self.write(&format!("before {} {}", call.tool, call.arguments));
             (self.before)()
@@ -47,45 +47,49 @@ impl Hooks for Spy {
         })
     }
 
-    fn on_error<'a>(&'a self, call: HookCall<'a>, error: &'a Error) -> BoxFuture<'a, ()> {
+    fn on_error<'a>(&'a self, call: HookCall<'a>, error: &'a HubError) -> BoxFuture<'a, ()> {
         Box::pin(async move { self.write(&format!("error {} of {}", error.kind().as_str(), call.source)) })
     }
 }
 
-fn spy(name: &'static str, log: &Log, before: fn() -> Result<Before, Error>) -> Arc<dyn Hooks> {
+fn spy(name: &'static str, log: &Log, before: fn() -> Result<HookDecision, HubError>) -> Arc<dyn Hooks> {
     Arc::new(Spy { name, log: Arc::clone(log), before, afterwards: Duration::ZERO })
 }
 
 /// A yard with one hook of its own and one tool with another. What the tool does is in its `do`.
 fn hooked(
     log: &Log,
-    yard_hook: fn() -> Result<Before, Error>,
-    tool_hook: fn() -> Result<Before, Error>,
+    yard_hook: fn() -> Result<HookDecision, HubError>,
+    tool_hook: fn() -> Result<HookDecision, HubError>,
 ) -> Arc<Yard> {
     let mut offer = tool(&json!({"name": "t", "inputSchema": {"type": "object"}}));
     offer.hooks = vec![spy("tool", log, tool_hook)];
     let log_of_source = Arc::clone(log);
-    let source = Fake::working("s", Offer { tools: vec![offer], ..Offer::default() }, move |call: Call| {
-        log_of_source.lock().unwrap().push("source".to_owned());
-        async move {
-            let arguments = call.target.arguments();
-            match arguments.as_str() {
-                r#"{"do":"fail"}"# => Ok(Outcome::failure(raw(&json!("no")))),
-                r#"{"do":"error"}"# => Err(Error::new(Kind::ConnectionLost, "gone")),
-                r#"{"do":"panic"}"# => panic!("as told"),
-                r#"{"do":"hang"}"# => std::future::pending().await,
-                _ => Ok(done()),
+    let source = ScriptedSource::working(
+        "s",
+        SourceOffer { tools: vec![offer], ..SourceOffer::default() },
+        move |call: SourceCall| {
+            log_of_source.lock().unwrap().push("source".to_owned());
+            async move {
+                let arguments = call.target.arguments();
+                match arguments.as_str() {
+                    r#"{"do":"fail"}"# => Ok(Outcome::failure(raw(&json!("no")))),
+                    r#"{"do":"error"}"# => Err(HubError::new(ErrorKind::ConnectionLost, "gone")),
+                    r#"{"do":"panic"}"# => panic!("as told"),
+                    r#"{"do":"hang"}"# => std::future::pending().await,
+                    _ => Ok(done()),
+                }
             }
-        }
-    });
-    yard_with(Limits::default(), vec![spy("yard", log, yard_hook)], &[&source])
+        },
+    );
+    yard_with(YardLimits::default(), vec![spy("yard", log, yard_hook)], &[&source])
 }
 
 async fn run(
     what: &str,
-    yard_hook: fn() -> Result<Before, Error>,
-    tool_hook: fn() -> Result<Before, Error>,
-) -> (Option<Kind>, Vec<String>) {
+    yard_hook: fn() -> Result<HookDecision, HubError>,
+    tool_hook: fn() -> Result<HookDecision, HubError>,
+) -> (Option<ErrorKind>, Vec<String>) {
     let log = Log::default();
     let yard = hooked(&log, yard_hook, tool_hook);
     let mut request = calling_with("t", what);
@@ -95,15 +99,15 @@ async fn run(
     (outcome.err().map(|error| error.kind()), log)
 }
 
-fn go() -> Result<Before, Error> {
-    Ok(Before::Pass)
+fn go() -> Result<HookDecision, HubError> {
+    Ok(HookDecision::Pass)
 }
 
-fn stop() -> Result<Before, Error> {
-    Err(Error::new(Kind::Forbidden, "not today"))
+fn stop() -> Result<HookDecision, HubError> {
+    Err(HubError::new(ErrorKind::Forbidden, "not today"))
 }
 
-fn crash() -> Result<Before, Error> {
+fn crash() -> Result<HookDecision, HubError> {
     panic!("a hook that crashes")
 }
 
@@ -126,7 +130,7 @@ async fn the_yards_hooks_run_outside_and_the_tools_inside() {
 #[tokio::test(start_paused = true)]
 async fn a_before_hook_stops_the_call() {
     let (error, log) = run("{}", go, stop).await;
-    assert_eq!(error, Some(Kind::Forbidden));
+    assert_eq!(error, Some(ErrorKind::Forbidden));
     assert_eq!(
         log,
         [
@@ -137,7 +141,7 @@ async fn a_before_hook_stops_the_call() {
         ]
     );
     let (error, log) = run("{}", stop, go).await;
-    assert_eq!((error, log.contains(&"source".to_owned())), (Some(Kind::Forbidden), false));
+    assert_eq!((error, log.contains(&"source".to_owned())), (Some(ErrorKind::Forbidden), false));
 }
 
 #[tokio::test(start_paused = true)]
@@ -149,17 +153,17 @@ async fn hooks_see_how_it_ended_whatever_way_it_did() {
     let fail = ending(r#"{"do":"fail"}"#).await;
     assert_eq!(fail, (None, r#"yard after "no" failed=true"#.to_owned()));
     let lost = ending(r#"{"do":"error"}"#).await;
-    assert_eq!(lost, (Some(Kind::ConnectionLost), "yard error connection lost of s".to_owned()));
+    assert_eq!(lost, (Some(ErrorKind::ConnectionLost), "yard error connection lost of s".to_owned()));
     let crashed = ending(r#"{"do":"panic"}"#).await;
-    assert_eq!(crashed, (Some(Kind::Bug), "yard error internal error of s".to_owned()));
+    assert_eq!(crashed, (Some(ErrorKind::Bug), "yard error internal error of s".to_owned()));
     let late = ending(r#"{"do":"hang"}"#).await;
-    assert_eq!(late, (Some(Kind::TimedOut), "yard error timed out of s".to_owned()));
+    assert_eq!(late, (Some(ErrorKind::TimedOut), "yard error timed out of s".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hook_that_crashes_fails_its_call_and_no_other() {
     let (error, log) = run("{}", go, crash).await;
-    assert_eq!(error, Some(Kind::Bug));
+    assert_eq!(error, Some(ErrorKind::Bug));
     assert_eq!(log.last().unwrap(), "yard error internal error of s");
 }
 
@@ -167,15 +171,15 @@ async fn a_hook_that_crashes_fails_its_call_and_no_other() {
 async fn a_hook_that_hangs_after_the_call_does_not_keep_the_answer_for_ever() {
     let log = Log::default();
     let hanging = Spy { name: "slow", log, before: go, afterwards: Duration::from_secs(3600) };
-    let source = Fake::working("s", crate::fake::tools(&["t"]), |_| async { Ok(done()) });
-    let yard = yard_with(Limits::default(), vec![Arc::new(hanging)], &[&source]);
+    let source = ScriptedSource::working("s", crate::fake::tools(&["t"]), |_| async { Ok(done()) });
+    let yard = yard_with(YardLimits::default(), vec![Arc::new(hanging)], &[&source]);
     let began = Instant::now();
     yard.call(calling_with("t", "{}")).await.unwrap();
-    assert_eq!(began.elapsed(), super::super::around::AFTERWARDS);
+    assert_eq!(began.elapsed(), super::super::hook_chain::AFTERWARDS);
 }
 
-fn change(text: &str) -> Result<Before, Error> {
-    Ok(Before::Change(crate::fake::text(text)))
+fn change(text: &str) -> Result<HookDecision, HubError> {
+    Ok(HookDecision::Change(crate::fake::text(text)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,19 +201,22 @@ async fn a_before_hook_may_change_the_arguments_for_all_that_comes_after_it() {
 #[tokio::test(start_paused = true)]
 async fn what_a_hook_makes_of_the_arguments_is_checked_like_what_callers_send() {
     let (error, log) = run("{}", || change("[1]"), go).await;
-    assert_eq!(error, Some(Kind::InvalidArguments));
+    assert_eq!(error, Some(ErrorKind::InvalidArguments));
     assert!(!log.contains(&"source".to_owned()));
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
-    let offer = Offer { tools: vec![tool(&json!({"name": "t", "inputSchema": schema}))], ..Offer::default() };
-    let source = Fake::working("s", offer, |_| async { panic!("must not be called") });
+    let offer = SourceOffer {
+        tools: vec![tool(&json!({"name": "t", "inputSchema": schema}))],
+        ..SourceOffer::default()
+    };
+    let source = ScriptedSource::working("s", offer, |_| async { panic!("must not be called") });
     let yard = |hook| {
-        let limits = Limits { payload: 40, ..Limits::default() };
+        let limits = YardLimits { payload: 40, ..YardLimits::default() };
         yard_with(limits, vec![spy("yard", &Log::default(), hook)], &[&source])
     };
     let error = yard(|| change(r#"{"n":"x"}"#)).call(calling_with("t", "{}")).await.unwrap_err();
     let message =
         "a hook changed the arguments: invalid arguments for mcp__s__t: n: \"x\" is not of type \"integer\"";
-    assert_eq!((error.kind(), error.message()), (Kind::InvalidArguments, message));
+    assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidArguments, message));
     assert_eq!(error.details().unwrap()["field"], "n");
     let long = || change(&format!("{{\"text\":\"{}\"}}", "x".repeat(40)));
     let error = yard(long).call(calling_with("t", "{}")).await.unwrap_err();
@@ -220,15 +227,15 @@ async fn what_a_hook_makes_of_the_arguments_is_checked_like_what_callers_send() 
 async fn a_hook_that_does_not_want_a_tool_is_not_asked_about_it() {
     struct Picky;
     impl Hooks for Picky {
-        fn wants(&self, tool: &str) -> bool {
+        fn applies_to(&self, tool: &str) -> bool {
             tool.ends_with("other")
         }
-        fn before<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<Before, Error>> {
+        fn before<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
             Box::pin(async { stop() })
         }
     }
-    let source = Fake::working("s", crate::fake::tools(&["t", "other"]), |_| async { Ok(done()) });
-    let yard = yard_with(Limits::default(), vec![Arc::new(Picky)], &[&source]);
+    let source = ScriptedSource::working("s", crate::fake::tools(&["t", "other"]), |_| async { Ok(done()) });
+    let yard = yard_with(YardLimits::default(), vec![Arc::new(Picky)], &[&source]);
     yard.call(calling_with("t", "{}")).await.unwrap();
-    assert_eq!(yard.call(calling_with("other", "{}")).await.unwrap_err().kind(), Kind::Forbidden);
+    assert_eq!(yard.call(calling_with("other", "{}")).await.unwrap_err().kind(), ErrorKind::Forbidden);
 }

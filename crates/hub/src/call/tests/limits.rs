@@ -8,23 +8,23 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::error::Kind;
-use crate::fake::{Fake, calling, calling_with, done, holder_of, tools, yard_with};
-use crate::limits::{Bounds, Limits, Rate};
+use crate::call_details::CallDetails;
+use crate::error::ErrorKind;
+use crate::fake::{ScriptedSource, calling, calling_with, done, holder_of, tools, yard_with};
+use crate::limits::{RateLimit, ScopedLimits, YardLimits};
 use crate::name::SourceName;
-use crate::notes::Notes;
 use crate::principal::{Permissions, Principal};
-use crate::rate::RateState;
-use crate::request::{CallContext, MadeBy, Request};
+use crate::rate_limit::RateState;
+use crate::request::{CallContext, CallOrigin, CallRequest};
 use crate::yard::Yard;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A source whose calls take ten seconds, and how many have reached it.
-fn slow(limits: Limits) -> (Arc<Yard>, Arc<AtomicUsize>) {
+fn slow(limits: YardLimits) -> (Arc<Yard>, Arc<AtomicUsize>) {
     let reached = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&reached);
-    let source = Fake::working("s", tools(&["work", "other"]), move |_| {
+    let source = ScriptedSource::working("s", tools(&["work", "other"]), move |_| {
         counter.fetch_add(1, Ordering::SeqCst);
         async move {
             sleep(10 * SECOND).await;
@@ -34,29 +34,29 @@ fn slow(limits: Limits) -> (Arc<Yard>, Arc<AtomicUsize>) {
     (yard_with(limits, Vec::new(), &[&source]), reached)
 }
 
-fn of_source(bounds: Bounds) -> Limits {
-    Limits { sources: BTreeMap::from([(SourceName::new("s"), bounds)]), ..Limits::default() }
+fn of_source(bounds: ScopedLimits) -> YardLimits {
+    YardLimits { sources: BTreeMap::from([(SourceName::new("s"), bounds)]), ..YardLimits::default() }
 }
 
-fn of_tool(pattern: &str, bounds: Bounds) -> Limits {
-    Limits { tools: vec![(pattern.to_owned(), bounds)], ..Limits::default() }
+fn of_tool(pattern: &str, bounds: ScopedLimits) -> YardLimits {
+    YardLimits { tools: vec![(pattern.to_owned(), bounds)], ..YardLimits::default() }
 }
 
-fn by(principal: &Principal, name: &str) -> Request {
-    Request { principal: principal.clone(), ..calling(name) }
+fn by(principal: &Principal, name: &str) -> CallRequest {
+    CallRequest { principal: principal.clone(), ..calling(name) }
 }
 
-fn bounded(name: &str, bounds: Bounds) -> Principal {
+fn bounded(name: &str, bounds: ScopedLimits) -> Principal {
     Principal::new(name, Permissions::All).bounded(bounds)
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_shortest_time_of_all_that_apply_holds() {
-    let time = |seconds: u32| Bounds { call_time: Some(seconds * SECOND), ..Bounds::default() };
+    let time = |seconds: u32| ScopedLimits { call_time: Some(seconds * SECOND), ..ScopedLimits::default() };
     for (yard_s, caller, source, tool, expect) in
         [(9, 8, 7, 6, 6), (9, 8, 3, 6, 3), (9, 2, 7, 6, 2), (1, 8, 7, 6, 1)]
     {
-        let limits = Limits {
+        let limits = YardLimits {
             call_time: yard_s * SECOND,
             sources: of_source(time(source)).sources,
             ..of_tool("*work", time(tool))
@@ -64,13 +64,13 @@ async fn the_shortest_time_of_all_that_apply_holds() {
         let (yard, _) = slow(limits);
         let began = Instant::now();
         let error = yard.call(by(&bounded("ada", time(caller)), "work")).await.unwrap_err();
-        assert_eq!((error.kind(), began.elapsed()), (Kind::TimedOut, expect * SECOND));
+        assert_eq!((error.kind(), began.elapsed()), (ErrorKind::TimedOut, expect * SECOND));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_smallest_payload_of_all_that_apply_holds() {
-    let size = |payload| Bounds { payload: Some(payload), ..Bounds::default() };
+    let size = |payload| ScopedLimits { payload: Some(payload), ..ScopedLimits::default() };
     let (yard, reached) = slow(of_tool("mcp__s__w*", size(10)));
     let arguments = r#"{"text":"0123456789"}"#;
     let error = yard.call(calling_with("work", arguments)).await.unwrap_err();
@@ -79,13 +79,13 @@ async fn the_smallest_payload_of_all_that_apply_holds() {
     let (caller, limits) = (bounded("ada", size(5)), of_source(size(10)));
     yard.set_limits(limits);
     let error =
-        yard.call(Request { principal: caller, ..calling_with("other", arguments) }).await.unwrap_err();
+        yard.call(CallRequest { principal: caller, ..calling_with("other", arguments) }).await.unwrap_err();
     assert_eq!(error.message(), "21 bytes of arguments for mcp__s__other; 5 are allowed");
     assert_eq!(reached.load(Ordering::SeqCst), 1);
 }
 
 /// How many of these calls reach the source at once.
-async fn at_once(limits: Limits, calls: Vec<Request>) -> usize {
+async fn at_once(limits: YardLimits, calls: Vec<CallRequest>) -> usize {
     let (yard, reached) = slow(limits);
     let calls: Vec<_> = calls
         .into_iter()
@@ -102,7 +102,7 @@ async fn at_once(limits: Limits, calls: Vec<Request>) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn so_many_calls_of_a_caller_a_source_or_a_tool_run_at_once_and_no_more() {
-    let most = |calls| Bounds { calls: Some(calls), ..Bounds::default() };
+    let most = |calls| ScopedLimits { calls: Some(calls), ..ScopedLimits::default() };
     let ada = bounded("ada", most(2));
     let many = |name: &str| (0..30).map(|_| calling(name)).collect::<Vec<_>>();
     assert_eq!(at_once(of_tool("mcp__s__work", most(3)), many("work")).await, 3);
@@ -111,23 +111,23 @@ async fn so_many_calls_of_a_caller_a_source_or_a_tool_run_at_once_and_no_more() 
     // A source's own number stands in for the one that every source has.
     assert_eq!(at_once(of_source(most(12)), many("work")).await, 12);
     let adas = (0..30).map(|_| by(&ada, "work")).collect();
-    assert_eq!(at_once(Limits::default(), adas).await, 2);
+    assert_eq!(at_once(YardLimits::default(), adas).await, 2);
     let both = (0..30).map(|at| if at % 2 == 0 { by(&ada, "work") } else { calling("work") }).collect();
-    assert_eq!(at_once(Limits::default(), both).await, 10);
+    assert_eq!(at_once(YardLimits::default(), both).await, 10);
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_of_a_program_do_not_wait_for_a_place_of_the_caller_who_runs_it() {
-    let one = bounded("ada", Bounds { calls: Some(1), ..Bounds::default() });
-    let context = CallContext { made_by: MadeBy::Program, ..CallContext::default() };
-    let inner = Request { context, ..by(&one, "work") };
-    assert_eq!(at_once(Limits::default(), vec![by(&one, "work"), inner, by(&one, "work")]).await, 2);
+    let one = bounded("ada", ScopedLimits { calls: Some(1), ..ScopedLimits::default() });
+    let context = CallContext { made_by: CallOrigin::Program, ..CallContext::default() };
+    let inner = CallRequest { context, ..by(&one, "work") };
+    assert_eq!(at_once(YardLimits::default(), vec![by(&one, "work"), inner, by(&one, "work")]).await, 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_a_place_of_their_own_keeps_none_of_the_source() {
-    let limits = Limits { per_source: Some(2), ..Limits::default() };
-    let ada = bounded("ada", Bounds { calls: Some(1), ..Bounds::default() });
+    let limits = YardLimits { per_source: Some(2), ..YardLimits::default() };
+    let ada = bounded("ada", ScopedLimits { calls: Some(1), ..ScopedLimits::default() });
     let bob = holder_of(&[]);
     let calls = vec![by(&ada, "work"), by(&ada, "work"), by(&ada, "work"), by(&bob, "work")];
     assert_eq!(at_once(limits, calls).await, 2);
@@ -135,8 +135,9 @@ async fn whoever_waits_for_a_place_of_their_own_keeps_none_of_the_source() {
 
 #[tokio::test(start_paused = true)]
 async fn rates_of_a_source_and_of_a_tool_are_for_all_callers_and_those_of_a_caller_for_one() {
-    let rate = |burst| Bounds { rate: Some(Rate { per_second: 0.01, burst }), ..Bounds::default() };
-    let passed = async |limits: Limits, callers: &[&Principal], name: &str| {
+    let rate =
+        |burst| ScopedLimits { rate: Some(RateLimit { per_second: 0.01, burst }), ..ScopedLimits::default() };
+    let passed = async |limits: YardLimits, callers: &[&Principal], name: &str| {
         let (yard, reached) = slow(limits);
         let mut passed = 0;
         for caller in callers.iter().cycle().take(20) {
@@ -146,24 +147,24 @@ async fn rates_of_a_source_and_of_a_tool_are_for_all_callers_and_those_of_a_call
         assert_eq!(reached.load(Ordering::SeqCst), passed);
         passed
     };
-    let (ada, bob) = (bounded("ada", rate(2.0)), bounded("bob", Bounds::default()));
-    assert_eq!(passed(Limits::default(), &[&ada], "work").await, 2);
+    let (ada, bob) = (bounded("ada", rate(2.0)), bounded("bob", ScopedLimits::default()));
+    assert_eq!(passed(YardLimits::default(), &[&ada], "work").await, 2);
     assert_eq!(passed(of_source(rate(5.0)), &[&ada, &bob], "work").await, 5);
     assert_eq!(passed(of_tool("*work", rate(3.0)), &[&ada, &bob], "work").await, 3);
     assert_eq!(passed(of_tool("*work", rate(3.0)), &[&bob], "other").await, 20);
-    let everybody = Limits { rate: rate(4.0).rate, ..Limits::default() };
+    let everybody = YardLimits { rate: rate(4.0).rate, ..YardLimits::default() };
     assert_eq!(passed(everybody, &[&ada, &bob], "work").await, 6);
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_principal_has_2000_calls_at_once_and_50_a_second_by_default() {
-    let source = Fake::working("s", tools(&["work"]), |_| async { Ok(done()) });
-    let yard = yard_with(Limits::default(), Vec::new(), &[&source]);
-    let (ada, bob) = (bounded("ada", Bounds::default()), bounded("bob", Bounds::default()));
+    let source = ScriptedSource::working("s", tools(&["work"]), |_| async { Ok(done()) });
+    let yard = yard_with(YardLimits::default(), Vec::new(), &[&source]);
+    let (ada, bob) = (bounded("ada", ScopedLimits::default()), bounded("bob", ScopedLimits::default()));
     let passed = async |caller: &Principal, most: usize| {
         for count in 0..most {
             if let Err(refused) = yard.call(by(caller, "work")).await {
-                assert_eq!(refused.kind(), Kind::RateLimited);
+                assert_eq!(refused.kind(), ErrorKind::RateLimited);
                 return count;
             }
         }
@@ -173,7 +174,7 @@ async fn every_principal_has_2000_calls_at_once_and_50_a_second_by_default() {
     tokio::time::advance(SECOND).await;
     assert_eq!(passed(&ada, 3_000).await, 50);
     assert_eq!(passed(&bob, 3_000).await, 2_000);
-    let unlimited = yard_with(Limits { rate: None, ..Limits::default() }, Vec::new(), &[&source]);
+    let unlimited = yard_with(YardLimits { rate: None, ..YardLimits::default() }, Vec::new(), &[&source]);
     for _ in 0..2_100 {
         unlimited.call(by(&ada, "work")).await.unwrap();
     }
@@ -181,14 +182,14 @@ async fn every_principal_has_2000_calls_at_once_and_50_a_second_by_default() {
 
 #[tokio::test(start_paused = true)]
 async fn a_front_learns_what_is_left_of_the_rate_from_accepted_and_refused_calls() {
-    let (yard, _) = slow(Limits::default());
-    let rate = Rate { per_second: 0.5, burst: 2.0 };
-    let ada = bounded("ada", Bounds { rate: Some(rate), ..Bounds::default() });
+    let (yard, _) = slow(YardLimits::default());
+    let rate = RateLimit { per_second: 0.5, burst: 2.0 };
+    let ada = bounded("ada", ScopedLimits { rate: Some(rate), ..ScopedLimits::default() });
     let state = async || {
-        let notes = Arc::new(Notes::default());
-        let request = Request { notes: Some(Arc::clone(&notes)), ..by(&ada, "work") };
+        let notes = Arc::new(CallDetails::default());
+        let request = CallRequest { notes: Some(Arc::clone(&notes)), ..by(&ada, "work") };
         let call = tokio::time::timeout(Duration::from_nanos(1), yard.call(request)).await;
-        (notes.rate().unwrap(), call.ok().and_then(|call| call.unwrap_err().wait()))
+        (notes.rate().unwrap(), call.ok().and_then(|call| call.unwrap_err().retry_after()))
     };
     let left = |remaining, seconds| RateState { limit: 2, remaining, reset: Duration::from_secs(seconds) };
     assert_eq!(state().await.0, left(1, 2));

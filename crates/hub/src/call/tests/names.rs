@@ -5,39 +5,39 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::told;
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use crate::fake::{
-    Fake, calling, holder_of, only, prompts, reading, request, resource, resources, templates, tool, tools,
-    yard,
+    ScriptedSource, calling, holder_of, only, prompts, reading, request, resource, resources, templates,
+    tool, tools, yard,
 };
 use crate::name::SourceName;
 use crate::principal::{AllowList, Permissions, Principal};
-use crate::reach::Reach;
-use crate::request::{CallContext, Reference, What};
-use crate::source::Offer;
-use crate::status::{State, Status};
+use crate::request::{CallContext, CallTarget, CompletionReference};
+use crate::scope::YardScope;
+use crate::source::SourceOffer;
+use crate::status::{SourceState, SourceStatus};
 
 #[tokio::test]
 async fn an_unknown_tool_is_refused_with_the_nearest_name() {
-    let yard = yard(&[&Fake::offering("db", tools(&["query", "insert"]))]);
+    let yard = yard(&[&ScriptedSource::offering("db", tools(&["query", "insert"]))]);
     let error = yard.call(calling("qeury")).await.unwrap_err();
-    assert_eq!(told(&error), (Kind::UnknownTool, "unknown tool qeury", Some("did you mean query?")));
+    assert_eq!(told(&error), (ErrorKind::UnknownTool, "unknown tool qeury", Some("did you mean query?")));
     let error = yard.call(calling("mcp__bd__query")).await.unwrap_err();
     assert_eq!(error.suggestion(), Some("did you mean mcp__db__query?"));
     let error = yard.call(calling("zzz")).await.unwrap_err();
-    assert_eq!(told(&error), (Kind::UnknownTool, "unknown tool zzz", None));
+    assert_eq!(told(&error), (ErrorKind::UnknownTool, "unknown tool zzz", None));
 }
 
 #[tokio::test]
 async fn a_bare_name_works_where_it_is_unique_and_names_all_where_it_is_not() {
-    let first = Fake::offering("a", tools(&["query", "only_here"]));
-    let second = Fake::offering("b", tools(&["query"]));
+    let first = ScriptedSource::offering("a", tools(&["query", "only_here"]));
+    let second = ScriptedSource::offering("b", tools(&["query"]));
     let yard = yard(&[&first, &second]);
     let outcome = yard.call(calling("only_here")).await.unwrap();
     assert_eq!(outcome.body.get(), r#""Tool { name: \"only_here\", arguments: RawValue({}) }""#);
     let error = yard.call(calling("query")).await.unwrap_err();
     let choice = Some("say one of mcp__a__query, mcp__b__query");
-    assert_eq!(told(&error), (Kind::UnknownTool, "query stands for several", choice));
+    assert_eq!(told(&error), (ErrorKind::UnknownTool, "query stands for several", choice));
     let outcome = yard.call(calling("mcp__b__query")).await.unwrap();
     assert_eq!(outcome.body.get(), r#""Tool { name: \"query\", arguments: RawValue({}) }""#);
 }
@@ -49,73 +49,80 @@ async fn nobody_is_told_a_name_that_they_may_not_see() {
         offer.permissions = vec!["secret".to_owned()];
         offer
     };
-    let hidden =
-        Fake::offering("a", Offer { tools: vec![secret("query"), secret("launch")], ..Offer::default() });
-    let open = Fake::offering("b", tools(&["query"]));
+    let hidden = ScriptedSource::offering(
+        "a",
+        SourceOffer { tools: vec![secret("query"), secret("launch")], ..SourceOffer::default() },
+    );
+    let open = ScriptedSource::offering("b", tools(&["query"]));
     let yard = yard(&[&hidden, &open]);
     let as_ada = |name: &str| {
         let mut request = calling(name);
         request.principal = holder_of(&[]);
         yard.call(request)
     };
-    assert_eq!(told(&as_ada("lanuch").await.unwrap_err()), (Kind::UnknownTool, "unknown tool lanuch", None));
+    assert_eq!(
+        told(&as_ada("lanuch").await.unwrap_err()),
+        (ErrorKind::UnknownTool, "unknown tool lanuch", None)
+    );
     // To Ada, `query` is unique.
     as_ada("query").await.unwrap();
 }
 
 #[tokio::test]
 async fn a_source_that_has_not_told_what_it_offers_is_named_with_its_state() {
-    let down = Fake::offering("git", Offer::default());
+    let down = ScriptedSource::offering("git", SourceOffer::default());
     let reason = Some("no such command".to_owned());
-    down.now_is(Status { reason, ..Status::new(State::Failed, true) });
-    let yard = yard(&[&down, &Fake::offering("git__hub", tools(&["query"]))]);
-    let failed = (Kind::CannotConnect, "git is failed: no such command", None);
+    down.now_is(SourceStatus { reason, ..SourceStatus::new(SourceState::Failed, true) });
+    let yard = yard(&[&down, &ScriptedSource::offering("git__hub", tools(&["query"]))]);
+    let failed = (ErrorKind::CannotConnect, "git is failed: no such command", None);
     assert_eq!(told(&yard.call(calling("mcp__git__commit")).await.unwrap_err()), failed);
     let mut alone = calling("commit");
     alone.context = only("git");
     assert_eq!(told(&yard.call(alone).await.unwrap_err()), failed);
     let error = yard.call(calling("mcp__git__hub__quiry")).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::UnknownTool, "the longer prefix counts");
+    assert_eq!(error.kind(), ErrorKind::UnknownTool, "the longer prefix counts");
     let mut stranger = calling("mcp__git__commit");
     let allowed = AllowList { sources: Some(["git__hub".to_owned()].into()), tools: None };
-    stranger.principal = Principal::new("ada", Permissions::All).allowed(allowed);
-    assert_eq!(yard.call(stranger).await.unwrap_err().kind(), Kind::UnknownTool);
+    stranger.principal = Principal::new("ada", Permissions::All).with_allow_list(allowed);
+    assert_eq!(yard.call(stranger).await.unwrap_err().kind(), ErrorKind::UnknownTool);
     for (state, suggestion) in [
-        (State::Starting, "try again in a while"),
-        (State::BackingOff, "try again in a while"),
-        (State::Disabled, "enable it in the configuration"),
+        (SourceState::Starting, "try again in a while"),
+        (SourceState::BackingOff, "try again in a while"),
+        (SourceState::Disabled, "enable it in the configuration"),
     ] {
-        down.now_is(Status::new(state, false));
+        down.now_is(SourceStatus::new(state, false));
         let message = format!("git is {}", state.as_str());
         let error = yard.call(calling("mcp__git__commit")).await.unwrap_err();
-        assert_eq!(told(&error), (Kind::CannotConnect, message.as_str(), Some(suggestion)));
+        assert_eq!(told(&error), (ErrorKind::CannotConnect, message.as_str(), Some(suggestion)));
     }
     down.now_offers(tools(&["commit"]));
-    assert_eq!(yard.call(calling("mcp__git__comit")).await.unwrap_err().kind(), Kind::UnknownTool);
+    assert_eq!(yard.call(calling("mcp__git__comit")).await.unwrap_err().kind(), ErrorKind::UnknownTool);
 }
 
 #[tokio::test]
 async fn where_one_source_is_served_alone_its_raw_names_count_and_no_others() {
-    let first = Fake::offering("a", tools(&["query", "mine"]));
-    let second =
-        Fake::offering("b", Offer { templates: templates(&["b://{x}"]).templates, ..tools(&["query"]) });
+    let first = ScriptedSource::offering("a", tools(&["query", "mine"]));
+    let second = ScriptedSource::offering(
+        "b",
+        SourceOffer { templates: templates(&["b://{x}"]).templates, ..tools(&["query"]) },
+    );
     let yard = yard(&[&first, &second]);
-    let alone = |mut request: crate::Request| {
+    let alone = |mut request: crate::CallRequest| {
         request.context = only("b");
         yard.call(request)
     };
     alone(calling("query")).await.unwrap();
     let error = alone(calling("mcp__b__query")).await.unwrap_err();
-    assert_eq!(told(&error), (Kind::UnknownTool, "unknown tool mcp__b__query", None));
-    assert_eq!(alone(calling("mine")).await.unwrap_err().kind(), Kind::UnknownTool);
+    assert_eq!(told(&error), (ErrorKind::UnknownTool, "unknown tool mcp__b__query", None));
+    assert_eq!(alone(calling("mine")).await.unwrap_err().kind(), ErrorKind::UnknownTool);
     alone(reading("b://1")).await.unwrap();
 }
 
 #[tokio::test]
 async fn where_one_source_is_served_alone_no_resource_of_another_can_be_read() {
-    let first = Fake::offering("a", resources(&["x://1", "x://a"]));
-    let second = Fake::offering("b", resources(&["x://1"]));
-    let wide = Fake::offering("c", templates(&["{+anything}"]));
+    let first = ScriptedSource::offering("a", resources(&["x://1", "x://a"]));
+    let second = ScriptedSource::offering("b", resources(&["x://1"]));
+    let wide = ScriptedSource::offering("c", templates(&["{+anything}"]));
     let yard = yard(&[&first, &second, &wide]);
     let mut events = yard.events().subscribe();
     let from = async |uri: &str, source: &str| {
@@ -126,25 +133,25 @@ async fn where_one_source_is_served_alone_no_resource_of_another_can_be_read() {
     from("x://1", "b").await.unwrap();
     let started = events.recv().await.unwrap();
     assert!(
-        matches!(&*started, crate::Event::CallStarted { source: Some(source), .. } if source.as_str() == "b"),
+        matches!(&*started, crate::YardEvent::CallStarted { source: Some(source), .. } if source.as_str() == "b"),
         "{started:?}"
     );
     let error = from("x://a", "b").await.unwrap_err();
-    assert_eq!(told(&error), (Kind::UnknownResource, "unknown resource x://a", None));
+    assert_eq!(told(&error), (ErrorKind::UnknownResource, "unknown resource x://a", None));
     assert_eq!(error.details(), Some(&json!({"uri": "x://a"})));
 }
 
 #[tokio::test]
 async fn resources_prompts_and_completions_find_their_source() {
-    let offer = Offer {
+    let offer = SourceOffer {
         resources: vec![resource(&json!({"uri": "x://fixed"}))],
         templates: templates(&["{+wide}", "x://{id}"]).templates,
         prompts: prompts(&["greet"]).prompts,
-        ..Offer::default()
+        ..SourceOffer::default()
     };
-    let yard = yard(&[&Fake::offering("s", offer)]);
-    let answer = async |what: What| yard.call(request(what)).await.unwrap().body.get().to_owned();
-    let complete = |reference| What::Completion {
+    let yard = yard(&[&ScriptedSource::offering("s", offer)]);
+    let answer = async |what: CallTarget| yard.call(request(what)).await.unwrap().body.get().to_owned();
+    let complete = |reference| CallTarget::Completion {
         reference,
         argument: "id".to_owned(),
         value: "1".to_owned(),
@@ -152,19 +159,19 @@ async fn resources_prompts_and_completions_find_their_source() {
     };
     assert_eq!(answer(reading("x://fixed").what).await, r#""Resource { uri: \"x://fixed\" }""#);
     assert_eq!(answer(reading("x://7").what).await, r#""Resource { uri: \"x://7\" }""#);
-    let prompt = What::Prompt { name: "mcp__s__greet".to_owned(), arguments: None };
+    let prompt = CallTarget::Prompt { name: "mcp__s__greet".to_owned(), arguments: None };
     assert_eq!(answer(prompt).await, r#""Prompt { name: \"greet\", arguments: RawValue({}) }""#);
     assert_eq!(
-        answer(complete(Reference::Prompt("greet".to_owned()))).await,
+        answer(complete(CompletionReference::Prompt("greet".to_owned()))).await,
         r#""PromptCompletion { name: \"greet\", argument: \"id\", value: \"1\", context: None }""#
     );
     assert_eq!(
-        answer(complete(Reference::Template("x://{id}".to_owned()))).await,
+        answer(complete(CompletionReference::Template("x://{id}".to_owned()))).await,
         r#""TemplateCompletion { uri: \"x://{id}\", argument: \"id\", value: \"1\", context: None }""#
     );
-    let missing = What::Prompt { name: "gret".to_owned(), arguments: None };
+    let missing = CallTarget::Prompt { name: "gret".to_owned(), arguments: None };
     let error = yard.call(request(missing)).await.unwrap_err();
-    assert_eq!(told(&error), (Kind::UnknownPrompt, "unknown prompt gret", Some("did you mean greet?")));
+    assert_eq!(told(&error), (ErrorKind::UnknownPrompt, "unknown prompt gret", Some("did you mean greet?")));
 }
 
 #[tokio::test]
@@ -173,32 +180,32 @@ async fn hostile_names_cost_little_and_are_not_repeated_whole() {
     let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
     let long = "x".repeat(1_000_000);
     names.push(&long);
-    let yard = yard(&[&Fake::offering("many", tools(&names))]);
+    let yard = yard(&[&ScriptedSource::offering("many", tools(&names))]);
     let began = Instant::now();
     let error = yard.call(calling(&"x".repeat(999_999))).await.unwrap_err();
     assert_eq!(error.message(), format!("unknown tool {}…", "x".repeat(200)));
     let error = yard.call(calling("tool_numbr_77")).await.unwrap_err();
     assert_eq!(error.suggestion(), Some("did you mean tool_number_77?"));
     let error = yard.call(reading(&"x://".repeat(100_000))).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::UnknownResource);
+    assert_eq!(error.kind(), ErrorKind::UnknownResource);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
 #[tokio::test]
 async fn a_front_that_shows_a_part_of_the_yard_leads_nowhere_else() {
-    let apart = Fake::plain("apart", tools(&["search", "run"]));
-    let yard = yard(&[&apart, &Fake::offering("docs", tools(&["search", "read"]))]);
+    let apart = ScriptedSource::plain("apart", tools(&["search", "run"]));
+    let yard = yard(&[&apart, &ScriptedSource::offering("docs", tools(&["search", "read"]))]);
     let sources = || vec![SourceName::new("apart")].into();
-    let told = async |reach: &Reach, name: &str| {
+    let told = async |reach: &YardScope, name: &str| {
         let context = CallContext { reach: reach.clone(), ..CallContext::default() };
-        let request = crate::request::Request { context, ..calling(name) };
+        let request = crate::request::CallRequest { context, ..calling(name) };
         yard.call(request)
             .await
             .map(|outcome| outcome.body.get().to_owned())
             .map_err(|error| error.sentence())
     };
     let (done, search) = (r#""done""#, r#""Tool { name: \"search\", arguments: RawValue({}) }""#);
-    let (all, rest, part) = (Reach::All, Reach::Without(sources()), Reach::Only(sources()));
+    let (all, rest, part) = (YardScope::All, YardScope::Without(sources()), YardScope::Only(sources()));
     // The plain name is the name of the one tool and the bare name of the other.
     assert_eq!(told(&all, "search").await.as_deref(), Ok(done));
     assert_eq!(told(&rest, "search").await.as_deref(), Ok(search));
@@ -206,8 +213,8 @@ async fn a_front_that_shows_a_part_of_the_yard_leads_nowhere_else() {
     assert_eq!(told(&rest, "run").await, Err("unknown tool run".to_owned()));
     assert_eq!(told(&part, "raed").await, Err("unknown tool raed".to_owned()));
     assert_eq!(told(&rest, "raed").await, Err("unknown tool raed; did you mean read?".to_owned()));
-    let listed = |reach: Reach| {
-        let view = yard.view(&Principal::owner()).of(reach);
+    let listed = |reach: YardScope| {
+        let view = yard.view(&Principal::owner()).with_scope(reach);
         view.tools().map(|tool| tool.full_name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(listed(rest), ["mcp__docs__search", "mcp__docs__read"]);

@@ -7,19 +7,19 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::deadline::Deadline;
-use crate::error::Kind;
-use crate::fake::{Fake, calling, done, tools, yard, yard_with};
-use crate::limits::Limits;
+use crate::error::ErrorKind;
+use crate::fake::{ScriptedSource, calling, done, tools, yard, yard_with};
+use crate::limits::YardLimits;
 use crate::request::Priority;
 use crate::yard::Yard;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A source whose calls take ten seconds, and how many of them run.
-fn slow(name: &str) -> (Arc<Fake>, Arc<AtomicUsize>) {
+fn slow(name: &str) -> (Arc<ScriptedSource>, Arc<AtomicUsize>) {
     let running = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&running);
-    let source = Fake::working(name, tools(&["work"]), move |_| {
+    let source = ScriptedSource::working(name, tools(&["work"]), move |_| {
         let counter = Arc::clone(&counter);
         async move {
             counter.fetch_add(1, Ordering::SeqCst);
@@ -34,7 +34,7 @@ fn slow(name: &str) -> (Arc<Fake>, Arc<AtomicUsize>) {
 fn start(
     yard: &Arc<Yard>,
     name: &'static str,
-) -> tokio::task::JoinHandle<Result<crate::Outcome, crate::Error>> {
+) -> tokio::task::JoinHandle<Result<crate::Outcome, crate::HubError>> {
     let yard = Arc::clone(yard);
     tokio::spawn(async move { yard.call(calling(name)).await })
 }
@@ -58,12 +58,12 @@ async fn the_eleventh_call_of_a_source_waits_and_another_source_does_not_notice(
 #[tokio::test(start_paused = true)]
 async fn waiting_for_a_place_counts_against_the_deadline() {
     let (busy, running) = slow("busy");
-    let yard = yard_with(Limits { per_source: Some(1), ..Limits::default() }, Vec::new(), &[&busy]);
+    let yard = yard_with(YardLimits { per_source: Some(1), ..YardLimits::default() }, Vec::new(), &[&busy]);
     let first = start(&yard, "work");
     sleep(SECOND).await;
     let mut second = calling("work");
     second.deadline = Deadline::after(2 * SECOND);
-    assert_eq!(yard.call(second).await.unwrap_err().kind(), Kind::TimedOut);
+    assert_eq!(yard.call(second).await.unwrap_err().kind(), ErrorKind::TimedOut);
     assert_eq!(running.load(Ordering::SeqCst), 1);
     first.await.unwrap().unwrap();
 }
@@ -71,7 +71,7 @@ async fn waiting_for_a_place_counts_against_the_deadline() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_given_up_leaves_its_place() {
     let (busy, _) = slow("busy");
-    let yard = yard_with(Limits { per_source: Some(1), ..Limits::default() }, Vec::new(), &[&busy]);
+    let yard = yard_with(YardLimits { per_source: Some(1), ..YardLimits::default() }, Vec::new(), &[&busy]);
     let first = start(&yard, "work");
     sleep(SECOND).await;
     first.abort();
@@ -83,7 +83,7 @@ async fn a_call_that_is_given_up_leaves_its_place() {
 #[tokio::test(start_paused = true)]
 async fn calls_of_a_replaced_source_take_no_places_of_the_new_one() {
     let ((old, _), (new, _)) = (slow("busy"), slow("busy"));
-    let yard = yard_with(Limits { per_source: Some(1), ..Limits::default() }, Vec::new(), &[&old]);
+    let yard = yard_with(YardLimits { per_source: Some(1), ..YardLimits::default() }, Vec::new(), &[&old]);
     let hanging = start(&yard, "work");
     sleep(SECOND).await;
     yard.add(new);
@@ -97,7 +97,7 @@ async fn calls_of_a_replaced_source_take_no_places_of_the_new_one() {
 async fn a_yard_without_a_limit_or_with_a_senseless_one_still_works() {
     for per_source in [None, Some(0), Some(usize::MAX)] {
         let (source, _) = slow("busy");
-        let yard = yard_with(Limits { per_source, ..Limits::default() }, Vec::new(), &[&source]);
+        let yard = yard_with(YardLimits { per_source, ..YardLimits::default() }, Vec::new(), &[&source]);
         yard.call(calling("work")).await.unwrap();
     }
 }
@@ -105,13 +105,13 @@ async fn a_yard_without_a_limit_or_with_a_senseless_one_still_works() {
 #[tokio::test(start_paused = true)]
 async fn a_call_of_high_priority_begins_before_those_that_came_earlier_with_a_lower_one() {
     let (busy, _) = slow("busy");
-    let yard = yard_with(Limits { per_source: Some(1), ..Limits::default() }, Vec::new(), &[&busy]);
+    let yard = yard_with(YardLimits { per_source: Some(1), ..YardLimits::default() }, Vec::new(), &[&busy]);
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let mut calls = Vec::new();
     for priority in [Priority::Normal, Priority::Low, Priority::Normal, Priority::High] {
         let (yard, order) = (Arc::clone(&yard), Arc::clone(&order));
         calls.push(tokio::spawn(async move {
-            yard.call(crate::Request { priority, ..calling("work") }).await.unwrap();
+            yard.call(crate::CallRequest { priority, ..calling("work") }).await.unwrap();
             order.lock().unwrap().push(priority);
         }));
         sleep(SECOND).await;

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::call_details::CallDetails;
 use crate::deadline::Deadline;
-use crate::error::{Error, Kind};
-use crate::events::Event;
-use crate::fake::{Fake, calling_with, raw, tool, yard_with};
-use crate::limits::Limits;
+use crate::error::{ErrorKind, HubError};
+use crate::events::YardEvent;
+use crate::fake::{ScriptedSource, calling_with, raw, tool, yard_with};
+use crate::limits::YardLimits;
 use crate::name::SourceName;
-use crate::notes::Notes;
 use crate::outcome::Outcome;
-use crate::request::{CallContext, MadeBy, Request};
-use crate::results::{ResultCheck, ResultChecks};
-use crate::source::{Call, Offer};
+use crate::request::{CallContext, CallOrigin, CallRequest};
+use crate::result_check::{ResultCheck, ResultChecks};
+use crate::source::{SourceCall, SourceOffer};
 use crate::yard::Yard;
 
 /// A source whose tool answers with its own arguments, as a result, and promises a number.
@@ -26,13 +26,13 @@ fn promising(checks: ResultChecks) -> Arc<Yard> {
     let silent = tool(&json!({"name": "talk", "inputSchema": {"type": "object"}}));
     let broken = json!({"type": "object", "properties": {"n": {"type": 7}}});
     let broken = tool(&json!({"name": "odd", "inputSchema": {"type": "object"}, "outputSchema": broken}));
-    let offer = Offer { tools: vec![promise, silent, broken], ..Offer::default() };
-    let source = Fake::working("s", offer, |call: Call| async move {
+    let offer = SourceOffer { tools: vec![promise, silent, broken], ..SourceOffer::default() };
+    let source = ScriptedSource::working("s", offer, |call: SourceCall| async move {
         let body = crate::fake::text(&call.target.arguments());
         let failed = body.get().contains("isError");
         Ok(if failed { Outcome::failure(body) } else { Outcome::success(body) })
     });
-    yard_with(Limits { results: checks, ..Limits::default() }, Vec::new(), &[&source])
+    yard_with(YardLimits { results: checks, ..YardLimits::default() }, Vec::new(), &[&source])
 }
 
 fn everywhere(usual: ResultCheck) -> ResultChecks {
@@ -44,17 +44,18 @@ async fn run(
     yard: &Yard,
     name: &str,
     body: &Value,
-    made_by: MadeBy,
-) -> (Result<String, Error>, Vec<String>, Vec<String>) {
+    made_by: CallOrigin,
+) -> (Result<String, HubError>, Vec<String>, Vec<String>) {
     let mut events = yard.events().subscribe();
-    let notes = Arc::new(Notes::default());
+    let notes = Arc::new(CallDetails::default());
     let context = CallContext { made_by, ..CallContext::default() };
     let arguments = raw(body);
-    let request = Request { context, notes: Some(Arc::clone(&notes)), ..calling_with(name, arguments.get()) };
+    let request =
+        CallRequest { context, notes: Some(Arc::clone(&notes)), ..calling_with(name, arguments.get()) };
     let outcome = yard.call(request).await.map(|outcome| outcome.body.get().to_owned());
     let mut seen = Vec::new();
     while let Ok(event) = events.try_recv() {
-        if let Event::ResultOdd { subject, violations, .. } = &*event {
+        if let YardEvent::ResultViolatesSchema { subject, violations, .. } = &*event {
             seen.push(format!("{subject}: {}", violations.join("; ")));
         }
     }
@@ -65,23 +66,24 @@ async fn run(
 async fn a_result_that_breaks_the_promise_is_warned_about_and_goes_out_as_it_is() {
     let yard = promising(everywhere(ResultCheck::Warn));
     let wrong = json!({"content": [], "structuredContent": {"n": "x"}});
-    let (outcome, notes, seen) = run(&yard, "count", &wrong, MadeBy::Caller).await;
+    let (outcome, notes, seen) = run(&yard, "count", &wrong, CallOrigin::Caller).await;
     assert_eq!(outcome.unwrap(), wrong.to_string());
     assert_eq!(notes, [r#"n: "x" is not of type "integer""#]);
     assert_eq!(seen, [r#"mcp__s__count: n: "x" is not of type "integer""#]);
-    let (_, notes, _) = run(&yard, "count", &json!({"content": []}), MadeBy::Caller).await;
+    let (_, notes, _) = run(&yard, "count", &json!({"content": []}), CallOrigin::Caller).await;
     assert_eq!(notes, ["structuredContent is missing, though the tool declares an output schema"]);
 }
 
 #[tokio::test]
 async fn an_enforced_promise_that_is_broken_ends_the_call_with_an_error() {
     let yard = promising(everywhere(ResultCheck::Enforce));
-    let (outcome, notes, seen) = run(&yard, "count", &json!({"structuredContent": {}}), MadeBy::Caller).await;
+    let (outcome, notes, seen) =
+        run(&yard, "count", &json!({"structuredContent": {}}), CallOrigin::Caller).await;
     let error = outcome.unwrap_err();
     assert_eq!(
         (error.kind(), error.message(), error.details()),
         (
-            Kind::ToolFailed,
+            ErrorKind::ToolFailed,
             "mcp__s__count gave a result that its output schema does not allow: n: is required",
             Some(&json!({"violations": ["n: is required"]}))
         )
@@ -98,7 +100,7 @@ async fn promises_that_are_kept_or_cannot_be_judged_pass_whatever_the_mode() {
         ("talk", json!({"content": []})),
         ("odd", json!({"structuredContent": {"n": 1}})),
     ] {
-        let (outcome, notes, seen) = run(&yard, name, &body, MadeBy::Caller).await;
+        let (outcome, notes, seen) = run(&yard, name, &body, CallOrigin::Caller).await;
         assert_eq!((outcome.unwrap(), notes.len(), seen.len()), (body.to_string(), 0, 0));
     }
 }
@@ -110,10 +112,10 @@ async fn a_source_may_have_a_mode_of_its_own_and_programs_are_never_checked() {
     let lenient = ResultChecks { usual: ResultCheck::Enforce, sources: own(ResultCheck::Off) };
     let strict = ResultChecks { usual: ResultCheck::Off, sources: own(ResultCheck::Enforce) };
     for (checks, made_by, fine) in [
-        (ResultChecks::default(), MadeBy::Caller, true),
-        (lenient, MadeBy::Caller, true),
-        (strict.clone(), MadeBy::Caller, false),
-        (strict, MadeBy::Program, true),
+        (ResultChecks::default(), CallOrigin::Caller, true),
+        (lenient, CallOrigin::Caller, true),
+        (strict.clone(), CallOrigin::Caller, false),
+        (strict, CallOrigin::Program, true),
     ] {
         let (outcome, ..) = run(&promising(checks), "count", &wrong, made_by).await;
         assert_eq!(outcome.is_ok(), fine);
@@ -132,17 +134,22 @@ fn laborious() -> (Value, Value) {
 async fn a_result_that_cannot_be_checked_in_time_is_refused_where_the_promise_is_enforced() {
     let (schema, value) = laborious();
     let promise = tool(&json!({"name": "count", "inputSchema": {"type": "object"}, "outputSchema": schema}));
-    for (check, expected) in [(ResultCheck::Enforce, Err(Kind::TimedOut)), (ResultCheck::Warn, Ok(()))] {
-        let offer = Offer { tools: vec![promise.clone()], ..Offer::default() };
+    for (check, expected) in [(ResultCheck::Enforce, Err(ErrorKind::TimedOut)), (ResultCheck::Warn, Ok(()))] {
+        let offer = SourceOffer { tools: vec![promise.clone()], ..SourceOffer::default() };
         let body = raw(&json!({"content": [], "structuredContent": value.clone()}));
-        let source = Fake::working("s", offer, move |_| {
+        let source = ScriptedSource::working("s", offer, move |_| {
             let body = body.clone();
             async move { Ok(Outcome::success(body)) }
         });
-        let yard =
-            yard_with(Limits { results: everywhere(check), ..Limits::default() }, Vec::new(), &[&source]);
-        let request =
-            Request { deadline: Deadline::after(Duration::from_millis(1)), ..calling_with("count", "{}") };
+        let yard = yard_with(
+            YardLimits { results: everywhere(check), ..YardLimits::default() },
+            Vec::new(),
+            &[&source],
+        );
+        let request = CallRequest {
+            deadline: Deadline::after(Duration::from_millis(1)),
+            ..calling_with("count", "{}")
+        };
         let outcome = yard.call(request).await;
         assert_eq!(outcome.map(drop).map_err(|error| error.kind()), expected);
     }
@@ -151,16 +158,19 @@ async fn a_result_that_cannot_be_checked_in_time_is_refused_where_the_promise_is
 #[tokio::test(start_paused = true)]
 async fn arguments_that_cannot_be_checked_in_time_are_not_sent() {
     let (schema, value) = laborious();
-    let offer = Offer { tools: vec![tool(&json!({"name": "t", "inputSchema": schema}))], ..Offer::default() };
-    let source = Fake::working("s", offer, |_| async { panic!("it was sent") });
-    let yard = yard_with(Limits::default(), Vec::new(), &[&source]);
+    let offer = SourceOffer {
+        tools: vec![tool(&json!({"name": "t", "inputSchema": schema}))],
+        ..SourceOffer::default()
+    };
+    let source = ScriptedSource::working("s", offer, |_| async { panic!("it was sent") });
+    let yard = yard_with(YardLimits::default(), Vec::new(), &[&source]);
     let arguments = value.to_string();
     let request =
-        Request { deadline: Deadline::after(Duration::from_millis(1)), ..calling_with("t", &arguments) };
-    assert_eq!(yard.call(request).await.map(drop).map_err(|error| error.kind()), Err(Kind::TimedOut));
-    let cancelled = Request { ..calling_with("t", &arguments) };
+        CallRequest { deadline: Deadline::after(Duration::from_millis(1)), ..calling_with("t", &arguments) };
+    assert_eq!(yard.call(request).await.map(drop).map_err(|error| error.kind()), Err(ErrorKind::TimedOut));
+    let cancelled = CallRequest { ..calling_with("t", &arguments) };
     cancelled.cancel.cancel();
-    assert_eq!(yard.call(cancelled).await.map(drop).map_err(|error| error.kind()), Err(Kind::Cancelled));
+    assert_eq!(yard.call(cancelled).await.map(drop).map_err(|error| error.kind()), Err(ErrorKind::Cancelled));
 }
 
 #[tokio::test]
@@ -169,16 +179,16 @@ async fn a_result_whose_check_would_stop_the_yard_goes_out_unchecked_and_the_too
         json!({"type": "object", "properties": {"n": {"items": {"pattern": "^((?=a)a|a)*b$|^a*$"}}}});
     let promise = tool(&json!({"name": "count", "inputSchema": {"type": "object"}, "outputSchema": schema}));
     let result = json!({"content": [], "structuredContent": {"n": vec!["a".repeat(40) + "c"; 2_500]}});
-    let offer = Offer { tools: vec![promise], ..Offer::default() };
+    let offer = SourceOffer { tools: vec![promise], ..SourceOffer::default() };
     let body = raw(&result);
-    let source = Fake::working("s", offer, move |_| {
+    let source = ScriptedSource::working("s", offer, move |_| {
         let body = body.clone();
         async move { Ok(Outcome::success(body)) }
     });
-    let limits = Limits { results: everywhere(ResultCheck::Enforce), ..Limits::default() };
+    let limits = YardLimits { results: everywhere(ResultCheck::Enforce), ..YardLimits::default() };
     let yard = yard_with(limits, Vec::new(), &[&source]);
     assert_eq!(yard.catalog().tools()[0].output_schema_problem(), None);
-    let (outcome, notes, seen) = run(&yard, "count", &json!({}), MadeBy::Caller).await;
+    let (outcome, notes, seen) = run(&yard, "count", &json!({}), CallOrigin::Caller).await;
     assert_eq!((outcome.unwrap(), notes.len(), seen.len()), (result.to_string(), 0, 0));
     let problem = yard.catalog().tools()[0].output_schema_problem().unwrap_or_default().to_owned();
     assert!(problem.contains("was not checked: that would take more than 10000000 steps"), "{problem}");

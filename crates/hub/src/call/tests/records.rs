@@ -7,14 +7,14 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::BoxFuture;
-use crate::error::{Error, Kind};
+use crate::call_details::CallDetails;
+use crate::error::{ErrorKind, HubError};
 use crate::execution::ExecutionId;
-use crate::fake::{Fake, calling, calling_with, done, holder_of, raw, tools, yard_of};
-use crate::notes::Notes;
+use crate::fake::{ScriptedSource, calling, calling_with, done, holder_of, raw, tools, yard_of};
 use crate::outcome::Outcome;
 use crate::record::{CallRecord, Recorder};
-use crate::request::{CallContext, MadeBy, Priority, Request};
-use crate::source::Call;
+use crate::request::{CallContext, CallOrigin, CallRequest, Priority};
+use crate::source::SourceCall;
 use crate::yard::{Yard, YardSettings};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -40,14 +40,14 @@ impl Recorder for Book {
         self.arguments
     }
 
-    fn admit(&self) -> Result<(), Error> {
+    fn admit(&self) -> Result<(), HubError> {
         match self.full {
-            Full::FromTheStart => Err(Error::new(Kind::CannotConnect, "the book is full")),
+            Full::FromTheStart => Err(HubError::new(ErrorKind::CannotConnect, "the book is full")),
             Full::No | Full::FromNowOn => Ok(()),
         }
     }
 
-    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), Error>> {
+    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), HubError>> {
         assert!(!self.crash, "as told");
         self.lines.lock().unwrap().push(format!(
             "{} {} of {} for {} in {}/{} by {:?} {:?}: {:?} after {:?}, {} {} {}",
@@ -71,7 +71,7 @@ impl Recorder for Book {
             match full {
                 Full::No => Ok(()),
                 Full::FromNowOn | Full::FromTheStart => {
-                    Err(Error::new(Kind::ConnectionLost, "the book is full"))
+                    Err(HubError::new(ErrorKind::ConnectionLost, "the book is full"))
                 }
             }
         })
@@ -84,13 +84,14 @@ fn book() -> Book {
 
 fn kept_by(book: Book) -> (Arc<Yard>, Arc<Book>) {
     let book = Arc::new(book);
-    let source = Fake::working("s", tools(&["work", "fail", "hang"]), |call: Call| async move {
-        match call.target.name() {
-            "fail" => Ok(Outcome::failure(raw(&json!("no")))),
-            "hang" => std::future::pending().await,
-            _ => Ok(done()),
-        }
-    });
+    let source =
+        ScriptedSource::working("s", tools(&["work", "fail", "hang"]), |call: SourceCall| async move {
+            match call.target.name() {
+                "fail" => Ok(Outcome::failure(raw(&json!("no")))),
+                "hang" => std::future::pending().await,
+                _ => Ok(done()),
+            }
+        });
     let recorder: Arc<dyn Recorder> = Arc::clone(&book) as Arc<dyn Recorder>;
     (yard_of(YardSettings { recorder: Some(recorder), ..YardSettings::default() }, &[&source]), book)
 }
@@ -105,13 +106,13 @@ async fn every_call_is_on_record_with_who_what_and_how_it_ended() {
     let context = CallContext {
         session_id: Some("s1".into()),
         user_id: Some("u1".into()),
-        made_by: MadeBy::Program,
+        made_by: CallOrigin::Program,
         ..CallContext::default()
     };
-    let request = Request { context, priority: Priority::High, ..calling_with("work", r#"{"a": 1}"#) };
+    let request = CallRequest { context, priority: Priority::High, ..calling_with("work", r#"{"a": 1}"#) };
     yard.call(request).await.unwrap();
     yard.call(calling("fail")).await.unwrap();
-    yard.call(Request { principal: holder_of(&[]), ..calling("nothing") }).await.unwrap_err();
+    yard.call(CallRequest { principal: holder_of(&[]), ..calling("nothing") }).await.unwrap_err();
     assert_eq!(
         lines(&book),
         [
@@ -166,12 +167,12 @@ async fn a_recorder_that_crashes_costs_a_record_and_no_answer() {
 async fn a_front_names_the_call_or_the_yard_does() {
     let (yard, _book) = kept_by(book());
     let mut events = yard.events().subscribe();
-    let mut next = async |request: Request| {
+    let mut next = async |request: CallRequest| {
         yard.call(request).await.unwrap();
         let started = events.recv().await.unwrap();
         let ended = events.recv().await.unwrap();
         match (&*started, &*ended) {
-            (crate::Event::CallStarted { id, .. }, crate::Event::CallEnded { id: same, .. }) => {
+            (crate::YardEvent::CallStarted { id, .. }, crate::YardEvent::CallEnded { id: same, .. }) => {
                 assert_eq!(id, same);
                 *id
             }
@@ -179,8 +180,8 @@ async fn a_front_names_the_call_or_the_yard_does() {
         }
     };
     let id = ExecutionId::fresh().unwrap();
-    let notes = Arc::new(Notes::default());
-    let named = Request { id: Some(id), notes: Some(Arc::clone(&notes)), ..calling("work") };
+    let notes = Arc::new(CallDetails::default());
+    let named = CallRequest { id: Some(id), notes: Some(Arc::clone(&notes)), ..calling("work") };
     assert_eq!(next(named).await, id);
     assert_eq!(notes.tool().map(|tool| tool.full_name.to_string()), Some("mcp__s__work".to_owned()));
     assert_eq!(notes.rate().map(|rate| rate.remaining), Some(1_999));
@@ -190,8 +191,8 @@ async fn a_front_names_the_call_or_the_yard_does() {
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_recorded_is_not_answered_where_the_recorder_says_so() {
     let (yard, book) = kept_by(Book { full: Full::FromNowOn, ..book() });
-    assert_eq!(yard.call(calling("work")).await.unwrap_err().kind(), Kind::ConnectionLost);
-    assert_eq!(yard.call(calling("nothing")).await.unwrap_err().kind(), Kind::ConnectionLost);
+    assert_eq!(yard.call(calling("work")).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
+    assert_eq!(yard.call(calling("nothing")).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
     assert_eq!(lines(&book).len(), 2);
 }
 
@@ -199,7 +200,7 @@ async fn what_cannot_be_recorded_is_not_answered_where_the_recorder_says_so() {
 async fn a_call_that_is_not_admitted_never_reaches_its_source_and_is_on_record() {
     let (yard, book) = kept_by(Book { full: Full::FromTheStart, ..book() });
     // It would hang.
-    assert_eq!(yard.call(calling("hang")).await.unwrap_err().kind(), Kind::CannotConnect);
+    assert_eq!(yard.call(calling("hang")).await.unwrap_err().kind(), ErrorKind::CannotConnect);
     assert_eq!(
         lines(&book),
         [

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::told;
-use crate::error::{Error, Kind};
-use crate::fake::{Fake, calling, raw, tool, yard};
-use crate::notes::Notes;
+use crate::call_details::CallDetails;
+use crate::error::{ErrorKind, HubError};
+use crate::fake::{ScriptedSource, calling, raw, tool, yard};
 use crate::outcome::Outcome;
-use crate::request::{CallContext, Request};
-use crate::source::{Call, Offer, ToolOffer};
+use crate::request::{CallContext, CallRequest};
+use crate::source::{SourceCall, SourceOffer, ToolOffer};
 use crate::yard::Yard;
 
 fn versioned(name: &str, metadata: Value) -> ToolOffer {
@@ -23,10 +23,12 @@ fn versioned(name: &str, metadata: Value) -> ToolOffer {
 }
 
 /// A source that answers with the version that it was asked for.
-fn source(tools: Vec<ToolOffer>) -> Arc<Fake> {
-    Fake::working("s", Offer { tools, ..Offer::default() }, |call: Call| async move {
-        Ok(Outcome::success(raw(&json!(call.context.version))))
-    })
+fn source(tools: Vec<ToolOffer>) -> Arc<ScriptedSource> {
+    ScriptedSource::working(
+        "s",
+        SourceOffer { tools, ..SourceOffer::default() },
+        |call: SourceCall| async move { Ok(Outcome::success(raw(&json!(call.context.version)))) },
+    )
 }
 
 fn three() -> Vec<ToolOffer> {
@@ -38,10 +40,10 @@ fn three() -> Vec<ToolOffer> {
     ]
 }
 
-async fn ask(yard: &Yard, version: Option<&str>) -> (Result<String, Error>, Option<String>) {
-    let notes = Arc::new(Notes::default());
+async fn ask(yard: &Yard, version: Option<&str>) -> (Result<String, HubError>, Option<String>) {
+    let notes = Arc::new(CallDetails::default());
     let context = CallContext { version: version.map(ToOwned::to_owned), ..CallContext::default() };
-    let request = Request { context, notes: Some(Arc::clone(&notes)), ..calling("t") };
+    let request = CallRequest { context, notes: Some(Arc::clone(&notes)), ..calling("t") };
     let outcome = yard.call(request).await.map(|outcome| outcome.body.get().to_owned());
     (outcome, notes.tool().and_then(|tool| tool.deprecated_by.clone()))
 }
@@ -72,7 +74,7 @@ async fn a_version_that_is_not_there_is_refused_with_those_that_are() {
     let there = Some("there are the versions 1.10.0, 1.9.0, 1.0.0");
     assert_eq!(
         told(&outcome.unwrap_err()),
-        (Kind::UnknownTool, "unknown tool mcp__s__t in version 2", there)
+        (ErrorKind::UnknownTool, "unknown tool mcp__s__t in version 2", there)
     );
     for (metadata, advice) in [
         (json!({"version": "1"}), "there is version 1"),
@@ -104,9 +106,9 @@ async fn an_older_version_that_comes_or_goes_is_a_change() {
     let source = source(three());
     let yard = yard(&[&source]);
     let mut events = yard.events().subscribe();
-    source.now_offers(Offer { tools: three(), ..Offer::default() });
+    source.now_offers(SourceOffer { tools: three(), ..SourceOffer::default() });
     assert!(events.try_recv().is_err());
-    source.now_offers(Offer { tools: three()[..3].to_vec(), ..Offer::default() });
+    source.now_offers(SourceOffer { tools: three()[..3].to_vec(), ..SourceOffer::default() });
     assert!(events.try_recv().is_ok());
-    assert_eq!(ask(&yard, Some("1.0.0")).await.0.unwrap_err().kind(), Kind::UnknownTool);
+    assert_eq!(ask(&yard, Some("1.0.0")).await.0.unwrap_err().kind(), ErrorKind::UnknownTool);
 }

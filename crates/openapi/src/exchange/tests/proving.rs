@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-use toolyard_hub::{Kind, Secret};
+use toolyard_hub::{ErrorKind, Secret};
 
 use super::Stage;
-use crate::fake::{Fake, Reply, Seen, answer, json};
-use crate::operation::{Method, Place, Requirement, Scheme, SchemeKind};
-use crate::settings::{ClientSending, ClientSettings, Credential};
+use crate::fake_server::{FakeReply, FakeServer, RecordedRequest, answer, json};
+use crate::operation::{ArgumentLocation, Method, SecurityRequirement, SecurityScheme, SecuritySchemeKind};
+use crate::settings::{ApiCredential, ClientAuthMethod, ClientCredentials};
 
-fn scheme(name: &str, kind: SchemeKind) -> Scheme {
-    Scheme { name: name.to_owned(), kind }
+fn scheme(name: &str, kind: SecuritySchemeKind) -> SecurityScheme {
+    SecurityScheme { name: name.to_owned(), kind }
 }
 
 fn needs(stage: &mut Stage, schemes: &[(&str, &[&str])]) {
-    let one = |(name, scopes): &(&str, &[&str])| Requirement {
+    let one = |(name, scopes): &(&str, &[&str])| SecurityRequirement {
         scheme: (*name).to_owned(),
         scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
     };
     stage.operation.security = vec![schemes.iter().map(one).collect()];
 }
 
-fn client(sending: ClientSending) -> Credential {
-    Credential::Client(ClientSettings {
+fn client(sending: ClientAuthMethod) -> ApiCredential {
+    ApiCredential::Client(ClientCredentials {
         id: Secret::new("my id"),
         secret: Secret::new("s3:cret"),
         token_url: None,
@@ -32,43 +32,44 @@ fn client(sending: ClientSending) -> Credential {
 }
 
 /// A stage behind a server that gives out the tokens `t0`, `t1`, … by how many requests there were.
-fn behind(fake: &Fake, sending: ClientSending) -> Stage {
+fn behind(fake: &FakeServer, sending: ClientAuthMethod) -> Stage {
     let mut stage = Stage::of(fake, Method::Get);
-    let kind = SchemeKind::ClientCredentials { token_url: "/token".to_owned(), scopes: Vec::new() };
+    let kind = SecuritySchemeKind::ClientCredentials { token_url: "/token".to_owned(), scopes: Vec::new() };
     stage.schemes = vec![scheme("oauth", kind)];
     stage.settings.auth.schemes.insert("oauth".to_owned(), client(sending));
     needs(&mut stage, &[("oauth", &["read", "write"])]);
     stage
 }
 
-fn granted(before: usize, life: &str) -> Reply {
+fn granted(before: usize, life: &str) -> FakeReply {
     json(&format!(r#"{{"access_token":"t{before}","token_type":"bearer","expires_in":{life}}}"#))
 }
 
-fn lines_and_tokens(fake: &Fake) -> Vec<String> {
-    let said = |seen: Seen| format!("{} {}", seen.line, seen.header("authorization").unwrap_or("-"));
+fn lines_and_tokens(fake: &FakeServer) -> Vec<String> {
+    let said =
+        |seen: RecordedRequest| format!("{} {}", seen.line, seen.header("authorization").unwrap_or("-"));
     fake.seen().into_iter().map(said).collect()
 }
 
 #[tokio::test]
 async fn every_credential_is_where_its_scheme_has_it() {
-    let fake = Fake::start(|_, _| json("{}")).await;
+    let fake = FakeServer::start(|_, _| json("{}")).await;
     let mut stage = Stage::of(&fake, Method::Get);
-    let key = |place, wire_name: &str| SchemeKind::ApiKey { place, wire_name: wire_name.to_owned() };
+    let key = |place, wire_name: &str| SecuritySchemeKind::ApiKey { place, wire_name: wire_name.to_owned() };
     stage.schemes = vec![
-        scheme("header", key(Place::Header, "X-Key")),
-        scheme("query", key(Place::Query, "api key")),
-        scheme("cookie", key(Place::Cookie, "sid")),
-        scheme("basic", SchemeKind::Basic),
+        scheme("header", key(ArgumentLocation::Header, "X-Key")),
+        scheme("query", key(ArgumentLocation::Query, "api key")),
+        scheme("cookie", key(ArgumentLocation::Cookie, "sid")),
+        scheme("basic", SecuritySchemeKind::Basic),
     ];
     for name in ["header", "query", "cookie"] {
         stage
             .settings
             .auth
             .schemes
-            .insert(name.to_owned(), Credential::Token(Secret::new(format!("{name} k&y"))));
+            .insert(name.to_owned(), ApiCredential::Token(Secret::new(format!("{name} k&y"))));
     }
-    let basic = Credential::Basic { username: Secret::new("ann"), password: Secret::new("p:ß") };
+    let basic = ApiCredential::Basic { username: Secret::new("ann"), password: Secret::new("p:ß") };
     stage.settings.auth.schemes.insert("basic".to_owned(), basic);
     needs(&mut stage, &[("header", &[]), ("query", &[]), ("cookie", &[]), ("basic", &[])]);
     stage.call("{}").await.unwrap();
@@ -81,16 +82,16 @@ async fn every_credential_is_where_its_scheme_has_it() {
 
 #[tokio::test]
 async fn a_cookie_credential_is_sent_as_configured() {
-    let fake = Fake::start(|_, _| json("{}")).await;
+    let fake = FakeServer::start(|_, _| json("{}")).await;
     let mut stage = Stage::of(&fake, Method::Get);
-    let cookie = SchemeKind::ApiKey { place: Place::Cookie, wire_name: "sid".to_owned() };
+    let cookie = SecuritySchemeKind::ApiKey { place: ArgumentLocation::Cookie, wire_name: "sid".to_owned() };
     stage.schemes = vec![scheme("cookie", cookie)];
     needs(&mut stage, &[("cookie", &[])]);
-    let key = Credential::Token(Secret::new("a+b/c=="));
+    let key = ApiCredential::Token(Secret::new("a+b/c=="));
     stage.settings.auth.schemes.insert("cookie".to_owned(), key);
     stage.call("{}").await.unwrap();
     assert_eq!(fake.seen()[0].header("cookie"), Some("sid=a+b/c=="));
-    let broken = Credential::Token(Secret::new("a\r\nx-evil: 1"));
+    let broken = ApiCredential::Token(Secret::new("a\r\nx-evil: 1"));
     stage.settings.auth.schemes.insert("cookie".to_owned(), broken);
     assert!(stage.call("{}").await.is_err());
     assert_eq!(fake.seen().len(), 1);
@@ -98,24 +99,21 @@ async fn a_cookie_credential_is_sent_as_configured() {
 
 #[tokio::test]
 async fn a_call_that_lacks_its_credentials_is_not_sent() {
-    let fake = Fake::start(|_, _| json("{}")).await;
+    let fake = FakeServer::start(|_, _| json("{}")).await;
     let mut stage = Stage::of(&fake, Method::Get);
-    stage.schemes = vec![scheme("bearer", SchemeKind::Bearer)];
+    stage.schemes = vec![scheme("bearer", SecuritySchemeKind::Bearer)];
     needs(&mut stage, &[("bearer", &[])]);
-    assert_eq!(stage.call("{}").await.unwrap_err().kind(), Kind::CannotConnect);
+    assert_eq!(stage.call("{}").await.unwrap_err().kind(), ErrorKind::CannotConnect);
     assert_eq!(fake.lines(), [""; 0]);
 }
 
 #[tokio::test]
 async fn a_token_is_fetched_once_and_kept() {
-    let fake =
-        Fake::start(
-            |before, seen| {
-                if seen.line.starts_with("POST /token") { granted(before, "3600") } else { json("{}") }
-            },
-        )
-        .await;
-    let stage = behind(&fake, ClientSending::Header);
+    let fake = FakeServer::start(|before, seen| {
+        if seen.line.starts_with("POST /token") { granted(before, "3600") } else { json("{}") }
+    })
+    .await;
+    let stage = behind(&fake, ClientAuthMethod::Header);
     let mut all = tokio::task::JoinSet::new();
     let stage = std::sync::Arc::new(stage);
     for _ in 0..8 {
@@ -135,11 +133,11 @@ async fn a_token_is_fetched_once_and_kept() {
 
 #[tokio::test]
 async fn each_set_of_scopes_has_a_token_of_its_own() {
-    let fake = Fake::start(|before, seen| {
+    let fake = FakeServer::start(|before, seen| {
         if seen.line.starts_with("POST /token") { granted(before, "\"3600\"") } else { json("{}") }
     })
     .await;
-    let mut stage = behind(&fake, ClientSending::Body);
+    let mut stage = behind(&fake, ClientAuthMethod::Body);
     stage.call("{}").await.unwrap();
     needs(&mut stage, &[("oauth", &["write", "read"])]);
     stage.call("{}").await.unwrap();
@@ -162,13 +160,13 @@ async fn each_set_of_scopes_has_a_token_of_its_own() {
 
 #[tokio::test]
 async fn a_token_that_is_refused_is_fetched_anew_and_the_call_repeated_once() {
-    let fake = Fake::start(|before, seen| match seen.line.as_str() {
+    let fake = FakeServer::start(|before, seen| match seen.line.as_str() {
         "POST /token" => granted(before, "3600"),
         _ if seen.header("authorization") == Some("Bearer t0") => answer("401 Unauthorized", "", "stale"),
         _ => json("{}"),
     })
     .await;
-    let mut stage = behind(&fake, ClientSending::Header);
+    let mut stage = behind(&fake, ClientAuthMethod::Header);
     // Also where it would not be sent twice otherwise: it has not been done.
     stage.operation.method = Method::Post;
     assert!(!stage.call("{}").await.unwrap().failed);
@@ -179,25 +177,22 @@ async fn a_token_that_is_refused_is_fetched_anew_and_the_call_repeated_once() {
             .collect::<Vec<_>>(),
         ["POST /token -", "POST /a Bearer t0", "POST /token -", "POST /a Bearer t2"]
     );
-    let never = Fake::start(|before, seen| match seen.line.as_str() {
+    let never = FakeServer::start(|before, seen| match seen.line.as_str() {
         "POST /token" => granted(before, "3600"),
         _ => answer("401 Unauthorized", "", "no"),
     })
     .await;
-    assert!(behind(&never, ClientSending::Header).call("{}").await.unwrap().failed);
+    assert!(behind(&never, ClientAuthMethod::Header).call("{}").await.unwrap().failed);
     assert_eq!(never.lines().len(), 4);
 }
 
 #[tokio::test]
 async fn a_token_is_renewed_before_it_runs_out() {
-    let fake =
-        Fake::start(
-            |before, seen| {
-                if seen.line.starts_with("POST /token") { granted(before, "2") } else { json("{}") }
-            },
-        )
-        .await;
-    let stage = behind(&fake, ClientSending::Body);
+    let fake = FakeServer::start(|before, seen| {
+        if seen.line.starts_with("POST /token") { granted(before, "2") } else { json("{}") }
+    })
+    .await;
+    let stage = behind(&fake, ClientAuthMethod::Body);
     stage.call("{}").await.unwrap();
     stage.call("{}").await.unwrap();
     // A tenth of its life is left. This is a real wait: a paused clock would run on while the network is waited for.
@@ -211,7 +206,7 @@ async fn a_token_is_renewed_before_it_runs_out() {
 
 #[tokio::test]
 async fn whoever_gives_no_token_is_told_about_without_the_secret() {
-    let cases: [(Reply, &str); 4] = [
+    let cases: [(FakeReply, &str); 4] = [
         (
             answer(
                 "401 Unauthorized",
@@ -225,9 +220,9 @@ async fn whoever_gives_no_token_is_told_about_without_the_secret() {
         (json("s3:cret"), "its answer is no token"),
     ];
     for (reply, why) in cases {
-        let fake = Fake::start(move |_, _| reply.clone()).await;
-        let error = behind(&fake, ClientSending::Header).call("{}").await.unwrap_err();
-        assert_eq!(error.kind(), Kind::CannotConnect);
+        let fake = FakeServer::start(move |_, _| reply.clone()).await;
+        let error = behind(&fake, ClientAuthMethod::Header).call("{}").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CannotConnect);
         assert_eq!(error.sentence(), format!("{} gave no token: {why}", fake.url()));
         assert_eq!(fake.lines(), ["POST /token"]);
     }
@@ -235,11 +230,12 @@ async fn whoever_gives_no_token_is_told_about_without_the_secret() {
 
 #[tokio::test]
 async fn a_document_cannot_have_the_secret_sent_inside() {
-    let inside = Fake::start(|before, _| granted(before, "1")).await;
-    let fake = Fake::start(|_, _| json("{}")).await;
-    let mut stage = behind(&fake, ClientSending::Header);
+    let inside = FakeServer::start(|before, _| granted(before, "1")).await;
+    let fake = FakeServer::start(|_, _| json("{}")).await;
+    let mut stage = behind(&fake, ClientAuthMethod::Header);
     let token_url = format!("http://localhost:{}/token", inside.port);
-    stage.schemes = vec![scheme("oauth", SchemeKind::ClientCredentials { token_url, scopes: Vec::new() })];
+    stage.schemes =
+        vec![scheme("oauth", SecuritySchemeKind::ClientCredentials { token_url, scopes: Vec::new() })];
     let error = stage.call("{}").await.unwrap_err();
     assert!(error.message().contains("which is this machine, a private network or the like"), "{error}");
     assert_eq!(inside.lines(), [""; 0]);

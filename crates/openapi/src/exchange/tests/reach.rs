@@ -3,41 +3,43 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use toolyard_hub::{Kind, Secret};
+use toolyard_hub::{ErrorKind, Secret};
 
 use super::{Stage, text};
-use crate::address::Named;
-use crate::clients::Http;
-use crate::fake::{self, Fake, Leading, answer, json};
-use crate::operation::{Argument, Encoding, Method, Place};
-use crate::request::made::{argument, body};
+use crate::clients::HttpClients;
+use crate::fake_server::{self, FakeServer, StaticResolver, answer, json};
+use crate::host_policy::AllowedHosts;
+use crate::operation::{Argument, ArgumentLocation, BodyEncoding, Method};
+use crate::request::fixtures::{argument, body};
 
 #[tokio::test]
 async fn what_only_a_document_names_is_not_called_where_it_is_private() {
-    let fake = Fake::start(|_, _| json("{}")).await;
+    let fake = FakeServer::start(|_, _| json("{}")).await;
     for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433"] {
         let error =
             Stage::as_documented(&format!("http://{host}:{}", fake.port)).call("{}").await.unwrap_err();
-        assert_eq!(error.kind(), Kind::CannotConnect);
+        assert_eq!(error.kind(), ErrorKind::CannotConnect);
         assert!(error.message().starts_with("made is not called: the document names http://"), "{error}");
         assert!(error.suggestion().unwrap().contains("allow_hosts"));
     }
     assert_eq!(fake.lines(), [""; 0]);
     let mut stage = Stage::as_documented(&fake.url());
-    stage.named = Named::new([], &[format!("127.0.0.1:{}", fake.port)]);
+    stage.named = AllowedHosts::new([], &[format!("127.0.0.1:{}", fake.port)]);
     stage.call("{}").await.unwrap();
     assert_eq!(fake.lines(), ["GET /a"]);
 }
 
 #[tokio::test]
 async fn a_name_that_leads_inside_is_found_out_when_it_is_looked_up() {
-    let fake = Fake::start(|_, _| json("{}")).await;
+    let fake = FakeServer::start(|_, _| json("{}")).await;
     let mut stage = Stage::as_documented(&format!("http://api.example.com:{}", fake.port));
-    stage.http =
-        Http::looking_up_by(Leading(vec![[127, 0, 0, 1].into(), [10, 0, 0, 1].into()]), &fake::tls())
-            .unwrap();
+    stage.http = HttpClients::with_resolver(
+        StaticResolver(vec![[127, 0, 0, 1].into(), [10, 0, 0, 1].into()]),
+        &fake_server::tls(),
+    )
+    .unwrap();
     let error = stage.call("{}").await.unwrap_err();
-    assert_eq!(error.kind(), Kind::CannotConnect);
+    assert_eq!(error.kind(), ErrorKind::CannotConnect);
     let host = format!("http://api.example.com:{}", fake.port);
     let inside = "which is this machine, a private network or the like";
     assert_eq!(error.message(), format!("made is not called: the document names {host}, {inside}"));
@@ -46,27 +48,27 @@ async fn a_name_that_leads_inside_is_found_out_when_it_is_looked_up() {
 
 #[tokio::test]
 async fn redirects_are_followed_within_the_origin_and_keep_the_method_and_the_body() {
-    let fake = Fake::start(|before, _| match before {
+    let fake = FakeServer::start(|before, _| match before {
         0 => answer("308 Permanent Redirect", "location: /b\r\n", ""),
         1 => answer("307 Temporary Redirect", "location: c?x=1\r\n", ""),
         _ => json("{}"),
     })
     .await;
     let mut stage = Stage::of(&fake, Method::Post);
-    stage.operation.body = Some(body(Encoding::Json, "application/json"));
-    stage.operation.arguments = vec![argument(Place::Body, "body")];
+    stage.operation.body = Some(body(BodyEncoding::Json, "application/json"));
+    stage.operation.arguments = vec![argument(ArgumentLocation::Body, "body")];
     stage.call(r#"{"body":[1e3]}"#).await.unwrap();
     assert_eq!(fake.lines(), ["POST /a", "POST /b", "POST /c?x=1"]);
     assert!(fake.seen().iter().all(|seen| seen.text() == "[1e3]"));
 
-    let fake = Fake::start(|before, _| match before {
+    let fake = FakeServer::start(|before, _| match before {
         0 => answer("303 See Other", "location: /done\r\n", ""),
         _ => json("{}"),
     })
     .await;
     let mut stage = Stage::of(&fake, Method::Post);
-    stage.operation.body = Some(body(Encoding::Text, "text/plain"));
-    stage.operation.arguments = vec![argument(Place::Body, "body")];
+    stage.operation.body = Some(body(BodyEncoding::Text, "text/plain"));
+    stage.operation.arguments = vec![argument(ArgumentLocation::Body, "body")];
     stage.call(r#"{"body":"x"}"#).await.unwrap();
     assert_eq!(fake.lines(), ["POST /a", "GET /done"]);
     assert_eq!((fake.seen()[1].header("content-type"), fake.seen()[1].text()), (None, ""));
@@ -74,9 +76,9 @@ async fn redirects_are_followed_within_the_origin_and_keep_the_method_and_the_bo
 
 #[tokio::test]
 async fn a_redirect_to_another_origin_is_told_and_nothing_is_sent_there() {
-    let other = Fake::start(|_, _| json("{}")).await;
+    let other = FakeServer::start(|_, _| json("{}")).await;
     let location = format!("location: http://127.0.0.1:{}/steal\r\n", other.port);
-    let fake = Fake::start(move |_, _| answer("302 Found", &location, "")).await;
+    let fake = FakeServer::start(move |_, _| answer("302 Found", &location, "")).await;
     let mut stage = Stage::of(&fake, Method::Get);
     stage.settings.headers.insert("Authorization".to_owned(), Secret::new("Bearer s3cret"));
     let outcome = stage.call("{}").await.unwrap();
@@ -91,7 +93,7 @@ async fn a_redirect_to_another_origin_is_told_and_nothing_is_sent_there() {
 
 #[tokio::test]
 async fn going_round_in_circles_ends() {
-    let fake = Fake::start(|_, _| answer("302 Found", "location: /a\r\n", "")).await;
+    let fake = FakeServer::start(|_, _| answer("302 Found", "location: /a\r\n", "")).await;
     let error = Stage::of(&fake, Method::Get).call("{}").await.unwrap_err();
     assert_eq!(error.message(), format!("{} redirected the request more than 5 times", fake.url()));
     assert_eq!(fake.lines().len(), 6);
@@ -99,11 +101,12 @@ async fn going_round_in_circles_ends() {
 
 #[tokio::test]
 async fn of_the_callers_headers_only_those_named_go_on() {
-    let fake = Fake::start(|_, _| json("{}")).await;
+    let fake = FakeServer::start(|_, _| json("{}")).await;
     let mut stage = Stage::of(&fake, Method::Get);
     stage.settings.forward_headers = vec!["X-Tenant".to_owned()];
     stage.settings.headers.insert("X-Fixed".to_owned(), Secret::new("configured"));
-    stage.operation.arguments = vec![Argument { required: true, ..argument(Place::Header, "X-Fixed") }];
+    stage.operation.arguments =
+        vec![Argument { required: true, ..argument(ArgumentLocation::Header, "X-Fixed") }];
     let callers = [("x-tenant", "t1"), ("authorization", "Bearer callers"), ("cookie", "c=1")];
     stage.call_with(r#"{"X-Fixed":"argument"}"#, &callers).await.unwrap();
     let seen = &fake.seen()[0];
@@ -132,7 +135,7 @@ async fn connections_are_used_again() {
             });
         }
     });
-    let stage = Stage::at(&url, crate::request::made::operation(Method::Get, "/a"));
+    let stage = Stage::at(&url, crate::request::fixtures::operation(Method::Get, "/a"));
     for _ in 0..5 {
         stage.call("{}").await.unwrap();
     }

@@ -9,8 +9,8 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::process::{DumpableBehavior, Gid, Uid};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
-use crate::engine::layer::Layer;
-use crate::program::Unavailable;
+use crate::engine::layer::SandboxLayer;
+use crate::program::SandboxUnavailable;
 
 /// Who a program is inside.
 const INSIDE: u32 = 1000;
@@ -19,7 +19,7 @@ const NOBODY: u32 = 65534;
 const HOST_NAME: &[u8] = b"program";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rights {
+pub(super) enum LauncherPrivileges {
     Root,
     Ordinary,
 }
@@ -29,30 +29,30 @@ pub(super) enum Rights {
 pub(super) struct Proc(OwnedFd);
 
 impl Proc {
-    pub(super) fn open() -> Result<Self, Unavailable> {
+    pub(super) fn open() -> Result<Self, SandboxUnavailable> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat(CWD, "/proc", flags, Mode::empty()).map(Self).map_err(|error| Unavailable {
+        openat(CWD, "/proc", flags, Mode::empty()).map(Self).map_err(|error| SandboxUnavailable {
             reason: format!("the sandbox for programs cannot be built: /proc is not there: {error}"),
             suggestion: None,
         })
     }
 
-    fn write(&self, path: &str, text: &str) -> Result<(), Unavailable> {
+    fn write(&self, path: &str, text: &str) -> Result<(), SandboxUnavailable> {
         let file = openat(&self.0, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
         let written = file.and_then(|file| rustix::io::write(file, text.as_bytes()));
         written.map(drop).map_err(|error| no_namespaces("say who is who in it", error))
     }
 
     /// One user and one group of the outside are known inside.
-    fn map(&self, uid: u32, gid: u32) -> Result<(), Unavailable> {
+    fn map(&self, uid: u32, gid: u32) -> Result<(), SandboxUnavailable> {
         self.write("self/setgroups", "deny")?;
         self.write("self/uid_map", &format!("{INSIDE} {uid} 1"))?;
         self.write("self/gid_map", &format!("{INSIDE} {gid} 1"))
     }
 }
 
-impl Rights {
-    pub(super) fn now() -> Result<Self, Unavailable> {
+impl LauncherPrivileges {
+    pub(super) fn current() -> Result<Self, SandboxUnavailable> {
         let sets = rustix::thread::capabilities(None);
         let sets = sets.map_err(|error| super::failed("find out its own rights", &error.into()))?;
         let mighty = rustix::process::geteuid().is_root()
@@ -63,14 +63,14 @@ impl Rights {
         Ok(if mighty { Self::Root } else { Self::Ordinary })
     }
 
-    pub(super) fn unshare(self, proc: &Proc, without: &[Layer]) -> Result<(), Unavailable> {
+    pub(super) fn unshare(self, proc: &Proc, without: &[SandboxLayer]) -> Result<(), SandboxUnavailable> {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let mut flags = UnshareFlags::NEWNS;
         let spaces = [
-            (Layer::Network, UnshareFlags::NEWNET),
-            (Layer::Processes, UnshareFlags::NEWPID),
-            (Layer::Ipc, UnshareFlags::NEWIPC),
-            (Layer::Uts, UnshareFlags::NEWUTS),
+            (SandboxLayer::Network, UnshareFlags::NEWNET),
+            (SandboxLayer::Processes, UnshareFlags::NEWPID),
+            (SandboxLayer::Ipc, UnshareFlags::NEWIPC),
+            (SandboxLayer::Uts, UnshareFlags::NEWUTS),
         ];
         for (layer, flag) in spaces {
             if !without.contains(&layer) {
@@ -84,7 +84,7 @@ impl Rights {
         if self == Self::Ordinary {
             proc.map(uid, gid)?;
         }
-        if !without.contains(&Layer::Uts) {
+        if !without.contains(&SandboxLayer::Uts) {
             let named = rustix::system::sethostname(HOST_NAME);
             named.map_err(|error| no_namespaces("name the host in it", error))?;
         }
@@ -92,8 +92,12 @@ impl Rights {
     }
 
     /// After this nothing can be built any more.
-    pub(super) fn drop(self, proc: &Proc, without: &[Layer]) -> Result<(), Unavailable> {
-        if self == Self::Ordinary || without.contains(&Layer::User) {
+    pub(super) fn drop_privileges(
+        self,
+        proc: &Proc,
+        without: &[SandboxLayer],
+    ) -> Result<(), SandboxUnavailable> {
+        if self == Self::Ordinary || without.contains(&SandboxLayer::User) {
             return Ok(());
         }
         become_nobody().map_err(|error| super::failed("become nobody", &error))?;
@@ -130,9 +134,9 @@ fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
     rustix::thread::unshare(flags)
 }
 
-fn no_namespaces(what: &str, error: rustix::io::Errno) -> Unavailable {
+fn no_namespaces(what: &str, error: rustix::io::Errno) -> SandboxUnavailable {
     let error = io::Error::from(error);
-    Unavailable {
+    SandboxUnavailable {
         reason: format!("the sandbox for programs needs namespaces, and this process cannot {what}: {error}"),
         suggestion: Some(
             "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0, and on \

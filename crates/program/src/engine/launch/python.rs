@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::command_of;
-use crate::program::Unavailable;
+use crate::program::SandboxUnavailable;
 
 const PROBE: &str = include_str!("../worker/probe.py");
 
@@ -24,31 +24,31 @@ pub(super) struct Python {
 
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
-enum Answer {
+enum ProbeOutput {
     Refused { refused: String },
     Found(Python),
 }
 
-pub(super) fn find(python: Option<&Path>) -> Result<Python, Unavailable> {
+pub(super) fn find(python: Option<&Path>) -> Result<Python, SandboxUnavailable> {
     let name = command_of(python);
     let shown = name.to_string_lossy().into_owned();
     let mut command = Command::new(&name);
     command.args(["-I", "-S", "-B", "-W", "ignore", "-c", PROBE]);
-    let output = command.stdin(Stdio::null()).output().map_err(|error| Unavailable {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| SandboxUnavailable {
         reason: format!("programs need Python, and {shown} cannot be started: {error}"),
         suggestion: Some("install CPython 3.9 or newer, or name one in the configuration".into()),
     })?;
     let answer = serde_json::from_slice(&output.stdout);
     match answer {
-        Ok(Answer::Found(found)) => Ok(found),
-        Ok(Answer::Refused { refused }) => Err(Unavailable {
+        Ok(ProbeOutput::Found(found)) => Ok(found),
+        Ok(ProbeOutput::Refused { refused }) => Err(SandboxUnavailable {
             reason: format!("programs need CPython 3.9 or newer, and {shown} is {refused}"),
             suggestion: Some("install a newer CPython, or name one in the configuration".into()),
         }),
         Err(_) => {
             let said = String::from_utf8_lossy(&output.stderr);
             let last = said.trim().lines().next_back().unwrap_or("it said nothing").to_owned();
-            Err(Unavailable {
+            Err(SandboxUnavailable {
                 reason: format!("{shown} does not say what it is ({}): {last}", output.status),
                 suggestion: Some("install CPython 3.9 or newer, or name one in the configuration".into()),
             })

@@ -16,8 +16,8 @@ use rustix::mount::{
 use serde_json::{Value, json};
 
 use super::python::Python;
-use crate::engine::layer::Layer;
-use crate::program::Unavailable;
+use crate::engine::layer::SandboxLayer;
+use crate::program::SandboxUnavailable;
 
 pub(super) const PYTHON: &str = "/python/bin/python3";
 const HOME: &str = "/toolyard";
@@ -44,12 +44,12 @@ const SOURCES: [(&str, &str); 10] = [
 ];
 
 #[derive(Debug)]
-pub(super) struct Root {
+pub(super) struct SandboxRoot {
     /// Where it is seen from: empty, unless the layer was left out.
     base: PathBuf,
 }
 
-impl Root {
+impl SandboxRoot {
     pub(super) fn inside(&self, path: &str) -> PathBuf {
         under(&self.base, Path::new(path))
     }
@@ -60,8 +60,12 @@ fn under(base: &Path, path: &Path) -> PathBuf {
 }
 
 /// The settings are put beside the sources of the worker, with what it may read.
-pub(super) fn build(python: &Python, without: &[Layer], settings: Value) -> Result<Root, Unavailable> {
-    built(python, without, settings).map_err(|error| Unavailable {
+pub(super) fn build(
+    python: &Python,
+    without: &[SandboxLayer],
+    settings: Value,
+) -> Result<SandboxRoot, SandboxUnavailable> {
+    built(python, without, settings).map_err(|error| SandboxUnavailable {
         reason: format!("the sandbox for programs cannot be built: its root folder: {error}"),
         suggestion: Some(
             "where user namespaces exist but may not mount, a security module forbids it: see the documentation of \
@@ -71,15 +75,16 @@ pub(super) fn build(python: &Python, without: &[Layer], settings: Value) -> Resu
     })
 }
 
-fn built(python: &Python, without: &[Layer], mut settings: Value) -> io::Result<Root> {
+fn built(python: &Python, without: &[SandboxLayer], mut settings: Value) -> io::Result<SandboxRoot> {
     // What is mounted from here on is seen by nobody else.
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE).map_err(at("/"))?;
     let place = ["/tmp", "/run", "/mnt", "/var"].into_iter().find(|place| Path::new(place).is_dir());
     let place = Path::new(place.ok_or_else(|| io::Error::other("there is no folder to mount it on"))?);
-    let mode = if without.contains(&Layer::ReadOnly) { c"mode=1777,size=8m" } else { c"mode=755,size=8m" };
+    let mode =
+        if without.contains(&SandboxLayer::ReadOnly) { c"mode=1777,size=8m" } else { c"mode=755,size=8m" };
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("program", place, "tmpfs", flags, mode).map_err(at(place))?;
-    let (old, base) = if without.contains(&Layer::Root) {
+    let (old, base) = if without.contains(&SandboxLayer::Root) {
         (PathBuf::from("/"), place.to_owned())
     } else {
         // The old root is kept until everything was taken from it, also what the new one would hide.
@@ -88,28 +93,28 @@ fn built(python: &Python, without: &[Layer], mut settings: Value) -> io::Result<
         rustix::process::chdir("/")?;
         (PathBuf::from("/old"), PathBuf::from("/"))
     };
-    let maker = Maker { old, base, without };
+    let maker = RootBuilder { old, base, without };
     let readable = maker.fill(python)?;
     settings["readable"] = readable.iter().map(|path| json!(under(&maker.base, Path::new(path)))).collect();
     fs::write(under(&maker.base, Path::new(SETTINGS)), settings.to_string())?;
-    if !without.contains(&Layer::Root) {
+    if !without.contains(&SandboxLayer::Root) {
         unmount("/old", UnmountFlags::DETACH).map_err(at("/old"))?;
         fs::remove_dir("/old")?;
     }
-    if !without.contains(&Layer::ReadOnly) {
+    if !without.contains(&SandboxLayer::ReadOnly) {
         let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
         mount_remount(&maker.base, flags, c"").map_err(at(&maker.base))?;
     }
-    Ok(Root { base: maker.base })
+    Ok(SandboxRoot { base: maker.base })
 }
 
-struct Maker<'a> {
+struct RootBuilder<'a> {
     old: PathBuf,
     base: PathBuf,
-    without: &'a [Layer],
+    without: &'a [SandboxLayer],
 }
 
-impl Maker<'_> {
+impl RootBuilder<'_> {
     fn fill(&self, python: &Python) -> io::Result<Vec<&'static str>> {
         let mut readable = vec!["/python"];
         self.bind(&python.executable, Path::new(PYTHON))?;
@@ -128,7 +133,7 @@ impl Maker<'_> {
             parent(&path)?;
             fs::write(path, text)?;
         }
-        if self.without.contains(&Layer::NoProc) {
+        if self.without.contains(&SandboxLayer::NoProc) {
             let place = under(&self.base, Path::new("/proc"));
             fs::create_dir_all(&place)?;
             rustix::mount::mount_bind_recursive(self.old.join("proc"), &place).map_err(at(&place))?;
@@ -170,7 +175,7 @@ impl Maker<'_> {
             fs::write(&to, "")?;
         }
         mount_bind(&from, &to).map_err(at(&from))?;
-        let read_only = !self.without.contains(&Layer::ReadOnly);
+        let read_only = !self.without.contains(&SandboxLayer::ReadOnly);
         // What the mount already forbids must stay forbidden, or the kernel refuses.
         let mut flags = MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV | kept(&to)?;
         if read_only {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use toolyard_hub::{Event, StderrLine, Yard};
+use toolyard_hub::{StderrLine, Yard, YardEvent};
 
-use super::{Happened, Journal, LogEntry};
+use super::{Journal, JournalEvent, LogEntry};
 
 /// How long events are gathered before they are written down, so that each of very many does not wake anybody.
 const GATHER: Duration = Duration::from_millis(5);
@@ -18,17 +18,17 @@ const LONGEST_SETTLE: Duration = Duration::from_secs(2);
 
 /// Somebody who is attached; the journal is up to date for as long as there is one.
 #[derive(Debug)]
-pub(in crate::control) struct Guest(Arc<Journal>);
+pub(in crate::control) struct JournalReader(Arc<Journal>);
 
-impl Drop for Guest {
+impl Drop for JournalReader {
     fn drop(&mut self) {
         self.0.guests.send_modify(|guests| *guests -= 1);
     }
 }
 
 /// What the journal hears with.
-struct Ears {
-    events: broadcast::Receiver<Arc<Event>>,
+struct JournalInputs {
+    events: broadcast::Receiver<Arc<YardEvent>>,
     stderr: broadcast::Receiver<Arc<StderrLine>>,
     log: Option<broadcast::Receiver<Arc<LogEntry>>>,
 }
@@ -42,16 +42,16 @@ pub(super) enum Loss {
 
 impl Journal {
     /// Attaches somebody. What happened before is written down when this is done.
-    pub(in crate::control) async fn attach(self: &Arc<Self>) -> Guest {
+    pub(in crate::control) async fn attach(self: &Arc<Self>) -> JournalReader {
         self.guests.send_modify(|guests| *guests += 1);
-        let guest = Guest(Arc::clone(self));
+        let guest = JournalReader(Arc::clone(self));
         // It ends only with the process, and then nobody needs to be told anything.
         let _ = self.current.subscribe().wait_for(|current| *current).await;
         guest
     }
 
     /// Waits until everything is written down that has happened before this was called; somebody must be attached.
-    pub(in crate::control) async fn settle(&self) {
+    pub(in crate::control) async fn flush(&self) {
         let mut turn = 0;
         self.asked.send_modify(|asked| {
             *asked += 1;
@@ -69,7 +69,7 @@ impl Journal {
         log: Option<&broadcast::Sender<Arc<LogEntry>>>,
     ) -> impl Future<Output = ()> + use<> {
         // Before anything else can happen: what is not subscribed to is missed without a trace.
-        let mut ears = Ears {
+        let mut ears = JournalInputs {
             events: yard.events().subscribe(),
             stderr: yard.events().stderr(),
             log: log.map(broadcast::Sender::subscribe),
@@ -100,8 +100,8 @@ impl Journal {
                             Err(RecvError::Lagged(missed)) => self.lose(missed, &yard, Loss::Overrun),
                             Err(RecvError::Closed) => return,
                         },
-                        Ok(line) = ears.stderr.recv() => self.line(Happened::Stderr(line)),
-                        Ok(line) = heard(&mut ears.log) => self.line(Happened::Log(line)),
+                        Ok(line) = ears.stderr.recv() => self.line(JournalEvent::Stderr(line)),
+                        Ok(line) = heard(&mut ears.log) => self.line(JournalEvent::Log(line)),
                         Ok(()) = asked.changed() => {}
                     }
                 }
@@ -111,18 +111,18 @@ impl Journal {
     }
 
     /// Writes down whatever waits to be.
-    fn catch_up(&self, ears: &mut Ears, yard: &Yard, loss: Loss) {
+    fn catch_up(&self, ears: &mut JournalInputs, yard: &Yard, loss: Loss) {
         self.read(&mut ears.events, yard, loss);
         for line in waiting(&mut ears.stderr) {
-            self.line(Happened::Stderr(line));
+            self.line(JournalEvent::Stderr(line));
         }
         for line in ears.log.iter_mut().flat_map(waiting) {
-            self.line(Happened::Log(line));
+            self.line(JournalEvent::Log(line));
         }
         self.latest.send_replace(self.seq());
     }
 
-    fn read(&self, events: &mut broadcast::Receiver<Arc<Event>>, yard: &Yard, loss: Loss) {
+    fn read(&self, events: &mut broadcast::Receiver<Arc<YardEvent>>, yard: &Yard, loss: Loss) {
         loop {
             match events.try_recv() {
                 Ok(event) => self.note(yard, &event),
@@ -157,21 +157,21 @@ mod tests {
     use std::sync::Arc;
 
     use tokio_util::task::AbortOnDropHandle;
-    use toolyard_hub::{Principal, Request, What, Yard};
+    use toolyard_hub::{CallRequest, CallTarget, Principal, Yard};
 
     use super::super::Journal;
 
     /// A yard in which every call is refused, which is a call all the same, and a journal that follows it.
     fn followed() -> (Arc<Yard>, Arc<Journal>, AbortOnDropHandle<()>) {
-        let (yard, journal) = (Yard::of([]), Arc::new(Journal::default()));
+        let (yard, journal) = (Yard::with_sources([]), Arc::new(Journal::default()));
         let following = Arc::clone(&journal).follow(Arc::clone(&yard), None);
         (yard, journal, AbortOnDropHandle::new(tokio::spawn(following)))
     }
 
     async fn call(yard: &Yard, times: usize) {
         for _ in 0..times {
-            let what = What::Tool { name: "x".to_owned(), arguments: None };
-            yard.call(Request::new(what, Principal::owner())).await.unwrap_err();
+            let what = CallTarget::Tool { name: "x".to_owned(), arguments: None };
+            yard.call(CallRequest::new(what, Principal::owner())).await.unwrap_err();
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
         let _guest = journal.attach().await;
         for round in 1..=20 {
             call(&yard, 1).await;
-            journal.settle().await;
+            journal.flush().await;
             assert_eq!(journal.calls().iter().filter(|call| call.end.is_some()).count(), round);
         }
     }
@@ -217,7 +217,7 @@ mod tests {
         let _guest = journal.attach().await;
         let since = journal.since(before, 1);
         let kept = 1_024;
-        assert!(matches!(since.entries[0].what, super::Happened::Lost(lost) if lost == 4_000 - kept));
+        assert!(matches!(since.entries[0].what, super::JournalEvent::Lagged(lost) if lost == 4_000 - kept));
         assert_eq!((journal.seq(), journal.calls().len()), (before + 4_000 + 1, 512));
         assert!(journal.calls().iter().all(|call| call.end.is_some()));
     }

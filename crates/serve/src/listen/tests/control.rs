@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{WebSocketStream, client_async};
-use toolyard_hub::{Limits, Quota, QuotaLimits, Rate, Yard};
+use toolyard_hub::{Quota, QuotaLimits, RateLimit, Yard, YardLimits};
 use toolyard_random::SimulatedOutage;
 
 use super::quotas::{quotas, wordy};
@@ -57,11 +57,11 @@ async fn welcomed(socket: &mut Socket) -> Result<(), String> {
 
 #[tokio::test]
 async fn every_list_of_the_control_socket_takes_from_the_rate_of_its_caller() {
-    let rate = Some(Rate { per_second: 0.001, burst: 1.0 });
+    let rate = Some(RateLimit { per_second: 0.001, burst: 1.0 });
     let of_server = ["mcp_transcript", "mcp_stderr"];
     let plain = ["mcp_servers", "mcp_tools", "mcp_prompts", "mcp_list", "mcp_history"];
     for subtype in plain.into_iter().chain(of_server) {
-        let server = listening_to(wordy(Limits { rate, ..Limits::default() })).await;
+        let server = listening_to(wordy(YardLimits { rate, ..YardLimits::default() })).await;
         let request = |id: u32| match of_server.contains(&subtype) {
             true => json!({"id": id, "subtype": subtype, "server_name": "wordy"}),
             false => json!({"id": id, "subtype": subtype}),
@@ -121,7 +121,7 @@ async fn answers_of_the_control_socket_count_among_the_bytes_of_their_principal(
 
 #[tokio::test]
 async fn without_random_numbers_no_control_socket_is_opened() {
-    let server = listening_to(Yard::of([])).await;
+    let server = listening_to(Yard::with_sources([])).await;
     let outage = SimulatedOutage::begin();
     // The client's key is not secret, and the client is not what is tested here.
     let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\

@@ -7,8 +7,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    BoxFuture, Call, Error, Kind, Limits, Listing, Offer, Outcome, QuotaLimits, Rate, Source, SourceName,
-    ToolOffer, Yard, YardSettings,
+    BoxFuture, ErrorKind, HubError, Outcome, QuotaLimits, RateLimit, Source, SourceCall, SourceName,
+    SourceOffer, ToolListing, ToolOffer, Yard, YardLimits, YardSettings,
 };
 
 use super::{BEARER, Listening, PATIENCE, listening_to, status};
@@ -19,7 +19,7 @@ const SIZE: usize = 50_000;
 /// A source whose list is 50 KB long.
 struct Wordy {
     name: SourceName,
-    offer: Arc<Offer>,
+    offer: Arc<SourceOffer>,
 }
 
 impl Source for Wordy {
@@ -27,19 +27,19 @@ impl Source for Wordy {
         &self.name
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         Arc::clone(&self.offer)
     }
 
-    fn call<'a>(&'a self, _: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+    fn call<'a>(&'a self, _: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         Box::pin(async {
             tokio::task::yield_now().await;
-            Err(Error::new(Kind::ToolFailed, "it only has a description"))
+            Err(HubError::new(ErrorKind::ToolFailed, "it only has a description"))
         })
     }
 }
 
-pub(super) fn wordy(limits: Limits) -> Arc<Yard> {
+pub(super) fn wordy(limits: YardLimits) -> Arc<Yard> {
     let definition =
         json!({"name": "talk", "description": "x".repeat(SIZE), "inputSchema": {"type": "object"}});
     let tool = ToolOffer {
@@ -47,16 +47,16 @@ pub(super) fn wordy(limits: Limits) -> Arc<Yard> {
         permissions: Vec::new(),
         metadata: serde_json::Map::new(),
         hooks: Vec::new(),
-        listing: Listing::Listed,
+        listing: ToolListing::Listed,
     };
-    let offer = Arc::new(Offer { tools: vec![tool], ..Offer::default() });
+    let offer = Arc::new(SourceOffer { tools: vec![tool], ..SourceOffer::default() });
     let yard = Yard::new(YardSettings { limits, ..YardSettings::default() });
     yard.add(Arc::new(Wordy { name: SourceName::new("wordy"), offer }));
     yard
 }
 
-pub(super) fn quotas(quotas: QuotaLimits) -> Limits {
-    Limits { quotas, ..Limits::default() }
+pub(super) fn quotas(quotas: QuotaLimits) -> YardLimits {
+    YardLimits { quotas, ..YardLimits::default() }
 }
 
 /// Sends a message of MCP; gives back the head and the body of the answer.
@@ -165,8 +165,8 @@ async fn open_streams_are_counted_for_each_principal() {
 
 #[tokio::test]
 async fn lists_take_from_the_rate_of_their_caller_on_every_front() {
-    let rate = Some(Rate { per_second: 0.001, burst: 3.0 });
-    let server = listening_to(wordy(Limits { rate, ..Limits::default() })).await;
+    let rate = Some(RateLimit { per_second: 0.001, burst: 3.0 });
+    let server = listening_to(wordy(YardLimits { rate, ..YardLimits::default() })).await;
     let ada = session(&server, BEARER).await.unwrap();
     for _ in 0..2 {
         assert!(post(&server, &ada, &list()).await.1["result"].is_object());
@@ -180,9 +180,9 @@ async fn lists_take_from_the_rate_of_their_caller_on_every_front() {
 
 #[tokio::test]
 async fn every_list_of_the_rest_front_takes_from_the_rate_of_its_caller() {
-    let rate = Some(Rate { per_second: 0.001, burst: 1.0 });
+    let rate = Some(RateLimit { per_second: 0.001, burst: 1.0 });
     for path in ["/mcp/tools", "/openapi.json", "/mcp/servers", "/mcp/executions"] {
-        let server = listening_to(wordy(Limits { rate, ..Limits::default() })).await;
+        let server = listening_to(wordy(YardLimits { rate, ..YardLimits::default() })).await;
         assert_eq!(server.status(path, BEARER).await, 200);
         assert_eq!(server.status(path, BEARER).await, 429, "{path}");
         assert_eq!(server.status(path, OTHER).await, 200);

@@ -7,17 +7,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use toolyard_hub::json::{from_text, to_raw};
 use toolyard_hub::{
-    BoxFuture, Call, Error, Limits, Listing, Offer, Outcome, Progress, Question, QuestionKind, QuotaLimits,
-    Source, SourceName, Target, ToolOffer, Yard, YardSettings,
+    BoxFuture, HubError, Outcome, Progress, Question, QuestionKind, QuotaLimits, Source, SourceCall,
+    SourceName, SourceOffer, SourceTarget, ToolListing, ToolOffer, Yard, YardLimits, YardSettings,
 };
 
 use super::quotas::{OTHER, post, quotas, session};
-use super::{BEARER, Keys, Listening, PATIENCE, listening_to};
+use super::{BEARER, BearerCredentials, Listening, PATIENCE, listening_to};
 
 /// A source whose tool `ask` asks the client for a name, and whose tool `hold` never ends.
 struct Patient {
     name: SourceName,
-    offer: Arc<Offer>,
+    offer: Arc<SourceOffer>,
 }
 
 impl Source for Patient {
@@ -25,13 +25,13 @@ impl Source for Patient {
         &self.name
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         Arc::clone(&self.offer)
     }
 
-    fn call<'a>(&'a self, call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+    fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         Box::pin(async move {
-            if matches!(&call.target, Target::Tool { name, .. } if name == "hold") {
+            if matches!(&call.target, SourceTarget::Tool { name, .. } if name == "hold") {
                 call.client.progress(Progress { progress: 1.0, total: None, message: None });
                 call.cancel.cancelled().await;
             } else {
@@ -46,15 +46,15 @@ impl Source for Patient {
     }
 }
 
-fn patient(limits: Limits) -> Arc<Yard> {
+fn patient(limits: YardLimits) -> Arc<Yard> {
     let tool = |name: &str| ToolOffer {
         definition: to_raw(&json!({"name": name, "inputSchema": {"type": "object"}})),
         permissions: Vec::new(),
         metadata: serde_json::Map::new(),
         hooks: Vec::new(),
-        listing: Listing::Listed,
+        listing: ToolListing::Listed,
     };
-    let offer = Arc::new(Offer { tools: vec![tool("ask"), tool("hold")], ..Offer::default() });
+    let offer = Arc::new(SourceOffer { tools: vec![tool("ask"), tool("hold")], ..SourceOffer::default() });
     let yard = Yard::new(YardSettings { limits, ..YardSettings::default() });
     yard.add(Arc::new(Patient { name: SourceName::new("patient"), offer }));
     yard
@@ -137,7 +137,7 @@ async fn ends(mut stream: TcpStream) -> bool {
 
 #[tokio::test]
 async fn streams_of_every_kind_end_with_their_token() {
-    let server = listening_to(patient(Limits::default())).await;
+    let server = listening_to(patient(YardLimits::default())).await;
     let (headers, message) =
         modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
     let listening = stream(&server, "/mcp", &headers, &message).await;
@@ -150,14 +150,14 @@ async fn streams_of_every_kind_end_with_their_token() {
     let answered = stream(&server, "/mcp", &legacy, &message).await;
     let events = "accept: text/event-stream\r\n";
     let executed = stream(&server, "/mcp/tools/hold/execute", events, &json!({"params": {}})).await;
-    server.keyring.replace(Keys::default());
+    server.keyring.replace(BearerCredentials::default());
     let ended = tokio::join!(ends(listening), ends(called), ends(answered), ends(executed));
     assert_eq!(ended, (true, true, true, true), "listen, modern call, legacy call, REST");
 }
 
 #[tokio::test]
 async fn nodes_fetch_reads_a_refusal_of_a_large_body() {
-    let server = listening_to(Yard::of([])).await;
+    let server = listening_to(Yard::with_sources([])).await;
     let script = "
 const [url, token, type] = process.argv.slice(1);
 const headers = {'content-type': type};

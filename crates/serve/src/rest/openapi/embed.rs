@@ -9,21 +9,21 @@ const LARGEST: usize = 256 * 1024;
 
 /// A schema that fits into the document.
 #[derive(Debug, PartialEq)]
-pub(in crate::rest) struct Embedded {
+pub(in crate::rest) struct EmbeddedSchema {
     pub(super) schema: Value,
     /// Whether an empty object is not enough.
     pub(super) needs_something: bool,
 }
 
 /// Carries a schema over to its place in the document, which `base` names. `anything` stands in for one that cannot be.
-pub(super) fn embed(schema: &RawValue, base: &str, anything: Value) -> Embedded {
+pub(super) fn embed(schema: &RawValue, base: &str, anything: Value) -> EmbeddedSchema {
     match carried(schema, base) {
         Some(schema) => {
             let required = schema.get("required").and_then(Value::as_array);
             let needs_something = required.is_some_and(|required| !required.is_empty());
-            Embedded { schema, needs_something }
+            EmbeddedSchema { schema, needs_something }
         }
-        None => Embedded { schema: anything, needs_something: false },
+        None => EmbeddedSchema { schema: anything, needs_something: false },
     }
 }
 
@@ -40,7 +40,7 @@ fn carried(schema: &RawValue, base: &str) -> Option<Value> {
             }
         }
     }
-    let mut carry = Carry { base, dialect, references: Vec::new() };
+    let mut carry = SchemaEmbedder { base, dialect, references: Vec::new() };
     carry.schema(&mut schema).ok()?;
     let whole = carry.references.iter().all(|inside| schema.pointer(inside).is_some());
     (whole && jsonschema::draft202012::meta::is_valid(&schema)).then_some(schema)
@@ -62,21 +62,21 @@ impl Dialect {
 }
 
 /// The schema names its parts in a way that means something else elsewhere.
-struct Unportable;
+struct UnportableSchema;
 
-struct Carry<'a> {
+struct SchemaEmbedder<'a> {
     base: &'a str,
     dialect: Dialect,
     /// Where references of the schema lead, within itself.
     references: Vec<String>,
 }
 
-impl Carry<'_> {
-    fn schema(&mut self, schema: &mut Value) -> Result<(), Unportable> {
+impl SchemaEmbedder<'_> {
+    fn schema(&mut self, schema: &mut Value) -> Result<(), UnportableSchema> {
         let Value::Object(members) = schema else { return Ok(()) };
         for key in ["$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$recursiveAnchor"] {
             if members.contains_key(key) {
-                return Err(Unportable);
+                return Err(UnportableSchema);
             }
         }
         if self.dialect == Dialect::Old {
@@ -89,7 +89,7 @@ impl Carry<'_> {
                     *reference = format!("{}{inside}", self.base);
                     self.references.push(inside);
                 }
-                _ => return Err(Unportable),
+                _ => return Err(UnportableSchema),
             }
         }
         for (key, value) in members.iter_mut() {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolyard_hub::Yard;
 use toolyard_hub::json::{from_text, to_raw};
-use toolyard_sdk::{Context, Native, Tool};
+use toolyard_sdk::{Context, NativeSource, Tool};
 
 use super::document;
-use crate::rest::shelf::{Shelf, Shown};
+use crate::rest::tool_cache::{RestTool, RestToolCache};
 
 /// A tool with this schema that does nothing.
 fn tool(name: &str, schema: &Value) -> Tool {
@@ -18,8 +18,8 @@ fn tool(name: &str, schema: &Value) -> Tool {
 }
 
 fn documented(tools: Vec<Tool>) -> Value {
-    let yard = Yard::of([Native::new("native").tools(tools).into_source()]);
-    let shelf: Arc<[Shown]> = Shelf::default().of(&yard);
+    let yard = Yard::with_sources([NativeSource::new("native").tools(tools).into_source()]);
+    let shelf: Arc<[RestTool]> = RestToolCache::default().tools(&yard);
     document(&shelf.iter().collect::<Vec<_>>())
 }
 

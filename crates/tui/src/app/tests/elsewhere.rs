@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use toolyard_hub::{Ended, ExecutionId, Kind, PastCall, State, Status, Thing};
+use toolyard_hub::{CallEndReason, EntryKind, ErrorKind, ExecutionId, PastCall, SourceState, SourceStatus};
 
 use super::stage::{Stage, wall};
-use crate::{Key, Message};
+use crate::{KeyPress, UiMessage};
 
-fn past(number: u8, subject: &str, ended: Ended, error: Option<&str>) -> PastCall {
+fn past(number: u8, subject: &str, ended: CallEndReason, error: Option<&str>) -> PastCall {
     PastCall {
         id: ExecutionId::from_bytes([number; 16]),
-        thing: Thing::Tool,
+        thing: EntryKind::Tool,
         subject: subject.to_owned(),
         source: Some("files".to_owned()),
         principal: "ann\u{1b}[31m".to_owned(),
@@ -25,9 +25,11 @@ fn past(number: u8, subject: &str, ended: Ended, error: Option<&str>) -> PastCal
 
 fn attached() -> Stage {
     let mut stage = Stage::elsewhere();
-    stage
-        .add("files", toolyard_hub::Offer::default(), |status| Status { transport: Some("stdio"), ..status });
-    stage.tell(Message::Past(Vec::new()));
+    stage.add("files", toolyard_hub::SourceOffer::default(), |status| SourceStatus {
+        transport: Some("stdio"),
+        ..status
+    });
+    stage.tell(UiMessage::History(Vec::new()));
     stage
 }
 
@@ -42,14 +44,14 @@ fn a_yard_elsewhere_is_shown_with_its_address() {
 #[test]
 fn a_yard_that_cannot_be_reached_says_so_on_every_screen_until_it_can() {
     let mut stage = attached();
-    stage.tell(Message::Away(Some("the yard hung up; trying again".to_owned())));
-    stage.becomes("files", State::BackingOff, "the yard at http://127.0.0.1:8080/ cannot be reached");
+    stage.tell(UiMessage::Connectivity(Some("the yard hung up; trying again".to_owned())));
+    stage.becomes("files", SourceState::BackingOff, "the yard at http://127.0.0.1:8080/ cannot be reached");
     insta::assert_snapshot!("elsewhere_away", stage.screen(80, 24));
     stage.later(30);
-    stage.key(Key::Char('L'));
+    stage.key(KeyPress::Char('L'));
     let screen = stage.screen(80, 24);
     assert!(screen.contains("not connected") && !screen.contains("hung up"), "{screen}");
-    stage.tell(Message::Away(None));
+    stage.tell(UiMessage::Connectivity(None));
     let screen = stage.screen(80, 24);
     assert!(screen.contains("connected again") && !screen.contains("not connected"), "{screen}");
 }
@@ -57,39 +59,44 @@ fn a_yard_that_cannot_be_reached_says_so_on_every_screen_until_it_can() {
 #[test]
 fn what_the_yard_remembers_is_beside_the_calls_of_this_session() {
     let mut stage = attached();
-    assert!(!stage.app.looks_back());
-    stage.key(Key::Char('H'));
+    assert!(!stage.app.shows_yard_history());
+    stage.key(KeyPress::Char('H'));
     insta::assert_snapshot!("history_of_two_kinds", stage.screen(80, 24));
-    stage.key(Key::Tab);
-    assert!(stage.app.looks_back());
+    stage.key(KeyPress::Tab);
+    assert!(stage.app.shows_yard_history());
     insta::assert_snapshot!("history_of_the_yard_empty", stage.screen(80, 24));
-    let lost = Ended::Error(Kind::ConnectionLost);
-    stage.tell(Message::Past(vec![
-        past(1, "mcp__files__read", Ended::Answered, None),
+    let lost = CallEndReason::Error(ErrorKind::ConnectionLost);
+    stage.tell(UiMessage::History(vec![
+        past(1, "mcp__files__read", CallEndReason::Answered, None),
         past(2, "mcp__files__write", lost, Some("files exited\nwith code 1")),
-        past(3, "mcp__files__wait", Ended::Dropped, None),
+        past(3, "mcp__files__wait", CallEndReason::Dropped, None),
     ]));
-    stage.key(Key::Down);
+    stage.key(KeyPress::Down);
     insta::assert_snapshot!("history_of_the_yard", stage.screen(80, 24));
     insta::assert_snapshot!("history_of_the_yard_large", stage.screen(120, 40));
-    stage.key(Key::Tab);
-    assert!(!stage.app.looks_back());
-    stage.keys(&[Key::Tab, Key::Esc]);
-    assert!(!stage.app.looks_back());
+    stage.key(KeyPress::Tab);
+    assert!(!stage.app.shows_yard_history());
+    stage.keys(&[KeyPress::Tab, KeyPress::Esc]);
+    assert!(!stage.app.shows_yard_history());
 }
 
 #[test]
 fn a_yard_without_a_memory_has_one_history() {
     let mut stage = Stage::usual();
-    stage.keys(&[Key::Char('H'), Key::Tab]);
-    assert!(!stage.app.looks_back());
+    stage.keys(&[KeyPress::Char('H'), KeyPress::Tab]);
+    assert!(!stage.app.shows_yard_history());
 }
 
 #[test]
 fn past_calls_keep_eight_letters_of_a_servers_name() {
     let mut stage = attached();
-    stage.keys(&[Key::Char('H'), Key::Tab]);
-    stage.tell(Message::Past(vec![past(1, "mcp__warehouse-berlin__read", Ended::Answered, None)]));
+    stage.keys(&[KeyPress::Char('H'), KeyPress::Tab]);
+    stage.tell(UiMessage::History(vec![past(
+        1,
+        "mcp__warehouse-berlin__read",
+        CallEndReason::Answered,
+        None,
+    )]));
     for columns in [44, 60, 80, 120] {
         let screen = stage.screen(columns, 24);
         let row = screen.lines().find(|line| line.contains('✓')).unwrap_or_default();

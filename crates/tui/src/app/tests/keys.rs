@@ -2,10 +2,10 @@
 
 use serde_json::json;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Order, Question, QuestionKind, State};
+use toolyard_hub::{Question, QuestionKind, SourceCommand, SourceState};
 
 use super::stage::Stage;
-use crate::{AskId, Effect, Key, Message, News};
+use crate::{Effect, KeyPress, QuestionId, UiCallUpdate, UiMessage};
 
 fn last(stage: &Stage) -> String {
     stage.wanted.last().map(|effect| format!("{effect:?}")).unwrap_or_default()
@@ -14,12 +14,16 @@ fn last(stage: &Stage) -> String {
 #[test]
 fn a_tool_is_called_with_what_the_form_holds() {
     let mut stage = Stage::usual();
-    stage.at_tool("forecast").key(Key::Char('c'));
+    stage.at_tool("forecast").key(KeyPress::Char('c'));
     // What is required comes first; the city is below the place that it is part of.
-    stage.types("3").keys(&[Key::Down, Key::Down]).types("Zürich").keys(&[Key::Down, Key::Down, Key::Right]);
-    stage.key(Key::Ctrl('s'));
+    stage.types("3").keys(&[KeyPress::Down, KeyPress::Down]).types("Zürich").keys(&[
+        KeyPress::Down,
+        KeyPress::Down,
+        KeyPress::Right,
+    ]);
+    stage.key(KeyPress::Ctrl('s'));
     assert!(stage.wanted.is_empty(), "a call without a hint is asked about first: {:?}", stage.wanted);
-    stage.key(Key::Char('y'));
+    stage.key(KeyPress::Char('y'));
     let (_, name, arguments) = stage.call();
     assert_eq!(name, "mcp__weather__forecast");
     assert_eq!(arguments, r#"{"days":3,"place":{"city":"Zürich"},"unit":"fahrenheit"}"#);
@@ -28,7 +32,7 @@ fn a_tool_is_called_with_what_the_form_holds() {
 #[test]
 fn what_is_hinted_to_be_read_only_is_called_at_once() {
     let mut stage = Stage::usual();
-    stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
+    stage.at_tool("read_file").key(KeyPress::Char('c')).types("/a").key(KeyPress::Ctrl('s'));
     let (_, name, arguments) = stage.call();
     assert_eq!((name.as_str(), arguments.as_str()), ("mcp__files__read_file", r#"{"path":"/a","head":20}"#));
 }
@@ -36,23 +40,29 @@ fn what_is_hinted_to_be_read_only_is_called_at_once() {
 #[test]
 fn who_says_no_calls_nothing() {
     let mut stage = Stage::usual();
-    stage.at_tool("write_file").key(Key::Char('c')).types("/a").key(Key::Down).types("x").key(Key::Ctrl('s'));
-    for no in [Key::Char('n'), Key::Esc] {
+    stage
+        .at_tool("write_file")
+        .key(KeyPress::Char('c'))
+        .types("/a")
+        .key(KeyPress::Down)
+        .types("x")
+        .key(KeyPress::Ctrl('s'));
+    for no in [KeyPress::Char('n'), KeyPress::Esc] {
         stage.key(no);
         assert!(stage.wanted.is_empty());
-        stage.key(Key::Ctrl('s'));
+        stage.key(KeyPress::Ctrl('s'));
     }
-    stage.key(Key::Enter);
+    stage.key(KeyPress::Enter);
     assert_eq!(stage.call().1, "mcp__files__write_file");
 }
 
 #[test]
 fn servers_are_reconnected_and_switched_off_and_on() {
     let mut stage = Stage::usual();
-    stage.keys(&[Key::Down, Key::Char('r'), Key::Char('e')]);
-    stage.becomes("files", State::Disabled, "");
-    stage.key(Key::Char('e'));
-    let orders: Vec<(String, Order)> = stage
+    stage.keys(&[KeyPress::Down, KeyPress::Char('r'), KeyPress::Char('e')]);
+    stage.becomes("files", SourceState::Disabled, "");
+    stage.key(KeyPress::Char('e'));
+    let orders: Vec<(String, SourceCommand)> = stage
         .wanted
         .iter()
         .filter_map(|effect| match effect {
@@ -61,34 +71,40 @@ fn servers_are_reconnected_and_switched_off_and_on() {
         })
         .collect();
     let files = |order| ("files".to_owned(), order);
-    assert_eq!(orders, [files(Order::Reconnect), files(Order::Disable), files(Order::Enable)]);
+    assert_eq!(
+        orders,
+        [files(SourceCommand::Reconnect), files(SourceCommand::Disable), files(SourceCommand::Enable)]
+    );
 }
 
 #[test]
 fn a_call_is_cancelled_repeated_and_edited() {
     let mut stage = Stage::usual();
-    stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
+    stage.at_tool("read_file").key(KeyPress::Char('c')).types("/a").key(KeyPress::Ctrl('s'));
     let (first, ..) = stage.call();
-    stage.key(Key::Char('x'));
+    stage.key(KeyPress::Char('x'));
     assert_eq!(last(&stage), format!("Cancel({first:?})"));
-    stage.fails(toolyard_hub::Error::new(toolyard_hub::Kind::Cancelled, "you cancelled the call"));
-    stage.key(Key::Char('r'));
+    stage.fails(toolyard_hub::HubError::new(toolyard_hub::ErrorKind::Cancelled, "you cancelled the call"));
+    stage.key(KeyPress::Char('r'));
     let (second, _, arguments) = stage.call();
     assert_ne!(first, second);
     assert_eq!(arguments, r#"{"path":"/a","head":20}"#);
     stage.answers(&json!({"content": []}));
-    stage.key(Key::Char('e')).types("b").key(Key::Ctrl('s'));
+    stage.key(KeyPress::Char('e')).types("b").key(KeyPress::Ctrl('s'));
     assert_eq!(stage.call().2, r#"{"path":"/ab","head":20}"#);
 }
 
 #[test]
 fn resources_templates_and_prompts_are_used() {
     let mut stage = Stage::usual();
-    stage.keys(&[Key::Down, Key::Enter, Key::Tab, Key::Char('c')]);
+    stage.keys(&[KeyPress::Down, KeyPress::Enter, KeyPress::Tab, KeyPress::Char('c')]);
     assert_eq!(stage.call().1, "file:///notes.txt");
-    stage.keys(&[Key::Esc, Key::Tab, Key::Char('c')]).types("a b").key(Key::Ctrl('s'));
+    stage.keys(&[KeyPress::Esc, KeyPress::Tab, KeyPress::Char('c')]).types("a b").key(KeyPress::Ctrl('s'));
     assert_eq!(stage.call().1, "file:///a%20b");
-    stage.keys(&[Key::Esc, Key::Esc, Key::Tab, Key::Char('c')]).types("x.txt").key(Key::Ctrl('s'));
+    stage
+        .keys(&[KeyPress::Esc, KeyPress::Esc, KeyPress::Tab, KeyPress::Char('c')])
+        .types("x.txt")
+        .key(KeyPress::Ctrl('s'));
     let (_, name, arguments) = stage.call();
     assert_eq!((name.as_str(), arguments.as_str()), ("mcp__files__summarise", r#"{"path":"x.txt"}"#));
 }
@@ -96,12 +112,12 @@ fn resources_templates_and_prompts_are_used() {
 #[test]
 fn a_call_and_its_result_are_copied() {
     let mut stage = Stage::usual();
-    stage.at_tool("read_file").key(Key::Char('c')).types("/a b").key(Key::Ctrl('s'));
+    stage.at_tool("read_file").key(KeyPress::Char('c')).types("/a b").key(KeyPress::Ctrl('s'));
     stage.answers(&json!({"content": []}));
-    stage.key(Key::Char('y'));
+    stage.key(KeyPress::Char('y'));
     let mut copied = Vec::new();
     for _ in 0..5 {
-        stage.keys(&[Key::Enter, Key::Down]);
+        stage.keys(&[KeyPress::Enter, KeyPress::Down]);
         match stage.wanted.last() {
             Some(Effect::Copy(text)) => copied.push(text.clone()),
             other => panic!("{other:?}"),
@@ -122,19 +138,19 @@ fn a_call_and_its_result_are_copied() {
 #[test]
 fn pieces_of_a_result_are_saved() {
     let mut stage = Stage::usual();
-    stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
+    stage.at_tool("read_file").key(KeyPress::Char('c')).types("/a").key(KeyPress::Ctrl('s'));
     stage.answers(&json!({"content": [
         {"type": "text", "text": "words"},
         {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="},
     ]}));
-    stage.key(Key::Char('s'));
+    stage.key(KeyPress::Char('s'));
     assert_eq!(last(&stage), r#"Save("result.txt", Text("words"))"#);
-    stage.keys(&[Key::End, Key::Char('s')]);
+    stage.keys(&[KeyPress::End, KeyPress::Char('s')]);
     assert_eq!(last(&stage), r#"Save("image.png", Base64("iVBORw0KGgo="))"#);
 }
 
 fn ask(stage: &mut Stage, kinds: &[QuestionKind]) {
-    stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
+    stage.at_tool("read_file").key(KeyPress::Char('c')).types("/a").key(KeyPress::Ctrl('s'));
     let question = |(at, kind): (usize, &QuestionKind)| Question {
         key: format!("q{at}"),
         kind: *kind,
@@ -142,17 +158,19 @@ fn ask(stage: &mut Stage, kinds: &[QuestionKind]) {
             &json!({"message": "?", "url": "https://a", "requestedSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}, "messages": []}),
         ),
     };
-    stage.news(News::Asked(AskId(7), kinds.iter().enumerate().map(question).collect()));
+    stage.news(UiCallUpdate::Questions(QuestionId(7), kinds.iter().enumerate().map(question).collect()));
 }
 
 #[test]
 fn questions_are_answered_one_after_the_other() {
     let mut stage = Stage::usual();
     ask(&mut stage, &[QuestionKind::ElicitForm, QuestionKind::ElicitUrl, QuestionKind::Sample]);
-    stage.key(Key::Ctrl('s'));
+    stage.key(KeyPress::Ctrl('s'));
     assert!(!last(&stage).starts_with("Answer"), "an unfinished form is not handed in");
-    stage.types("5").key(Key::Ctrl('s')).key(Key::Char('a')).types("four").key(Key::Ctrl('s'));
-    let Some(Effect::Answer(AskId(7), Ok(answers))) = stage.wanted.last() else { panic!("{}", last(&stage)) };
+    stage.types("5").key(KeyPress::Ctrl('s')).key(KeyPress::Char('a')).types("four").key(KeyPress::Ctrl('s'));
+    let Some(Effect::Answer(QuestionId(7), Ok(answers))) = stage.wanted.last() else {
+        panic!("{}", last(&stage))
+    };
     let answers: Vec<(&str, &str)> = answers.iter().map(|(key, raw)| (key.as_str(), raw.get())).collect();
     assert_eq!(
         answers,
@@ -169,7 +187,8 @@ fn questions_are_answered_one_after_the_other() {
 
 #[test]
 fn questions_are_declined_and_cancelled() {
-    for (key, expected) in [(Key::Ctrl('x'), r#"{"action":"decline"}"#), (Key::Esc, r#"{"action":"cancel"}"#)]
+    for (key, expected) in
+        [(KeyPress::Ctrl('x'), r#"{"action":"decline"}"#), (KeyPress::Esc, r#"{"action":"cancel"}"#)]
     {
         for kind in [QuestionKind::ElicitForm, QuestionKind::ElicitUrl] {
             let mut stage = Stage::usual();
@@ -183,7 +202,7 @@ fn questions_are_declined_and_cancelled() {
     }
     let mut stage = Stage::usual();
     ask(&mut stage, &[QuestionKind::Sample]);
-    stage.key(Key::Esc);
+    stage.key(KeyPress::Esc);
     let Some(Effect::Answer(_, Err(error))) = stage.wanted.last() else { panic!("{}", last(&stage)) };
     assert_eq!(error.message(), "the person at the terminal declined to answer");
 }
@@ -194,7 +213,7 @@ fn a_question_goes_when_its_call_does() {
     ask(&mut stage, &[QuestionKind::ElicitForm]);
     let before = stage.screen(80, 24);
     assert!(before.contains("files asks you"), "{before}");
-    stage.fails(toolyard_hub::Error::new(toolyard_hub::Kind::ConnectionLost, "gone"));
+    stage.fails(toolyard_hub::HubError::new(toolyard_hub::ErrorKind::ConnectionLost, "gone"));
     let after = stage.screen(80, 24);
     assert!(!after.contains("asks you") && after.contains("connection lost"), "{after}");
 }
@@ -202,34 +221,34 @@ fn a_question_goes_when_its_call_does() {
 #[test]
 fn quitting_asks_only_while_a_call_runs() {
     let mut stage = Stage::usual();
-    stage.key(Key::Char('q'));
+    stage.key(KeyPress::Char('q'));
     assert_eq!(last(&stage), "Quit");
     let mut stage = Stage::usual();
-    stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
-    stage.key(Key::Char('q'));
+    stage.at_tool("read_file").key(KeyPress::Char('c')).types("/a").key(KeyPress::Ctrl('s'));
+    stage.key(KeyPress::Char('q'));
     assert_ne!(last(&stage), "Quit");
-    stage.key(Key::Char('n')).key(Key::Char('q')).key(Key::Char('y'));
+    stage.key(KeyPress::Char('n')).key(KeyPress::Char('q')).key(KeyPress::Char('y'));
     assert_eq!(last(&stage), "Quit");
 }
 
 #[test]
 fn letters_are_text_where_one_types() {
     let mut stage = Stage::usual();
-    stage.at_tool("read_file").key(Key::Char('c')).types("q?HLT");
+    stage.at_tool("read_file").key(KeyPress::Char('c')).types("q?HLT");
     assert!(stage.wanted.is_empty());
-    stage.tell(Message::Paste(" pas\nted".to_owned()));
-    stage.key(Key::Ctrl('s'));
+    stage.tell(UiMessage::Paste(" pas\nted".to_owned()));
+    stage.key(KeyPress::Ctrl('s'));
     assert_eq!(stage.call().2, r#"{"path":"q?HLT pas ted","head":20}"#);
 }
 
 #[test]
 fn keys_for_the_shell_reach_it_from_everywhere() {
     let mut stage = Stage::usual();
-    stage.key(Key::Ctrl('z'));
+    stage.key(KeyPress::Ctrl('z'));
     assert_eq!(last(&stage), "Suspend");
-    stage.at_tool("read_file").key(Key::Char('c')).key(Key::Ctrl('z'));
+    stage.at_tool("read_file").key(KeyPress::Char('c')).key(KeyPress::Ctrl('z'));
     assert_eq!(last(&stage), "Suspend");
-    stage.key(Key::Ctrl('c'));
+    stage.key(KeyPress::Ctrl('c'));
     assert_eq!(last(&stage), "Quit");
 }
 
@@ -237,9 +256,9 @@ fn keys_for_the_shell_reach_it_from_everywhere() {
 fn history_and_log_are_a_key_away_and_back() {
     let mut stage = Stage::usual();
     let first = stage.screen(80, 24);
-    stage.keys(&[Key::Char('H'), Key::Char('L'), Key::Char('H')]);
+    stage.keys(&[KeyPress::Char('H'), KeyPress::Char('L'), KeyPress::Char('H')]);
     let title = stage.screen(80, 24).lines().next().unwrap().to_owned();
     assert!(title.contains("Log › History"), "{title}");
-    stage.keys(&[Key::Char('H'), Key::Char('L')]);
+    stage.keys(&[KeyPress::Char('H'), KeyPress::Char('L')]);
     assert_eq!(stage.screen(80, 24), first);
 }

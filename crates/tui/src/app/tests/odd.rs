@@ -4,16 +4,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolyard_hub::json::{from_text, to_raw};
-use toolyard_hub::{Offer, PromptOffer, ResourceOffer};
+use toolyard_hub::{PromptOffer, ResourceOffer, SourceOffer};
 
 use super::stage::{Stage, tool};
-use crate::log::EntryKind;
-use crate::{Key, Message};
+use crate::log::UiLogKind;
+use crate::{KeyPress, UiMessage};
 
 fn offering(definitions: &[Value]) -> Stage {
     let mut stage = Stage::empty();
     let tools = definitions.iter().map(tool).collect();
-    stage.add("odd", Offer { tools, ..Offer::default() }, |status| status);
+    stage.add("odd", SourceOffer { tools, ..SourceOffer::default() }, |status| status);
     stage
 }
 
@@ -31,11 +31,11 @@ fn names_with_emoji_other_scripts_and_escapes_do_not_break_the_screen() {
         json!({"name": "tab\tand\nbreak", "description": "a\nb", "inputSchema": {"type": "object"}}),
         json!({"name": "x".repeat(300), "description": "y".repeat(5000), "inputSchema": {"type": "object"}}),
     ]);
-    stage.key(Key::Enter);
+    stage.key(KeyPress::Enter);
     let screen = stage.screen(80, 24);
     assert!(!screen.chars().any(|c| c.is_control() && c != '\n'), "{screen:?}");
     insta::assert_snapshot!("odd_names", screen);
-    stage.key(Key::Enter);
+    stage.key(KeyPress::Enter);
     insta::assert_snapshot!("odd_details", stage.screen(80, 24));
 }
 
@@ -49,12 +49,12 @@ fn schemas_that_no_form_can_show_are_filled_in_as_json() {
         ("no properties", json!({"type": "object", "properties": 7})),
     ] {
         let mut stage = with_schema(&schema);
-        stage.keys(&[Key::Enter, Key::Char('c')]);
+        stage.keys(&[KeyPress::Enter, KeyPress::Char('c')]);
         let screen = stage.screen(80, 24);
         assert!(screen.contains("There is no form") || screen.contains("no parameters"), "{name}: {screen}");
     }
     let mut stage = with_schema(&json!({"anyOf": [{"properties": {"a": {}}}]}));
-    stage.keys(&[Key::Enter, Key::Char('c')]);
+    stage.keys(&[KeyPress::Enter, KeyPress::Char('c')]);
     insta::assert_snapshot!("form_that_cannot_be", stage.screen(80, 24));
 }
 
@@ -64,9 +64,11 @@ fn a_schema_that_contains_itself_has_a_form_that_ends() {
         "type": "object",
         "properties": {"value": {"type": "integer"}, "left": {"$ref": "#"}, "right": {"$ref": "#"}},
     }));
-    stage.keys(&[Key::Enter, Key::Char('c'), Key::Down, Key::Char(' '), Key::Down]).types("3");
+    stage
+        .keys(&[KeyPress::Enter, KeyPress::Char('c'), KeyPress::Down, KeyPress::Char(' '), KeyPress::Down])
+        .types("3");
     insta::assert_snapshot!("form_of_a_recursive_schema", stage.screen(80, 24));
-    stage.key(Key::Ctrl('s'));
+    stage.key(KeyPress::Ctrl('s'));
     assert_eq!(stage.call().2, r#"{"left":{"value":3}}"#);
 }
 
@@ -75,7 +77,7 @@ fn a_schema_with_very_many_fields_is_filled_in_as_json() {
     let properties: serde_json::Map<String, Value> =
         (0..5_000).map(|at| (format!("field{at}"), json!({"type": "string"}))).collect();
     let mut stage = with_schema(&json!({"type": "object", "properties": properties}));
-    stage.keys(&[Key::Enter, Key::Char('c')]);
+    stage.keys(&[KeyPress::Enter, KeyPress::Char('c')]);
     let screen = stage.screen(80, 24);
     assert!(screen.contains("more than 400 fields"), "{screen}");
 }
@@ -84,10 +86,10 @@ fn a_schema_with_very_many_fields_is_filled_in_as_json() {
 fn a_tool_that_disappears_while_it_is_selected_leaves_the_cursor_where_it_was() {
     let named = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     let mut stage = offering(&["a", "b", "c", "d"].map(named));
-    stage.keys(&[Key::Enter, Key::Down, Key::Down]);
-    let offer = |names: &[&str]| Offer {
+    stage.keys(&[KeyPress::Enter, KeyPress::Down, KeyPress::Down]);
+    let offer = |names: &[&str]| SourceOffer {
         tools: names.iter().map(|name| tool(&named(name))).collect(),
-        ..Offer::default()
+        ..SourceOffer::default()
     };
     let selected = |stage: &mut Stage| {
         let screen = stage.screen(80, 24);
@@ -98,9 +100,9 @@ fn a_tool_that_disappears_while_it_is_selected_leaves_the_cursor_where_it_was() 
     assert_eq!(selected(&mut stage).as_deref(), Some("c"));
     stage.offers("odd", offer(&["a", "b"]));
     assert_eq!(selected(&mut stage).as_deref(), Some("b"));
-    stage.offers("odd", Offer::default());
+    stage.offers("odd", SourceOffer::default());
     assert_eq!(selected(&mut stage), None);
-    stage.keys(&[Key::Enter, Key::Char('c'), Key::Down]);
+    stage.keys(&[KeyPress::Enter, KeyPress::Char('c'), KeyPress::Down]);
     assert!(stage.wanted.is_empty());
 }
 
@@ -110,16 +112,16 @@ fn ten_thousand_tools_are_drawn_and_filtered_in_no_time() {
         .map(|at| json!({"name": format!("tool_{at}"), "description": format!("Does thing number {at} in some way"), "inputSchema": {"type": "object"}}))
         .collect();
     let mut stage = offering(&definitions);
-    stage.key(Key::Enter);
+    stage.key(KeyPress::Enter);
     stage.screen(120, 40);
     let began = Instant::now();
     for _ in 0..100 {
-        stage.key(Key::PageDown);
+        stage.key(KeyPress::PageDown);
         stage.screen(120, 40);
     }
     let scrolled = began.elapsed() / 100;
     let began = Instant::now();
-    stage.key(Key::Char('/')).types("number 999");
+    stage.key(KeyPress::Char('/')).types("number 999");
     let typed = began.elapsed() / 10;
     let screen = stage.screen(120, 40);
     assert!(screen.contains("Tools 19/10000"), "{screen}");
@@ -131,7 +133,7 @@ fn ten_thousand_tools_are_drawn_and_filtered_in_no_time() {
 #[test]
 fn a_result_of_fifty_megabytes_is_folded_and_found_through() {
     let mut stage = with_schema(&json!({"type": "object"}));
-    stage.keys(&[Key::Enter, Key::Char('c'), Key::Ctrl('s')]);
+    stage.keys(&[KeyPress::Enter, KeyPress::Char('c'), KeyPress::Ctrl('s')]);
     let row = |at: usize| format!(r#"{{"id":{at},"name":"row number {at}","more":"{}"}}"#, "x".repeat(960));
     let rows: Vec<String> = (0..40_000).map(row).collect();
     let text = "words ".repeat(2_000_000);
@@ -143,15 +145,15 @@ fn a_result_of_fifty_megabytes_is_folded_and_found_through() {
     stage.answers_text(body);
     let began = Instant::now();
     insta::assert_snapshot!("result_of_fifty_megabytes", stage.screen(80, 24));
-    stage.keys(&[Key::Down, Key::Down, Key::Enter, Key::Down, Key::Enter]);
+    stage.keys(&[KeyPress::Down, KeyPress::Down, KeyPress::Enter, KeyPress::Down, KeyPress::Enter]);
     insta::assert_snapshot!("result_of_fifty_megabytes_unfolded", stage.screen(80, 24));
-    stage.keys(&[Key::Char('/')]).types("row number 30000\"").key(Key::Enter);
+    stage.keys(&[KeyPress::Char('/')]).types("row number 30000\"").key(KeyPress::Enter);
     let screen = stage.screen(80, 24);
     assert!(screen.contains("row number 30000"), "{screen}");
-    stage.keys(&[Key::Char('/')]).types("words").key(Key::Enter).key(Key::Enter);
+    stage.keys(&[KeyPress::Char('/')]).types("words").key(KeyPress::Enter).key(KeyPress::Enter);
     let screen = stage.screen(80, 24);
     assert!(screen.contains("words words"), "{screen}");
-    stage.keys(&[Key::PageDown; 20]);
+    stage.keys(&[KeyPress::PageDown; 20]);
     stage.screen(80, 24);
     // Unoptimised, and without haste; laying all of it out would take minutes.
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
@@ -161,9 +163,9 @@ fn a_result_of_fifty_megabytes_is_folded_and_found_through() {
 fn a_flood_of_log_lines_is_bounded() {
     let mut stage = Stage::usual();
     for _ in 0..100 {
-        stage.logs(&[(EntryKind::Stderr, Some("files"), "again and again"); 500]);
+        stage.logs(&[(UiLogKind::Stderr, Some("files"), "again and again"); 500]);
     }
-    stage.key(Key::Char('L'));
+    stage.key(KeyPress::Char('L'));
     let began = Instant::now();
     let screen = stage.screen(80, 24);
     assert!(screen.contains("again and again"));
@@ -176,13 +178,13 @@ fn every_size_of_terminal_can_be_drawn_on() {
     for (columns, lines) in [(1, 1), (2, 50), (200, 1), (20, 5), (40, 10), (41, 11), (80, 24), (300, 100)] {
         stage.screen(columns, lines);
     }
-    let screens: [&[Key]; 6] = [
-        &[Key::Enter],
-        &[Key::Enter],
-        &[Key::Char('c')],
-        &[Key::Ctrl('s')],
-        &[Key::Esc, Key::Char('?')],
-        &[Key::Esc, Key::Esc, Key::Char('L')],
+    let screens: [&[KeyPress]; 6] = [
+        &[KeyPress::Enter],
+        &[KeyPress::Enter],
+        &[KeyPress::Char('c')],
+        &[KeyPress::Ctrl('s')],
+        &[KeyPress::Esc, KeyPress::Char('?')],
+        &[KeyPress::Esc, KeyPress::Esc, KeyPress::Char('L')],
     ];
     for keys in screens {
         stage.keys(keys);
@@ -204,18 +206,18 @@ fn answers_that_are_no_answers_are_shown_all_the_same() {
         r#"{"contents":[{"uri":7}]}"#,
     ] {
         let mut stage = with_schema(&json!({"type": "object"}));
-        stage.keys(&[Key::Enter, Key::Char('c'), Key::Ctrl('s')]);
+        stage.keys(&[KeyPress::Enter, KeyPress::Char('c'), KeyPress::Ctrl('s')]);
         stage.answers_text(body.to_owned());
         let screen = stage.screen(80, 24);
         assert!(screen.contains("answered"), "{body}: {screen}");
         stage.keys(&[
-            Key::Tab,
-            Key::Enter,
-            Key::Down,
-            Key::Char('s'),
-            Key::Char('/'),
-            Key::Char('x'),
-            Key::Enter,
+            KeyPress::Tab,
+            KeyPress::Enter,
+            KeyPress::Down,
+            KeyPress::Char('s'),
+            KeyPress::Char('/'),
+            KeyPress::Char('x'),
+            KeyPress::Enter,
         ]);
         stage.screen(80, 24);
     }
@@ -231,18 +233,18 @@ fn messages_about_calls_that_nobody_made_change_nothing() {
         kind: toolyard_hub::QuestionKind::ElicitUrl,
         params: from_text("[]".to_owned()),
     };
-    stage.tell(Message::Call(id, crate::News::Asked(crate::AskId(1), Vec::new())));
-    stage.tell(Message::Call(id, crate::News::Asked(crate::AskId(2), vec![question])));
-    stage.tell(Message::Call(id, crate::News::Unasked(crate::AskId(2))));
+    stage.tell(UiMessage::Call(id, crate::UiCallUpdate::Questions(crate::QuestionId(1), Vec::new())));
+    stage.tell(UiMessage::Call(id, crate::UiCallUpdate::Questions(crate::QuestionId(2), vec![question])));
+    stage.tell(UiMessage::Call(id, crate::UiCallUpdate::QuestionsWithdrawn(crate::QuestionId(2))));
     let outcome = toolyard_hub::Outcome::success(from_text("{}".to_owned()));
-    stage.tell(Message::Call(id, crate::News::Ended(Ok(outcome), Duration::ZERO)));
+    stage.tell(UiMessage::Call(id, crate::UiCallUpdate::Ended(Ok(outcome), Duration::ZERO)));
     assert_eq!(stage.screen(80, 24), before);
 }
 
 #[test]
 fn the_filter_finds_titles() {
     let mut stage = Stage::empty();
-    let offer = Offer {
+    let offer = SourceOffer {
         tools: vec![
             tool(&json!({"name": "wx_01", "title": "Weather map", "inputSchema": {"type": "object"}})),
             tool(
@@ -260,20 +262,20 @@ fn the_filter_finds_titles() {
             definition: to_raw(&json!({"uri": "wx://1", "name": "r1", "title": "Weather station"})),
             permissions: Vec::new(),
         }],
-        ..Offer::default()
+        ..SourceOffer::default()
     };
     stage.add("wx", offer, |status| status);
-    stage.key(Key::Enter).key(Key::Char('/')).types("weather map");
+    stage.key(KeyPress::Enter).key(KeyPress::Char('/')).types("weather map");
     let screen = stage.screen(80, 24);
     assert!(screen.contains("Tools 1/3") && screen.contains("wx_01"), "{screen}");
     assert!(!screen.contains("wx_03"), "{screen}");
-    stage.key(Key::Esc).key(Key::Char('/')).types("weather");
+    stage.key(KeyPress::Esc).key(KeyPress::Char('/')).types("weather");
     let screen = stage.screen(80, 24);
     // A title is a name: it comes before what is only described so. It is shown, so that one sees what was found.
     let (first, second) = (screen.find("wx_01").unwrap(), screen.find("wx_03").unwrap());
     assert!(first < second && screen.contains("Weather map"), "{screen}");
     assert!(screen.contains("Resources 1/1") && screen.contains("Prompts 1/1"), "{screen}");
-    stage.key(Key::Esc).key(Key::Char('/')).types("tide");
+    stage.key(KeyPress::Esc).key(KeyPress::Char('/')).types("tide");
     assert!(stage.screen(80, 24).contains("wx_02"));
 }
 
@@ -282,13 +284,13 @@ fn columns_keep_eight_letters_of_a_servers_name() {
     let mut stage = Stage::empty();
     let long = json!({"name": "t".repeat(64), "title": "T", "description": "d".repeat(300), "inputSchema": {"type": "object"}});
     for name in ["warehouse-berlin", "warehouse-zurich", "files"] {
-        stage.add(name, Offer { tools: vec![tool(&long)], ..Offer::default() }, |status| status);
+        stage.add(name, SourceOffer { tools: vec![tool(&long)], ..SourceOffer::default() }, |status| status);
     }
     for columns in [50, 60, 80, 100, 109, 110, 120, 160, 240] {
         let screen = stage.screen(columns, 24);
         assert_eq!(screen.matches("warehous").count(), 2, "servers at {columns}:\n{screen}");
     }
-    stage.key(Key::Enter);
+    stage.key(KeyPress::Enter);
     for columns in [40, 60, 80, 100, 109, 110, 120, 160, 240] {
         let screen = stage.screen(columns, 24);
         // What is beside the list is about one of them.

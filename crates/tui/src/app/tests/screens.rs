@@ -2,11 +2,13 @@
 
 use serde_json::json;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{Error, Kind, Level, LogLine, Outcome, Progress, Question, QuestionKind, State};
+use toolyard_hub::{
+    ErrorKind, HubError, LogLevel, LogLine, Outcome, Progress, Question, QuestionKind, SourceState,
+};
 
 use super::stage::Stage;
-use crate::log::EntryKind::{Event, Own, Received, Sent, Stderr};
-use crate::{AskId, Key, News};
+use crate::log::UiLogKind::{Event, Own, Received, Sent, Stderr};
+use crate::{KeyPress, QuestionId, UiCallUpdate};
 
 /// Compares what is seen at 80x24 with the snapshot of this name.
 macro_rules! shows {
@@ -23,11 +25,11 @@ fn servers() {
     let mut stage = Stage::usual();
     shows!(stage, "servers");
     shows!(large stage, "servers_large");
-    stage.keys(&[Key::Down; 6]);
+    stage.keys(&[KeyPress::Down; 6]);
     shows!(stage, "servers_one_that_backs_off");
-    stage.key(Key::Up);
+    stage.key(KeyPress::Up);
     shows!(stage, "servers_one_that_wants_a_login");
-    stage.key(Key::Char('/')).types("o");
+    stage.key(KeyPress::Char('/')).types("o");
     shows!(stage, "servers_filtered");
     stage.types("xyz");
     shows!(stage, "servers_filtered_to_none");
@@ -37,18 +39,18 @@ fn servers() {
 #[test]
 fn lists() {
     let mut stage = Stage::usual();
-    stage.keys(&[Key::Down, Key::Enter]);
+    stage.keys(&[KeyPress::Down, KeyPress::Enter]);
     shows!(stage, "tools");
     shows!(large stage, "tools_large");
-    stage.key(Key::Char('/')).types("file");
+    stage.key(KeyPress::Char('/')).types("file");
     shows!(stage, "tools_filtered");
     stage.types("zzz");
     shows!(stage, "tools_filtered_to_none");
-    stage.keys(&[Key::Esc, Key::Tab]);
+    stage.keys(&[KeyPress::Esc, KeyPress::Tab]);
     shows!(stage, "resources");
-    stage.key(Key::Tab);
+    stage.key(KeyPress::Tab);
     shows!(stage, "templates");
-    stage.key(Key::Tab);
+    stage.key(KeyPress::Tab);
     shows!(stage, "prompts");
     shows!(large stage, "prompts_large");
 }
@@ -56,10 +58,10 @@ fn lists() {
 #[test]
 fn lists_of_all_servers_and_of_one_that_is_not_there() {
     let mut stage = Stage::usual();
-    stage.key(Key::Enter);
+    stage.key(KeyPress::Enter);
     shows!(stage, "tools_of_all");
     let mut stage = Stage::usual();
-    stage.keys(&[Key::Down; 6]).key(Key::Enter);
+    stage.keys(&[KeyPress::Down; 6]).key(KeyPress::Enter);
     shows!(stage, "tools_of_a_server_that_is_not_there");
 }
 
@@ -69,9 +71,9 @@ fn details_of_a_tool() {
     stage.at_tool("write_file");
     shows!(stage, "details");
     shows!(large stage, "details_large");
-    stage.key(Key::Tab);
+    stage.key(KeyPress::Tab);
     shows!(stage, "details_schema");
-    stage.key(Key::Tab);
+    stage.key(KeyPress::Tab);
     shows!(stage, "details_definition");
 }
 
@@ -79,7 +81,7 @@ fn details_of_a_tool() {
 fn the_details_of_the_example_are_those_of_the_example() {
     let mut stage = Stage::empty();
     stage.add("claude-in-chrome", chrome(), |status| status);
-    stage.keys(&[Key::Enter, Key::Enter]);
+    stage.keys(&[KeyPress::Enter, KeyPress::Enter]);
     let screen = stage.screen(120, 40);
     let expected = "\
 Tool name: javascript_tool
@@ -97,7 +99,7 @@ Parameters:
     shows!(stage, "details_of_the_example");
 }
 
-fn chrome() -> toolyard_hub::Offer {
+fn chrome() -> toolyard_hub::SourceOffer {
     let definition = json!({
         "name": "javascript_tool",
         "description": "Execute JavaScript code in the context of the current page...",
@@ -111,31 +113,31 @@ fn chrome() -> toolyard_hub::Offer {
             "required": ["action", "text", "tabId"],
         },
     });
-    toolyard_hub::Offer { tools: vec![super::stage::tool(&definition)], ..Default::default() }
+    toolyard_hub::SourceOffer { tools: vec![super::stage::tool(&definition)], ..Default::default() }
 }
 
 #[test]
 fn details_of_other_things() {
     let mut stage = Stage::usual();
-    stage.keys(&[Key::Down, Key::Enter, Key::Tab, Key::Enter]);
+    stage.keys(&[KeyPress::Down, KeyPress::Enter, KeyPress::Tab, KeyPress::Enter]);
     shows!(stage, "details_of_a_resource");
-    stage.keys(&[Key::Esc, Key::Tab, Key::Enter]);
+    stage.keys(&[KeyPress::Esc, KeyPress::Tab, KeyPress::Enter]);
     shows!(stage, "details_of_a_template");
-    stage.keys(&[Key::Esc, Key::Tab, Key::Enter]);
+    stage.keys(&[KeyPress::Esc, KeyPress::Tab, KeyPress::Enter]);
     shows!(stage, "details_of_a_prompt");
 }
 
 #[test]
 fn forms() {
     let mut stage = Stage::usual();
-    stage.at_tool("forecast").key(Key::Char('c'));
+    stage.at_tool("forecast").key(KeyPress::Char('c'));
     shows!(stage, "form");
     shows!(large stage, "form_large");
     stage.types("30");
     shows!(stage, "form_with_a_wrong_number");
-    stage.keys(&[Key::Ctrl('s')]);
+    stage.keys(&[KeyPress::Ctrl('s')]);
     shows!(stage, "form_handed_in_unfinished");
-    stage.keys(&[Key::Down; 4]).key(Key::Enter);
+    stage.keys(&[KeyPress::Down; 4]).key(KeyPress::Enter);
     shows!(stage, "form_choices");
     stage.types("k");
     shows!(stage, "form_choices_filtered");
@@ -144,36 +146,38 @@ fn forms() {
 #[test]
 fn forms_with_lists_and_objects() {
     let mut stage = Stage::usual();
-    stage.at_tool("write_file").key(Key::Char('c'));
-    stage.types("/tmp/a.txt").key(Key::Down).types("héllo 日本").keys(&[
-        Key::Down,
-        Key::Enter,
-        Key::Down,
-        Key::Down,
+    stage.at_tool("write_file").key(KeyPress::Char('c'));
+    stage.types("/tmp/a.txt").key(KeyPress::Down).types("héllo 日本").keys(&[
+        KeyPress::Down,
+        KeyPress::Enter,
+        KeyPress::Down,
+        KeyPress::Down,
     ]);
     stage
-        .key(Key::Char(' '))
-        .key(Key::Down)
-        .key(Key::Enter)
+        .key(KeyPress::Char(' '))
+        .key(KeyPress::Down)
+        .key(KeyPress::Enter)
         .types("first")
-        .key(Key::Ctrl('n'))
+        .key(KeyPress::Ctrl('n'))
         .types("second");
     shows!(stage, "form_with_lists_and_objects");
-    stage.key(Key::Ctrl('r'));
+    stage.key(KeyPress::Ctrl('r'));
     shows!(stage, "form_as_json");
-    stage.keys(&[Key::End, Key::Backspace]);
+    stage.keys(&[KeyPress::End, KeyPress::Backspace]);
     shows!(stage, "form_as_json_that_is_none");
 }
 
 #[test]
 fn forms_of_other_things() {
     let mut stage = Stage::usual();
-    stage.at_tool("list_roots").key(Key::Char('c'));
+    stage.at_tool("list_roots").key(KeyPress::Char('c'));
     shows!(stage, "form_without_fields");
     let mut stage = Stage::usual();
-    stage.keys(&[Key::Down, Key::Enter, Key::Tab, Key::Tab, Key::Char('c')]).types("a b/c.txt");
+    stage
+        .keys(&[KeyPress::Down, KeyPress::Enter, KeyPress::Tab, KeyPress::Tab, KeyPress::Char('c')])
+        .types("a b/c.txt");
     shows!(stage, "form_of_a_template");
-    stage.keys(&[Key::Esc, Key::Tab, Key::Char('c')]);
+    stage.keys(&[KeyPress::Esc, KeyPress::Tab, KeyPress::Char('c')]);
     shows!(stage, "form_of_a_prompt");
 }
 
@@ -182,48 +186,48 @@ fn questions_before_a_call() {
     let mut stage = Stage::usual();
     stage
         .at_tool("write_file")
-        .key(Key::Char('c'))
+        .key(KeyPress::Char('c'))
         .types("/tmp/a")
-        .key(Key::Down)
+        .key(KeyPress::Down)
         .types("x")
-        .key(Key::Ctrl('s'));
+        .key(KeyPress::Ctrl('s'));
     shows!(stage, "confirm_what_is_hinted_to_be_destructive");
     let mut stage = Stage::usual();
     stage
         .at_tool("javascript")
-        .key(Key::Char('c'))
+        .key(KeyPress::Char('c'))
         .types("a")
-        .key(Key::Down)
+        .key(KeyPress::Down)
         .types("b")
-        .key(Key::Down)
+        .key(KeyPress::Down)
         .types("1");
-    stage.key(Key::Ctrl('s'));
+    stage.key(KeyPress::Ctrl('s'));
     shows!(stage, "confirm_without_hints");
 }
 
 #[test]
 fn a_call_that_runs() {
     let mut stage = Stage::usual();
-    stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
+    stage.at_tool("read_file").key(KeyPress::Char('c')).types("/a").key(KeyPress::Ctrl('s'));
     shows!(stage, "running");
-    stage.news(News::Progress(Progress {
+    stage.news(UiCallUpdate::Progress(Progress {
         progress: 3.0,
         total: Some(4.0),
         message: Some("three quarters".to_owned()),
     }));
-    let line = LogLine { level: Level::Warning, logger: None, data: json!("the disk is \u{1b}[2Jslow") };
-    stage.news(News::Log(line));
-    stage.news(News::Chunk(json!({"type": "text", "text": "a piece"})));
+    let line = LogLine { level: LogLevel::Warning, logger: None, data: json!("the disk is \u{1b}[2Jslow") };
+    stage.news(UiCallUpdate::Log(line));
+    stage.news(UiCallUpdate::Chunk(json!({"type": "text", "text": "a piece"})));
     stage.later(7);
     shows!(stage, "running_with_progress");
-    stage.key(Key::Char('x'));
+    stage.key(KeyPress::Char('x'));
     shows!(stage, "running_and_being_cancelled");
-    stage.key(Key::Char('q'));
+    stage.key(KeyPress::Char('q'));
     shows!(stage, "quit_while_a_call_runs");
 }
 
 fn called(stage: &mut Stage) {
-    stage.at_tool("read_file").key(Key::Char('c')).types("/a").key(Key::Ctrl('s'));
+    stage.at_tool("read_file").key(KeyPress::Char('c')).types("/a").key(KeyPress::Ctrl('s'));
 }
 
 #[test]
@@ -232,7 +236,7 @@ fn results() {
     called(&mut stage);
     stage.answers(&json!({"content": [{"type": "text", "text": "one line\nand another, which is long enough that it must be broken somewhere near the right edge\n\n\u{1b}[31mred\u{1b}[0m"}]}));
     shows!(stage, "result_text");
-    stage.key(Key::Tab);
+    stage.key(KeyPress::Tab);
     shows!(stage, "result_json");
 
     let mut stage = Stage::usual();
@@ -249,11 +253,11 @@ fn results() {
     }));
     shows!(stage, "result_of_many_kinds");
     shows!(large stage, "result_of_many_kinds_large");
-    stage.keys(&[Key::Down, Key::Down, Key::Char('h')]);
+    stage.keys(&[KeyPress::Down, KeyPress::Down, KeyPress::Char('h')]);
     shows!(stage, "result_folded");
-    stage.key(Key::Char('/')).types("insi");
+    stage.key(KeyPress::Char('/')).types("insi");
     shows!(stage, "result_searched");
-    stage.types("zzz").keys(&[Key::Enter]);
+    stage.types("zzz").keys(&[KeyPress::Enter]);
     shows!(stage, "result_searched_in_vain");
 }
 
@@ -261,7 +265,7 @@ fn results() {
 fn results_that_are_none() {
     let mut stage = Stage::usual();
     called(&mut stage);
-    stage.news(News::Ended(
+    stage.news(UiCallUpdate::Ended(
         Ok(Outcome::failure(to_raw(
             &json!({"content": [{"type": "text", "text": "no such file"}], "isError": true}),
         ))),
@@ -270,7 +274,8 @@ fn results_that_are_none() {
     shows!(stage, "result_of_a_tool_that_failed");
     let mut stage = Stage::usual();
     called(&mut stage);
-    let error = Error::new(Kind::ConnectionLost, "files went away").suggest("look at its standard error");
+    let error =
+        HubError::new(ErrorKind::ConnectionLost, "files went away").suggest("look at its standard error");
     stage.fails(error.with_details(json!({"stderr": ["out of memory"]})));
     shows!(stage, "result_of_a_call_that_was_lost");
     let mut stage = Stage::usual();
@@ -282,10 +287,10 @@ fn results_that_are_none() {
 #[test]
 fn results_of_prompts_and_resources() {
     let mut stage = Stage::usual();
-    stage.keys(&[Key::Down, Key::Enter, Key::Tab, Key::Char('c')]);
+    stage.keys(&[KeyPress::Down, KeyPress::Enter, KeyPress::Tab, KeyPress::Char('c')]);
     stage.answers(&json!({"contents": [{"uri": "file:///logo.png", "mimeType": "image/png", "blob": "AAAA"}, {"uri": "file:///n", "text": "notes"}]}));
     shows!(stage, "result_of_a_resource");
-    stage.keys(&[Key::Esc, Key::Tab, Key::Tab, Key::Down, Key::Char('c')]);
+    stage.keys(&[KeyPress::Esc, KeyPress::Tab, KeyPress::Tab, KeyPress::Down, KeyPress::Char('c')]);
     stage.answers(&json!({"description": "x", "messages": [
         {"role": "user", "content": {"type": "text", "text": "Hello"}},
         {"role": "assistant", "content": {"type": "text", "text": "Hi!"}},
@@ -296,28 +301,28 @@ fn results_of_prompts_and_resources() {
 #[test]
 fn history() {
     let mut stage = Stage::usual();
-    stage.key(Key::Char('H'));
+    stage.key(KeyPress::Char('H'));
     shows!(stage, "history_empty");
-    stage.key(Key::Esc);
+    stage.key(KeyPress::Esc);
     called(&mut stage);
     stage.answers(&json!({"content": []}));
-    stage.keys(&[Key::Char('r')]);
-    stage.fails(Error::new(Kind::TimedOut, "too slow"));
-    stage.keys(&[Key::Char('r')]);
+    stage.keys(&[KeyPress::Char('r')]);
+    stage.fails(HubError::new(ErrorKind::TimedOut, "too slow"));
+    stage.keys(&[KeyPress::Char('r')]);
     stage.later(75);
-    stage.key(Key::Char('H'));
+    stage.key(KeyPress::Char('H'));
     shows!(stage, "history");
     shows!(large stage, "history_large");
-    stage.keys(&[Key::Down, Key::Char('y')]);
+    stage.keys(&[KeyPress::Down, KeyPress::Char('y')]);
     shows!(stage, "copy");
-    stage.key(Key::Down);
+    stage.key(KeyPress::Down);
     shows!(large stage, "copy_large");
 }
 
 #[test]
 fn help() {
     let mut stage = Stage::usual();
-    stage.key(Key::Char('?'));
+    stage.key(KeyPress::Char('?'));
     shows!(stage, "help");
     shows!(large stage, "help_large");
 }
@@ -325,7 +330,7 @@ fn help() {
 #[test]
 fn the_log() {
     let mut stage = Stage::usual();
-    stage.key(Key::Char('L'));
+    stage.key(KeyPress::Char('L'));
     shows!(stage, "log_empty");
     stage.logs(&[
         (Event, Some("files"), "tool mcp__files__read_file is called"),
@@ -339,18 +344,18 @@ fn the_log() {
         (Own, None, "toolyard: yard.toml has changed"),
     ]);
     shows!(stage, "log");
-    stage.keys(&[Key::BackTab]);
+    stage.keys(&[KeyPress::BackTab]);
     shows!(stage, "log_of_messages");
-    stage.key(Key::Enter);
+    stage.key(KeyPress::Enter);
     shows!(stage, "log_of_one_message");
-    stage.keys(&[Key::Esc, Key::Esc, Key::Char('T')]);
+    stage.keys(&[KeyPress::Esc, KeyPress::Esc, KeyPress::Char('T')]);
     shows!(stage, "log_below_the_servers");
 }
 
 fn asked(stage: &mut Stage, kind: QuestionKind, params: &serde_json::Value) {
     called(stage);
     let question = Question { key: "q".to_owned(), kind, params: to_raw(params) };
-    stage.news(News::Asked(AskId(1), vec![question]));
+    stage.news(UiCallUpdate::Questions(QuestionId(1), vec![question]));
 }
 
 #[test]
@@ -387,19 +392,19 @@ fn questions_of_servers() {
             "maxTokens": 100,
         }),
     );
-    stage.types("4").key(Key::Enter).types("or so");
+    stage.types("4").key(KeyPress::Enter).types("or so");
     shows!(stage, "asked_in_place_of_a_model");
 }
 
 #[test]
 fn a_server_that_goes_away() {
     let mut stage = Stage::usual();
-    stage.at_tool("read_file").key(Key::Char('c')).types("/a");
-    stage.becomes("files", State::BackingOff, "it exited");
-    stage.key(Key::Ctrl('s'));
+    stage.at_tool("read_file").key(KeyPress::Char('c')).types("/a");
+    stage.becomes("files", SourceState::BackingOff, "it exited");
+    stage.key(KeyPress::Ctrl('s'));
     shows!(stage, "form_of_a_server_that_died");
-    stage.offers("files", toolyard_hub::Offer::default());
-    stage.key(Key::Esc);
+    stage.offers("files", toolyard_hub::SourceOffer::default());
+    stage.key(KeyPress::Esc);
     shows!(stage, "details_of_a_tool_that_is_gone");
 }
 
@@ -408,6 +413,6 @@ fn small_terminals() {
     let mut stage = Stage::usual();
     insta::assert_snapshot!("too_small", stage.screen(20, 5));
     insta::assert_snapshot!("just_large_enough", stage.screen(40, 10));
-    stage.at_tool("forecast").key(Key::Char('c'));
+    stage.at_tool("forecast").key(KeyPress::Char('c'));
     insta::assert_snapshot!("form_just_large_enough", stage.screen(40, 10));
 }

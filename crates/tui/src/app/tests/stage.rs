@@ -9,19 +9,20 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use toolyard_hub::json::{from_text, to_raw};
 use toolyard_hub::{
-    AuthStatus, BoxFuture, Call, Error, Listing, Offer, Outcome, Principal, PromptOffer, ResourceOffer,
-    Source, SourceName, State, Status, TemplateOffer, ToolOffer, What, Yard,
+    AuthStatus, BoxFuture, CallTarget, HubError, Outcome, Principal, PromptOffer, ResourceOffer, Source,
+    SourceCall, SourceName, SourceOffer, SourceState, SourceStatus, TemplateOffer, ToolListing, ToolOffer,
+    Yard,
 };
 
-use crate::log::{Entry, EntryKind};
+use crate::log::{UiLogEntry, UiLogKind};
 use crate::watch::snapshot;
-use crate::{App, CallId, Colour, Effect, Key, Message, News, Now, Settings};
+use crate::{App, CallId, ClockTime, ColorMode, Effect, KeyPress, UiCallUpdate, UiMessage, UiSettings};
 
 /// A source that says what it is told to.
 pub(super) struct Actor {
     name: SourceName,
-    offer: Mutex<Arc<Offer>>,
-    status: Mutex<Status>,
+    offer: Mutex<Arc<SourceOffer>>,
+    status: Mutex<SourceStatus>,
 }
 
 impl Source for Actor {
@@ -29,15 +30,15 @@ impl Source for Actor {
         &self.name
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<SourceOffer> {
         Arc::clone(&self.offer.lock().unwrap())
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> SourceStatus {
         self.status.lock().unwrap().clone()
     }
 
-    fn call<'a>(&'a self, _call: Call) -> BoxFuture<'a, Result<Outcome, Error>> {
+    fn call<'a>(&'a self, _call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         Box::pin(async { Ok(Outcome::success(to_raw(&json!({})))) })
     }
 }
@@ -48,7 +49,7 @@ pub(super) fn tool(definition: &Value) -> ToolOffer {
         permissions: Vec::new(),
         metadata: Map::new(),
         hooks: Vec::new(),
-        listing: Listing::Listed,
+        listing: ToolListing::Listed,
     }
 }
 
@@ -70,27 +71,27 @@ pub(super) fn wall() -> SystemTime {
 impl Stage {
     /// A yard without servers.
     pub(super) fn empty() -> Self {
-        Self::with(Settings {
+        Self::with(UiSettings {
             call_words: vec!["--config".to_owned(), "yard.toml".to_owned()],
             yard: None,
-            colour: Colour::On,
+            colour: ColorMode::On,
             folder: "/nowhere".into(),
         })
     }
 
     /// A yard without servers that runs elsewhere.
     pub(super) fn elsewhere() -> Self {
-        Self::with(Settings {
+        Self::with(UiSettings {
             yard: Some("http://127.0.0.1:8080/".to_owned()),
             folder: "/nowhere".into(),
-            ..Settings::default()
+            ..UiSettings::default()
         })
     }
 
-    fn with(settings: Settings) -> Self {
-        let yard = Yard::of([]);
+    fn with(settings: UiSettings) -> Self {
+        let yard = Yard::with_sources([]);
         let base = Instant::now();
-        let now = Now { instant: base + Duration::from_secs(65), wall: wall() };
+        let now = ClockTime { instant: base + Duration::from_secs(65), wall: wall() };
         let app = App::new(settings, snapshot(&yard, &Principal::owner()), now);
         Self { app, yard, actors: Vec::new(), base, wanted: Vec::new() }
     }
@@ -98,13 +99,13 @@ impl Stage {
     /// The usual servers, in every state.
     pub(super) fn usual() -> Self {
         let mut stage = Self::empty();
-        stage.add("files", files(), |status| Status {
+        stage.add("files", files(), |status| SourceStatus {
             transport: Some("stdio"),
             version: Some("2025-11-25"),
             era: Some("legacy"),
             ..status
         });
-        stage.add("weather", weather(), |status| Status {
+        stage.add("weather", weather(), |status| SourceStatus {
             transport: Some("streamable-http"),
             version: Some("2026-07-28"),
             era: Some("modern"),
@@ -112,21 +113,21 @@ impl Stage {
             ..status
         });
         stage.add("chrome", chrome(), |status| status);
-        stage.add("slow", Offer::default(), |status| Status {
-            state: State::Starting,
+        stage.add("slow", SourceOffer::default(), |status| SourceStatus {
+            state: SourceState::Starting,
             settled: false,
             ..status
         });
-        stage.add("github", Offer::default(), |status| Status {
-            state: State::NeedsAuthorization,
+        stage.add("github", SourceOffer::default(), |status| SourceStatus {
+            state: SourceState::NeedsAuthorization,
             transport: Some("streamable-http"),
             authorization: AuthStatus::NotLoggedIn,
             reason: Some("it wants somebody to log in; run: toolyard login github".to_owned()),
             ..status
         });
         let retry = stage.base + Duration::from_secs(70);
-        stage.add("broken", Offer::default(), |status| Status {
-            state: State::BackingOff,
+        stage.add("broken", SourceOffer::default(), |status| SourceStatus {
+            state: SourceState::BackingOff,
             transport: Some("stdio"),
             reason: Some("node exited with code 1".to_owned()),
             stderr: [
@@ -139,17 +140,25 @@ impl Stage {
             retry_at: Some(retry),
             ..status
         });
-        stage.add("wrong", Offer::default(), |status| Status {
-            state: State::Failed,
+        stage.add("wrong", SourceOffer::default(), |status| SourceStatus {
+            state: SourceState::Failed,
             reason: Some("the variable API_KEY is not set".to_owned()),
             ..status
         });
-        stage.add("off", Offer::default(), |status| Status { state: State::Disabled, ..status });
+        stage.add("off", SourceOffer::default(), |status| SourceStatus {
+            state: SourceState::Disabled,
+            ..status
+        });
         stage
     }
 
-    pub(super) fn add(&mut self, name: &str, offer: Offer, status: impl FnOnce(Status) -> Status) {
-        let ready = Status { since: self.base, ..Status::new(State::Ready, true) };
+    pub(super) fn add(
+        &mut self,
+        name: &str,
+        offer: SourceOffer,
+        status: impl FnOnce(SourceStatus) -> SourceStatus,
+    ) {
+        let ready = SourceStatus { since: self.base, ..SourceStatus::new(SourceState::Ready, true) };
         let actor = Arc::new(Actor {
             name: SourceName::new(name),
             offer: Mutex::new(Arc::new(offer)),
@@ -165,13 +174,13 @@ impl Stage {
     }
 
     /// From now on a server offers something else.
-    pub(super) fn offers(&mut self, name: &str, offer: Offer) {
+    pub(super) fn offers(&mut self, name: &str, offer: SourceOffer) {
         *self.actor(name).offer.lock().unwrap() = Arc::new(offer);
         self.yard.refresh();
         self.look();
     }
 
-    pub(super) fn becomes(&mut self, name: &str, state: State, reason: &str) {
+    pub(super) fn becomes(&mut self, name: &str, state: SourceState, reason: &str) {
         {
             let mut status = self.actor(name).status.lock().unwrap();
             status.state = state;
@@ -181,19 +190,19 @@ impl Stage {
     }
 
     fn look(&mut self) {
-        self.tell(Message::Yard(snapshot(&self.yard, &Principal::owner())));
+        self.tell(UiMessage::Yard(snapshot(&self.yard, &Principal::owner())));
     }
 
-    pub(super) fn tell(&mut self, message: Message) {
+    pub(super) fn tell(&mut self, message: UiMessage) {
         self.wanted.extend(self.app.update(message));
     }
 
-    pub(super) fn key(&mut self, key: Key) -> &mut Self {
-        self.tell(Message::Key(key));
+    pub(super) fn key(&mut self, key: KeyPress) -> &mut Self {
+        self.tell(UiMessage::Key(key));
         self
     }
 
-    pub(super) fn keys(&mut self, keys: &[Key]) -> &mut Self {
+    pub(super) fn keys(&mut self, keys: &[KeyPress]) -> &mut Self {
         for key in keys {
             self.key(*key);
         }
@@ -202,20 +211,23 @@ impl Stage {
 
     pub(super) fn types(&mut self, text: &str) -> &mut Self {
         for c in text.chars() {
-            self.key(Key::Char(c));
+            self.key(KeyPress::Char(c));
         }
         self
     }
 
     /// Goes to the tool of this name, from the list of servers: its details are shown.
     pub(super) fn at_tool(&mut self, name: &str) -> &mut Self {
-        self.key(Key::Enter).key(Key::Char('/')).types(name).keys(&[Key::Enter, Key::Enter])
+        self.key(KeyPress::Enter)
+            .key(KeyPress::Char('/'))
+            .types(name)
+            .keys(&[KeyPress::Enter, KeyPress::Enter])
     }
 
     /// Seconds go by.
     pub(super) fn later(&mut self, seconds: u64) {
         let instant = self.base + Duration::from_secs(65 + seconds);
-        self.tell(Message::Tick(Now { instant, wall: wall() + Duration::from_secs(seconds) }));
+        self.tell(UiMessage::Tick(ClockTime { instant, wall: wall() + Duration::from_secs(seconds) }));
     }
 
     /// The call that the app wanted last.
@@ -226,37 +238,37 @@ impl Stage {
         });
         let (id, what) = called.expect("nothing was called");
         let arguments = match what {
-            What::Tool { arguments, .. } | What::Prompt { arguments, .. } => arguments.as_ref(),
-            What::Resource { .. } | What::Completion { .. } => None,
+            CallTarget::Tool { arguments, .. } | CallTarget::Prompt { arguments, .. } => arguments.as_ref(),
+            CallTarget::Resource { .. } | CallTarget::Completion { .. } => None,
         };
         (id, what.subject().to_owned(), arguments.map(|raw| raw.get().to_owned()).unwrap_or_default())
     }
 
-    pub(super) fn news(&mut self, news: News) {
+    pub(super) fn news(&mut self, news: UiCallUpdate) {
         let (id, ..) = self.call();
-        self.tell(Message::Call(id, news));
+        self.tell(UiMessage::Call(id, news));
     }
 
     pub(super) fn answers(&mut self, body: &Value) {
-        self.news(News::Ended(Ok(Outcome::success(to_raw(body))), Duration::from_millis(42)));
+        self.news(UiCallUpdate::Ended(Ok(Outcome::success(to_raw(body))), Duration::from_millis(42)));
     }
 
     pub(super) fn answers_text(&mut self, body: String) {
-        self.news(News::Ended(Ok(Outcome::success(from_text(body))), Duration::from_millis(42)));
+        self.news(UiCallUpdate::Ended(Ok(Outcome::success(from_text(body))), Duration::from_millis(42)));
     }
 
-    pub(super) fn fails(&mut self, error: Error) {
-        self.news(News::Ended(Err(error), Duration::from_millis(1_500)));
+    pub(super) fn fails(&mut self, error: HubError) {
+        self.news(UiCallUpdate::Ended(Err(error), Duration::from_millis(1_500)));
     }
 
-    pub(super) fn logs(&mut self, lines: &[(EntryKind, Option<&str>, &str)]) {
-        let entry = |(kind, source, text): &(EntryKind, Option<&str>, &str)| Entry {
+    pub(super) fn logs(&mut self, lines: &[(UiLogKind, Option<&str>, &str)]) {
+        let entry = |(kind, source, text): &(UiLogKind, Option<&str>, &str)| UiLogEntry {
             at: wall(),
             kind: *kind,
             source: source.map(str::to_owned),
             text: (*text).to_owned(),
         };
-        self.tell(Message::Logged(lines.iter().map(entry).collect()));
+        self.tell(UiMessage::LogEntries(lines.iter().map(entry).collect()));
     }
 
     /// What is seen in a terminal of this size, the cursor included.
@@ -280,9 +292,9 @@ impl Stage {
     }
 }
 
-fn files() -> Offer {
+fn files() -> SourceOffer {
     let path = json!({"type": "string", "description": "Where the file is"});
-    Offer {
+    SourceOffer {
         tools: vec![
             tool(&json!({
                 "name": "read_file",
@@ -347,11 +359,11 @@ fn files() -> Offer {
             },
             PromptOffer { definition: to_raw(&json!({"name": "greet"})), permissions: Vec::new() },
         ],
-        ..Offer::default()
+        ..SourceOffer::default()
     }
 }
 
-fn weather() -> Offer {
+fn weather() -> SourceOffer {
     let forecast = json!({
         "name": "forecast",
         "description": "The weather of the next days.",
@@ -371,11 +383,11 @@ fn weather() -> Offer {
         },
         "outputSchema": {"type": "object", "properties": {"days": {"type": "array", "items": {"type": "object"}}}, "required": ["days"]},
     });
-    Offer { tools: vec![tool(&forecast)], ..Offer::default() }
+    SourceOffer { tools: vec![tool(&forecast)], ..SourceOffer::default() }
 }
 
 /// The tool of the example that everybody knows.
-fn chrome() -> Offer {
+fn chrome() -> SourceOffer {
     let definition = json!({
         "name": "javascript_tool",
         "description": "Execute JavaScript code in the context of the current page...",
@@ -389,5 +401,5 @@ fn chrome() -> Offer {
             "required": ["action", "text", "tabId"],
         },
     });
-    Offer { tools: vec![tool(&definition)], ..Offer::default() }
+    SourceOffer { tools: vec![tool(&definition)], ..SourceOffer::default() }
 }

@@ -15,26 +15,26 @@ use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Url;
 
 use super::super::same_origin::{SameOriginHttp, is_followed};
-use super::super::{Failure, too_large};
-use super::lanes::{Lanes, Pieces};
+use super::super::{WireError, too_large};
+use super::pool::{ConnectionPool, PooledBody};
 
 /// How one server is reached.
-pub(super) struct Way {
+pub(super) struct HttpSender {
     http: SameOriginHttp,
     url: Url,
-    plain: Option<Plain>,
+    plain: Option<PlainEndpoint>,
     /// The server redirects within its origin; following that is left to the HTTP client.
     redirected: AtomicBool,
 }
 
 /// A server that is reached without TLS, proxy or password.
-struct Plain {
-    lanes: Arc<Lanes>,
+struct PlainEndpoint {
+    lanes: Arc<ConnectionPool>,
     host: HeaderValue,
     path: Uri,
 }
 
-impl Plain {
+impl PlainEndpoint {
     fn new(url: &Url) -> Option<Self> {
         let to: Uri = url.as_str().parse().ok()?;
         let named = url.username().is_empty() && url.password().is_none();
@@ -46,23 +46,28 @@ impl Plain {
             None => url.host_str()?.to_owned(),
         };
         let path = Uri::from(to.path_and_query()?.clone());
-        Some(Self { lanes: Lanes::new(to), host: host.try_into().ok()?, path })
+        Some(Self { lanes: ConnectionPool::new(to), host: host.try_into().ok()?, path })
     }
 
-    async fn send(&self, method: Method, mut headers: HeaderMap, body: Bytes) -> Result<Reply, Failure> {
+    async fn send(
+        &self,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<HttpReply, WireError> {
         headers.entry(header::HOST).or_insert_with(|| self.host.clone());
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.path.clone();
         *request.headers_mut() = headers;
         let (parts, pieces) = self.lanes.send(request).await?.into_parts();
-        Ok(Reply { status: parts.status, headers: parts.headers, body: ReplyBody::Plain(pieces) })
+        Ok(HttpReply { status: parts.status, headers: parts.headers, body: ReplyBody::Plain(pieces) })
     }
 }
 
-impl Way {
+impl HttpSender {
     pub(super) fn new(http: SameOriginHttp, url: Url) -> Self {
-        let plain = if http.is_unfiltered() { Plain::new(&url) } else { None };
+        let plain = if http.is_unfiltered() { PlainEndpoint::new(&url) } else { None };
         Self { http, plain, url, redirected: AtomicBool::new(false) }
     }
 
@@ -72,7 +77,7 @@ impl Way {
         method: Method,
         headers: impl Fn() -> HeaderMap,
         body: impl Into<Bytes>,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<HttpReply, WireError> {
         let body = body.into();
         if let Some(plain) = self.plain.as_ref().filter(|_| !self.redirected.load(Ordering::Relaxed)) {
             let reply = plain.send(method.clone(), headers(), body.clone()).await?;
@@ -90,30 +95,30 @@ impl Way {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<HttpReply, WireError> {
         let request = self.http.request(method, self.url.clone())?.headers(headers).body(body);
-        let response = request.send().await.map_err(|error| unreachable(&error))?;
+        let response = request.send().await.map_err(|error| transport_error(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes_stream().map(|piece| piece.map_err(|error| error.to_string()));
-        Ok(Reply { status, headers, body: ReplyBody::Other(body.boxed()) })
+        Ok(HttpReply { status, headers, body: ReplyBody::Other(body.boxed()) })
     }
 }
 
 /// The answer to one HTTP request, its body still to be read.
-pub(super) struct Reply {
+pub(super) struct HttpReply {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: ReplyBody,
 }
 
-impl Reply {
+impl HttpReply {
     /// The whole body, if it is not too long.
-    pub(super) async fn whole(mut self, longest: usize) -> Result<Bytes, Failure> {
-        let too_long = || Failure::TooLarge(too_large(longest));
+    pub(super) async fn read_body(mut self, longest: usize) -> Result<Bytes, WireError> {
+        let too_long = || WireError::TooLarge(too_large(longest));
         let mut first = Bytes::new();
         let mut all = Vec::new();
         while let Some(piece) = self.body.next().await {
-            let piece = piece.map_err(Failure::Lost)?;
+            let piece = piece.map_err(WireError::Lost)?;
             if all.len() + first.len() + piece.len() > longest {
                 return Err(too_long());
             }
@@ -130,7 +135,7 @@ impl Reply {
 }
 
 pub(super) enum ReplyBody {
-    Plain(Pieces),
+    Plain(PooledBody),
     Other(BoxStream<'static, Result<Bytes, String>>),
 }
 
@@ -141,24 +146,24 @@ impl Stream for ReplyBody {
         match self.get_mut() {
             Self::Plain(pieces) => Pin::new(pieces)
                 .poll_next(cx)
-                .map(|next| next.map(|piece| piece.map_err(|error| deepest(&error)))),
+                .map(|next| next.map(|piece| piece.map_err(|error| root_cause(&error)))),
             Self::Other(pieces) => Pin::new(pieces).poll_next(cx),
         }
     }
 }
 
-pub(crate) fn is_events(headers: &HeaderMap) -> bool {
+pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
 }
 
-pub(crate) fn unreachable(error: &reqwest::Error) -> Failure {
-    let why = deepest(error);
-    if error.is_connect() || error.is_builder() { Failure::Unreachable(why) } else { Failure::Lost(why) }
+pub(crate) fn transport_error(error: &reqwest::Error) -> WireError {
+    let why = root_cause(error);
+    if error.is_connect() || error.is_builder() { WireError::Unreachable(why) } else { WireError::Lost(why) }
 }
 
 /// The outermost message only says that sending failed; the reason is below.
-pub(super) fn deepest(error: &dyn Error) -> String {
+pub(super) fn root_cause(error: &dyn Error) -> String {
     let mut deepest = error;
     while let Some(deeper) = deepest.source() {
         deepest = deeper;

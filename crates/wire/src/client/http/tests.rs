@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::super::same_origin::SameOriginHttp;
-use super::super::{Outbound, Said};
-use super::{Post, PostSettings};
+use super::super::{OutboundRequest, ServerMessage};
+use super::{HttpClientSettings, StreamableHttpClient};
 
 /// Asks a server for a subscription that answers with these pieces of JSON; gives back what was heard before the end, and
 /// the end.
@@ -31,20 +31,21 @@ async fn listen(pieces: &'static [&'static str]) -> (Vec<String>, Result<String,
     });
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
     let hearing = Arc::clone(&heard);
-    let post = Post::new(PostSettings {
+    let post = StreamableHttpClient::new(HttpClientSettings {
         http: SameOriginHttp::build(reqwest::Client::builder()).unwrap(),
         url,
         headers: HeaderMap::new(),
         authorization: Default::default(),
         longest: 10_000,
         listener: Arc::new(move |said| match said {
-            Said::Notification(notification, _) => hearing.lock().unwrap().push(notification.method),
+            ServerMessage::Notification(notification, _) => hearing.lock().unwrap().push(notification.method),
             other => hearing.lock().unwrap().push(format!("{other:?}")),
         }),
         tape: Default::default(),
     });
     let params = RawValue::from_string("{}".to_owned()).unwrap();
-    let request = Outbound { method: "subscriptions/listen", params, tag: 1, headers: HeaderMap::new() };
+    let request =
+        OutboundRequest { method: "subscriptions/listen", params, tag: 1, headers: HeaderMap::new() };
     let answer = post.request(request).await;
     server.await.unwrap();
     let heard = heard.lock().unwrap().clone();

@@ -11,86 +11,95 @@ use futures_util::stream::unfold;
 use http::{HeaderMap, Response as HttpResponse, StatusCode};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::held::hold_body;
-use super::running::{Running, Step};
-use super::stream::{COMMENT, KEEP_ALIVE, pieces};
-use super::{Accepts, Endpoint, bare, events, refuse, with};
+use super::charged_response::charged_body;
+use super::running_request::{RunningRequest, RunningRequestEvent};
+use super::stream::{COMMENT, KEEP_ALIVE, event_chunks};
+use super::{
+    AcceptHeader, Endpoint, empty_response, error_response, event_stream_response, response_with_body,
+};
 use crate::header as mirrored;
-use crate::message::{Id, Message, Request};
-use crate::meta::{Heading, modern_version};
+use crate::message::{RequestId, RpcMessage, RpcRequest};
+use crate::meta::{RoutingParams, modern_version};
 use crate::rpc_error::RpcError;
-use crate::server::outlet::Outgoing;
-use crate::server::{Service, Transport, modern};
+use crate::server::client_channel::OutgoingFrame;
+use crate::server::{RequestTransport, Service, build_modern_request};
 
 impl<S: Service> Endpoint<S> {
-    pub(super) async fn modern(
+    pub(super) async fn answer_modern(
         self: &Arc<Self>,
         caller: S::Caller,
         headers: HeaderMap,
-        message: Message,
+        message: RpcMessage,
     ) -> HttpResponse<Body> {
         let request = match message {
-            Message::Request(request) => request,
+            RpcMessage::Request(request) => request,
             // Hanging up is how a client cancels here; there is nothing else it could want to tell us.
-            Message::Notification(_) => return bare(StatusCode::ACCEPTED),
-            Message::Response(response) => {
+            RpcMessage::Notification(_) => return empty_response(StatusCode::ACCEPTED),
+            RpcMessage::Response(response) => {
                 let error =
                     RpcError::invalid_request("this version of the protocol has no responses from clients");
-                return refuse(StatusCode::BAD_REQUEST, Some(&response.id), &error);
+                return error_response(StatusCode::BAD_REQUEST, Some(&response.id), &error);
             }
         };
         let id = request.id.clone();
-        let accepts = Accepts::read(&headers);
-        if accepts.nothing() {
+        let accepts = AcceptHeader::read(&headers);
+        if accepts.accepts_nothing() {
             let error = RpcError::invalid_request("answers are application/json or text/event-stream");
-            return refuse(StatusCode::NOT_ACCEPTABLE, Some(&id), &error);
+            return error_response(StatusCode::NOT_ACCEPTABLE, Some(&id), &error);
         }
         let running = match self.begin(caller.clone(), headers, request) {
             Ok(running) => running,
-            Err(error) => return refuse(status(&error), Some(&id), &error),
+            Err(error) => return error_response(status(&error), Some(&id), &error),
         };
         self.answer(running, caller, id, accepts).await
     }
 
     /// Checks what the protocol asks of every modern request, in the order in which it wants it reported.
-    fn begin(&self, caller: S::Caller, headers: HeaderMap, request: Request) -> Result<Running, RpcError> {
-        let heading = Heading::read(request.params.as_deref())?;
-        let (version, client) = heading.meta.modern()?;
+    fn begin(
+        &self,
+        caller: S::Caller,
+        headers: HeaderMap,
+        request: RpcRequest,
+    ) -> Result<RunningRequest, RpcError> {
+        let heading = RoutingParams::read(request.params.as_deref())?;
+        let (version, client) = heading.meta.require_modern_fields()?;
         mirrored::check_version(&headers, &heading.meta)?;
         let said = (modern_version(version)?, client);
         mirrored::check_method(&headers, &request.method)?;
         mirrored::check_name(&headers, &request.method, &heading)?;
         let (service, closing, meta) = (Arc::clone(&self.service), self.closing.clone(), heading.meta);
-        let transport = Transport::Http(Arc::new(headers));
-        Ok(Running::start(None, |outlet| {
-            Box::pin(service.handle(modern(request, meta, said, caller, outlet, transport, closing)))
+        let transport = RequestTransport::Http(Arc::new(headers));
+        Ok(RunningRequest::start(None, |outlet| {
+            Box::pin(
+                service.handle(build_modern_request(request, meta, said, caller, outlet, transport, closing)),
+            )
         }))
     }
 
     async fn answer(
         self: &Arc<Self>,
-        mut running: Running,
+        mut running: RunningRequest,
         caller: S::Caller,
-        id: Id,
-        accepts: Accepts,
+        id: RequestId,
+        accepts: AcceptHeader,
     ) -> HttpResponse<Body> {
         let patience = if accepts.json { self.settings.patience } else { std::time::Duration::ZERO };
         let first = loop {
             match running.step(patience).await {
-                Step::Answers(answer) if accepts.json => {
+                RunningRequestEvent::Response(answer) if accepts.json => {
                     let status = answer.as_ref().err().map_or(StatusCode::OK, status);
-                    let body = hold_body(self.hold(&caller, &id, &answer));
-                    return with(status, Some("application/json"), body);
+                    let body = charged_body(self.charge_response(&caller, &id, &answer));
+                    return response_with_body(status, Some("application/json"), body);
                 }
                 // A client that reads no streams gets the answer and nothing else.
-                Step::Says(_) | Step::Silent if !accepts.events => {}
+                RunningRequestEvent::Outgoing(_) | RunningRequestEvent::Idle if !accepts.events => {}
                 step => break step,
             }
         };
         let (endpoint, _token) = (Arc::clone(self), self.tasks.token());
         let (next, pieces) = (Some(first), VecDeque::new());
-        let said = Said { running, endpoint, caller, id, next, over: false, pieces, _token };
-        events(Body::from_stream(unfold(said, |mut said| async move {
+        let said = ResponseStream { running, endpoint, caller, id, next, over: false, pieces, _token };
+        event_stream_response(Body::from_stream(unfold(said, |mut said| async move {
             let bytes = said.next().await?;
             Some((Ok::<_, Infallible>(bytes), said))
         })))
@@ -98,19 +107,19 @@ impl<S: Service> Endpoint<S> {
 }
 
 /// The rest of a running request as a stream; dropping it drops the request.
-struct Said<S: Service> {
-    running: Running,
+struct ResponseStream<S: Service> {
+    running: RunningRequest,
     endpoint: Arc<Endpoint<S>>,
     caller: S::Caller,
-    id: Id,
-    next: Option<Step>,
+    id: RequestId,
+    next: Option<RunningRequestEvent>,
     over: bool,
     /// The rest of the answer, which is sent in pieces.
     pieces: VecDeque<Bytes>,
     _token: TaskTrackerToken,
 }
 
-impl<S: Service> Said<S> {
+impl<S: Service> ResponseStream<S> {
     async fn next(&mut self) -> Option<Bytes> {
         if self.over {
             return self.pieces.pop_front();
@@ -120,12 +129,14 @@ impl<S: Service> Said<S> {
             None => self.running.step(KEEP_ALIVE).await,
         };
         Some(match step {
-            Step::Says(Outgoing::Message(message)) => event(&message),
-            Step::Says(Outgoing::Pause { .. }) | Step::Silent => Bytes::from_static(COMMENT),
-            Step::Answers(answer) => {
+            RunningRequestEvent::Outgoing(OutgoingFrame::Message(message)) => event(&message),
+            RunningRequestEvent::Outgoing(OutgoingFrame::Pause { .. }) | RunningRequestEvent::Idle => {
+                Bytes::from_static(COMMENT)
+            }
+            RunningRequestEvent::Response(answer) => {
                 self.over = true;
-                let held = self.endpoint.hold(&self.caller, &self.id, &answer);
-                self.pieces.extend(pieces("data: ", held.into()));
+                let held = self.endpoint.charge_response(&self.caller, &self.id, &answer);
+                self.pieces.extend(event_chunks("data: ", held.into()));
                 return self.pieces.pop_front();
             }
         })

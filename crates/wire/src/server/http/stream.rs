@@ -13,7 +13,7 @@ use futures_util::stream::unfold;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::held::{HeldAnswer, HeldBytes};
+use super::charged_response::{ChargedBytes, ChargedResponse};
 use crate::server::Charge;
 
 /// How many events may wait for a reader before whoever writes has to wait.
@@ -39,20 +39,20 @@ const LARGE_EVENT: usize = 16 * 1024;
 pub struct Retention(Arc<AtomicUsize>);
 
 impl Retention {
-    fn reserve(&self, bytes: usize) -> Option<Retained> {
+    fn reserve(&self, bytes: usize) -> Option<RetentionReservation> {
         let fits = |used: usize| used.checked_add(bytes).filter(|used| *used <= MOST_RETAINED_BYTES);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
-        Some(Retained { account: Arc::clone(&self.0), bytes })
+        Some(RetentionReservation { account: Arc::clone(&self.0), bytes })
     }
 }
 
 #[derive(Debug)]
-struct Retained {
+struct RetentionReservation {
     account: Arc<AtomicUsize>,
     bytes: usize,
 }
 
-impl Drop for Retained {
+impl Drop for RetentionReservation {
     fn drop(&mut self) {
         self.account.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -60,7 +60,7 @@ impl Drop for Retained {
 
 /// One stream of events.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct ResumableStream {
     number: u64,
     retention: Retention,
     inner: Mutex<Inner>,
@@ -91,17 +91,17 @@ struct Event {
     /// What its caller was charged for it, until it is sent.
     charge: Charge,
     /// Once it was read.
-    retained: Option<Retained>,
+    retained: Option<RetentionReservation>,
 }
 
-impl Stream {
+impl ResumableStream {
     pub(crate) fn new(number: u64, retention: Retention) -> Arc<Self> {
         let inner = Inner { next: 1, unread: 1, unread_since: Some(Instant::now()), ..Inner::default() };
         Arc::new(Self { number, retention, inner: Mutex::new(inner), changed: Notify::new() })
     }
 
     /// Adds a message; waits while the reader is too far behind.
-    pub(crate) async fn push(&self, message: impl Into<HeldAnswer>) {
+    pub(crate) async fn push(&self, message: impl Into<ChargedResponse>) {
         let message = message.into();
         loop {
             let changed = self.changed.notified();
@@ -144,12 +144,12 @@ impl Stream {
         self.changed.notify_waiters();
     }
 
-    pub(crate) fn is_read(&self) -> bool {
+    pub(crate) fn has_reader(&self) -> bool {
         self.lock().unread_since.is_none()
     }
 
     /// Completes once nobody has been reading for this long.
-    pub(crate) async fn abandoned(&self, patience: Duration) {
+    pub(crate) async fn wait_abandoned(&self, patience: Duration) {
         loop {
             let changed = self.changed.notified();
             let since = self.lock().unread_since;
@@ -197,7 +197,7 @@ impl Stream {
 }
 
 impl Inner {
-    fn add(&mut self, HeldAnswer { text, charge }: HeldAnswer) {
+    fn add(&mut self, ChargedResponse { text, charge }: ChargedResponse) {
         self.bytes += text.len();
         let text = Bytes::from(text);
         self.events.push_back(Event { number: self.next, text, charge, retained: None });
@@ -219,7 +219,7 @@ impl Inner {
 }
 
 struct Reader {
-    stream: Arc<Stream>,
+    stream: Arc<ResumableStream>,
     generation: u64,
     /// The rest of an event that is sent in pieces.
     pieces: VecDeque<Bytes>,
@@ -254,7 +254,7 @@ impl Reader {
         if let Some(at) = inner.events.iter().position(|event| event.number >= unread) {
             let event = &mut inner.events[at];
             let (number, text) = (event.number, event.text.clone());
-            let held = HeldBytes { text, charge: event.charge.take() };
+            let held = ChargedBytes { text, charge: event.charge.take() };
             if event.retained.is_none() {
                 event.retained = self.stream.retention.reserve(event.text.len());
             }
@@ -263,7 +263,7 @@ impl Reader {
             }
             inner.unread = number + 1;
             drop(inner);
-            self.pieces.extend(pieces(&format!("id: {}-{number}\ndata: ", self.stream.number), held));
+            self.pieces.extend(event_chunks(&format!("id: {}-{number}\ndata: ", self.stream.number), held));
             return Some(self.pieces.pop_front());
         }
         if let Some(retry) = inner.hang_up.take() {
@@ -276,7 +276,7 @@ impl Reader {
 }
 
 /// An event after its first line, whole if it is small.
-pub(crate) fn pieces(head: &str, held: HeldBytes) -> Vec<Bytes> {
+pub(crate) fn event_chunks(head: &str, held: ChargedBytes) -> Vec<Bytes> {
     const END: &[u8] = b"\n\n";
     if held.text.len() < LARGE_EVENT {
         return vec![[head.as_bytes(), &held.text, END].concat().into()];
@@ -298,26 +298,26 @@ impl Drop for Reader {
 
 /// The streams of one session, for clients that come back.
 #[derive(Debug, Default)]
-pub(crate) struct Streams {
+pub(crate) struct ResumableStreams {
     next: AtomicU64,
-    kept: Mutex<VecDeque<Arc<Stream>>>,
+    kept: Mutex<VecDeque<Arc<ResumableStream>>>,
     retention: Retention,
 }
 
-impl Streams {
+impl ResumableStreams {
     pub(crate) fn new(retention: Retention) -> Self {
         Self { retention, ..Self::default() }
     }
 
-    pub(crate) fn open(&self) -> Arc<Stream> {
-        let stream = Stream::new(self.next.fetch_add(1, Ordering::Relaxed), self.retention.clone());
+    pub(crate) fn open(&self) -> Arc<ResumableStream> {
+        let stream = ResumableStream::new(self.next.fetch_add(1, Ordering::Relaxed), self.retention.clone());
         self.lock().push_back(Arc::clone(&stream));
-        self.settle();
+        self.evict_ended();
         stream
     }
 
     /// Forgets the oldest ended streams where too much is kept. One that is still written stays.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn evict_ended(&self) {
         let mut kept = self.lock();
         loop {
             let bytes: usize = kept.iter().map(|stream| stream.lock().bytes).sum();
@@ -336,7 +336,7 @@ impl Streams {
     }
 
     /// The stream and the event that a `Last-Event-ID` names.
-    pub(crate) fn find(&self, last_event: &str) -> Option<(Arc<Stream>, u64)> {
+    pub(crate) fn find(&self, last_event: &str) -> Option<(Arc<ResumableStream>, u64)> {
         let (number, event) = last_event.split_once('-')?;
         let (number, event): (u64, u64) = (number.parse().ok()?, event.parse().ok()?);
         let stream = self.lock().iter().find(|stream| stream.number == number)?.clone();
@@ -344,7 +344,7 @@ impl Streams {
         known.then_some((stream, event))
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Stream>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<ResumableStream>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -353,25 +353,25 @@ impl Streams {
 /// one of them.
 #[derive(Debug)]
 pub(crate) struct StandingStreams {
-    first: Arc<Stream>,
+    first: Arc<ResumableStream>,
     /// Those that were opened while others were read, the oldest first.
-    more: Mutex<Vec<Arc<Stream>>>,
+    more: Mutex<Vec<Arc<ResumableStream>>>,
 }
 
 impl StandingStreams {
     /// The first of them is there before a client asks for it, so that nothing said meanwhile is lost.
-    pub(crate) fn new(streams: &Streams) -> Self {
+    pub(crate) fn new(streams: &ResumableStreams) -> Self {
         Self { first: streams.open(), more: Mutex::default() }
     }
 
     /// One for a new reader.
-    pub(crate) fn open(&self, streams: &Streams) -> Arc<Stream> {
-        if !self.first.is_read() {
+    pub(crate) fn open(&self, streams: &ResumableStreams) -> Arc<ResumableStream> {
+        if !self.first.has_reader() {
             return Arc::clone(&self.first);
         }
         let mut more = self.lock();
         if more.len() >= MOST_STANDING {
-            let idle = more.iter().position(|stream| !stream.is_read()).unwrap_or(0);
+            let idle = more.iter().position(|stream| !stream.has_reader()).unwrap_or(0);
             more.remove(idle).end();
         }
         let stream = streams.open();
@@ -381,12 +381,12 @@ impl StandingStreams {
 
     /// Says something on the newest that is read. An older one may be of a connection that broke unnoticed.
     pub(crate) fn announce(&self, message: String) {
-        let newest = self.lock().iter().rev().find(|stream| stream.is_read()).cloned();
+        let newest = self.lock().iter().rev().find(|stream| stream.has_reader()).cloned();
         newest.as_ref().unwrap_or(&self.first).push_or_forget(message);
     }
 
-    pub(crate) fn is_read(&self) -> bool {
-        self.first.is_read() || self.lock().iter().any(|stream| stream.is_read())
+    pub(crate) fn has_reader(&self) -> bool {
+        self.first.has_reader() || self.lock().iter().any(|stream| stream.has_reader())
     }
 
     pub(crate) fn end(&self) {
@@ -394,7 +394,7 @@ impl StandingStreams {
         self.lock().iter().for_each(|stream| stream.end());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Stream>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<ResumableStream>>> {
         self.more.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -407,7 +407,8 @@ mod tests {
     use http_body_util::BodyExt;
 
     use super::{
-        LARGE_EVENT, MOST_RETAINED_BYTES, MOST_STANDING, Retention, StandingStreams, Stream, Streams,
+        LARGE_EVENT, MOST_RETAINED_BYTES, MOST_STANDING, ResumableStream, ResumableStreams, Retention,
+        StandingStreams,
     };
 
     async fn read(body: &mut Body) -> String {
@@ -417,7 +418,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_comes_back_reads_on_after_the_last_event_it_saw() {
-        let streams = Streams::default();
+        let streams = ResumableStreams::default();
         let stream = streams.open();
         stream.push("one".to_owned()).await;
         let mut body = stream.body(None, Some(Duration::from_millis(500)));
@@ -438,7 +439,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_never_reads_stops_the_writer_and_not_the_memory() {
-        let stream = Stream::new(1, Retention::default());
+        let stream = ResumableStream::new(1, Retention::default());
         let _body = stream.body(None, None);
         let mut written = 0;
         while tokio::time::timeout(Duration::from_secs(1), stream.push("x".repeat(1000))).await.is_ok() {
@@ -449,25 +450,29 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_says_that_it_is_alive() {
-        let stream = Stream::new(1, Retention::default());
+        let stream = ResumableStream::new(1, Retention::default());
         let mut body = stream.body(None, None);
         assert_eq!(read(&mut body).await, ":\n\n");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_is_abandoned_once_nobody_reads_it_for_long_enough() {
-        let stream = Stream::new(1, Retention::default());
+        let stream = ResumableStream::new(1, Retention::default());
         let body = stream.body(None, None);
         let patience = Duration::from_secs(30);
-        assert!(tokio::time::timeout(Duration::from_secs(100), stream.abandoned(patience)).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_secs(100), stream.wait_abandoned(patience)).await.is_err()
+        );
         drop(body);
-        assert!(tokio::time::timeout(Duration::from_secs(29), stream.abandoned(patience)).await.is_err());
-        assert!(tokio::time::timeout(Duration::from_secs(2), stream.abandoned(patience)).await.is_ok());
+        assert!(
+            tokio::time::timeout(Duration::from_secs(29), stream.wait_abandoned(patience)).await.is_err()
+        );
+        assert!(tokio::time::timeout(Duration::from_secs(2), stream.wait_abandoned(patience)).await.is_ok());
     }
 
     #[tokio::test]
     async fn announcements_nobody_reads_do_not_pile_up() {
-        let stream = Stream::new(0, Retention::default());
+        let stream = ResumableStream::new(0, Retention::default());
         for n in 0..10_000 {
             stream.push_or_forget(n.to_string());
         }
@@ -478,7 +483,7 @@ mod tests {
 
     #[tokio::test]
     async fn of_several_standing_streams_the_newest_that_is_read_carries_a_message() {
-        let streams = Streams::default();
+        let streams = ResumableStreams::default();
         let standing = StandingStreams::new(&streams);
         standing.announce("before".to_owned());
         let mut first = standing.open(&streams).body(None, None);
@@ -495,14 +500,14 @@ mod tests {
         assert_eq!(read(&mut second).await, "id: 1-2\ndata: to the second again\n\n");
         // The oldest makes room, so that a client that opens more and more costs no more.
         let more: Vec<Body> = (0..MOST_STANDING).map(|_| standing.open(&streams).body(None, None)).collect();
-        assert!(second.frame().await.is_none() && standing.is_read());
+        assert!(second.frame().await.is_none() && standing.has_reader());
         drop((first, more));
-        assert!(!standing.is_read());
+        assert!(!standing.has_reader());
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_for_a_reader_hears_of_its_return() {
-        let stream = Stream::new(1, Retention::default());
+        let stream = ResumableStream::new(1, Retention::default());
         let mut body = stream.body(None, None);
         let returned = std::sync::Arc::<tokio::sync::Notify>::default();
         stream.hang_up(Duration::from_secs(9), std::sync::Arc::clone(&returned));
@@ -516,7 +521,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_event_is_sent_from_where_it_is_stored() {
-        let stream = Stream::new(1, Retention::default());
+        let stream = ResumableStream::new(1, Retention::default());
         let text = "x".repeat(LARGE_EVENT);
         stream.push(text.clone()).await;
         let stored = stream.lock().events[0].text.as_ptr();
@@ -531,10 +536,10 @@ mod tests {
     async fn a_charge_is_held_until_the_bytes_of_its_event_are_sent() {
         let charge = std::sync::Arc::new(());
         let held = || std::sync::Arc::strong_count(&charge) - 1;
-        let stream = Stream::new(1, Retention::default());
+        let stream = ResumableStream::new(1, Retention::default());
         let text = "x".repeat(LARGE_EVENT);
         let charged: super::Charge = Some(Box::new(std::sync::Arc::clone(&charge)));
-        stream.push(super::HeldAnswer { text, charge: charged }).await;
+        stream.push(super::ChargedResponse { text, charge: charged }).await;
         let mut body = stream.body(None, None);
         read(&mut body).await;
         let sending = body.frame().await.unwrap().unwrap();
@@ -548,7 +553,7 @@ mod tests {
         let retention = Retention::default();
         let mut sessions = Vec::new();
         for _ in 0..20 {
-            let streams = Streams::new(retention.clone());
+            let streams = ResumableStreams::new(retention.clone());
             let stream = streams.open();
             stream.push("x".repeat(4 * 1024 * 1024)).await;
             let mut body = stream.body(None, None);
@@ -558,7 +563,9 @@ mod tests {
             stream.end();
             sessions.push(streams);
         }
-        let kept = |streams: &Streams| streams.lock().iter().map(|stream| stream.lock().bytes).sum::<usize>();
+        let kept = |streams: &ResumableStreams| {
+            streams.lock().iter().map(|stream| stream.lock().bytes).sum::<usize>()
+        };
         assert_eq!(sessions.iter().map(kept).sum::<usize>(), MOST_RETAINED_BYTES);
         sessions.clear();
         assert!(retention.reserve(MOST_RETAINED_BYTES).is_some(), "all of it is free again");

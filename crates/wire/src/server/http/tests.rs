@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use toolyard_random::SimulatedOutage;
 
 use super::{Endpoint, EndpointSettings};
-use crate::Raw;
+use crate::RawJson;
 use crate::rpc_error::RpcError;
-use crate::server::{About, Inbound, Service};
+use crate::server::{InboundRequest, ServerDescription, Service};
 use crate::version::Version;
 
 struct Echo;
@@ -20,12 +20,12 @@ struct Echo;
 impl Service for Echo {
     type Caller = &'static str;
 
-    fn about(&self, _: &&'static str, _: Version) -> About {
+    fn describe(&self, _: &&'static str, _: Version) -> ServerDescription {
         let empty = || to_raw_value(&json!({})).unwrap();
-        About { info: empty(), capabilities: empty(), instructions: None }
+        ServerDescription { info: empty(), capabilities: empty(), instructions: None }
     }
 
-    async fn handle(self: Arc<Self>, request: Inbound<&'static str>) -> Result<Raw, RpcError> {
+    async fn handle(self: Arc<Self>, request: InboundRequest<&'static str>) -> Result<RawJson, RpcError> {
         Ok(to_raw_value(&json!({"said": "x".repeat(request.method.len())})).unwrap())
     }
 }
@@ -60,7 +60,7 @@ async fn without_random_numbers_no_session_is_opened() {
     assert!(response.headers().contains_key("retry-after"));
     assert!(!response.headers().contains_key("mcp-session-id"));
     assert_eq!(body["error"]["message"], "the system's source of random numbers failed");
-    assert!(endpoint.roster().all().is_empty());
+    assert!(endpoint.sessions().all().is_empty());
     drop(outage);
     let (response, _) = post(&endpoint, "ada", None, &initialize()).await;
     assert_eq!(response.headers()["mcp-session-id"].len(), 32);

@@ -6,9 +6,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use super::super::super::Failure;
+use super::super::super::WireError;
 use super::super::super::same_origin::SameOriginHttp;
-use super::Way;
+use super::HttpSender;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
@@ -57,14 +57,14 @@ async fn read(stream: &mut TcpStream) -> Option<String> {
     Some(format!("{first} {}", String::from_utf8(body).unwrap()))
 }
 
-fn way(url: &Url) -> Way {
+fn way(url: &Url) -> HttpSender {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Way::new(SameOriginHttp::build(reqwest::Client::builder()).unwrap(), url.clone())
+    HttpSender::new(SameOriginHttp::build(reqwest::Client::builder()).unwrap(), url.clone())
 }
 
-async fn post(way: &Way, text: &'static str) -> Result<String, Failure> {
+async fn post(way: &HttpSender, text: &'static str) -> Result<String, WireError> {
     let reply = way.send(Method::POST, HeaderMap::new, text).await?;
-    let body = reply.whole(100).await?;
+    let body = reply.read_body(100).await?;
     Ok(String::from_utf8(body.to_vec()).unwrap())
 }
 
@@ -114,8 +114,8 @@ async fn an_answer_that_breaks_off_is_a_lost_connection_and_is_not_asked_for_aga
     let partial = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
     let (url, mut seen) = server(vec![vec![partial.to_owned()], vec![String::new()], answers(1)]).await;
     let way = way(&url);
-    assert!(matches!(post(&way, "a").await, Err(Failure::Lost(_))));
-    assert!(matches!(post(&way, "b").await, Err(Failure::Lost(_))));
+    assert!(matches!(post(&way, "a").await, Err(WireError::Lost(_))));
+    assert!(matches!(post(&way, "b").await, Err(WireError::Lost(_))));
     assert_eq!(post(&way, "c").await.unwrap(), "ok");
     let mut requests = Vec::new();
     while let Ok(seen) = seen.try_recv() {
@@ -134,7 +134,7 @@ async fn an_answer_in_many_pieces_is_put_together_and_one_that_is_too_long_is_re
     let (url, _seen) = server(vec![vec![chunked.to_owned(), long]]).await;
     let way = way(&url);
     assert_eq!(post(&way, "a").await.unwrap(), "abcdef");
-    assert!(matches!(post(&way, "b").await, Err(Failure::TooLarge(_))));
+    assert!(matches!(post(&way, "b").await, Err(WireError::TooLarge(_))));
 }
 
 #[tokio::test]
@@ -175,7 +175,9 @@ async fn a_server_that_is_not_there_is_unreachable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
     drop(listener);
-    assert!(matches!(post(&way(&url), "a").await, Err(Failure::Unreachable(why)) if why.contains("refused")));
+    assert!(
+        matches!(post(&way(&url), "a").await, Err(WireError::Unreachable(why)) if why.contains("refused"))
+    );
 }
 
 #[test]

@@ -1,0 +1,76 @@
+//! Other applications that know MCP servers: where each keeps them. In which form is known to `config`.
+
+use std::path::PathBuf;
+
+use crate::args::ClientApp;
+use crate::config::Environment;
+
+impl ClientApp {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::ClaudeCode,
+        Self::ClaudeDesktop,
+        Self::Cursor,
+        Self::VsCode,
+        Self::Windsurf,
+        Self::Codex,
+        Self::Gemini,
+    ];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "Claude Code",
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::Cursor => "Cursor",
+            Self::VsCode => "VS Code",
+            Self::Windsurf => "Windsurf",
+            Self::Codex => "Codex",
+            Self::Gemini => "Gemini CLI",
+        }
+    }
+
+    /// Where it keeps its servers, those of the person first, then those of this folder.
+    pub(crate) fn files(self, around: &Environment) -> Vec<PathBuf> {
+        let home = |file: &str| around.home().map(|home| home.join(file));
+        let config = |file: &str| around.config_home().map(|home| home.join(file));
+        let here = |file: &str| Some(around.folder().join(file));
+        let mac = |file: &str| home(&format!("Library/Application Support/{file}"));
+        let files = match self {
+            Self::ClaudeCode => vec![home(".claude.json"), here(".mcp.json")],
+            Self::ClaudeDesktop => {
+                vec![config("Claude/claude_desktop_config.json"), mac("Claude/claude_desktop_config.json")]
+            }
+            Self::Cursor => vec![home(".cursor/mcp.json"), here(".cursor/mcp.json")],
+            Self::VsCode => {
+                vec![config("Code/User/mcp.json"), mac("Code/User/mcp.json"), here(".vscode/mcp.json")]
+            }
+            Self::Windsurf => vec![home(".codeium/windsurf/mcp_config.json")],
+            Self::Codex => {
+                let moved = around.variable("CODEX_HOME").filter(|home| !home.is_empty());
+                let moved = moved.map(|home| PathBuf::from(home).join("config.toml"));
+                vec![moved.or_else(|| home(".codex/config.toml")), here(".codex/config.toml")]
+            }
+            Self::Gemini => vec![home(".gemini/settings.json"), here(".gemini/settings.json")],
+        };
+        let mut known: Vec<PathBuf> = Vec::new();
+        for file in files.into_iter().flatten() {
+            // Whoever works in their home folder has the same file twice.
+            if !known.contains(&file) {
+                known.push(file);
+            }
+        }
+        known
+    }
+
+    /// Where what is exported goes, as people write it.
+    pub(crate) fn paste_into(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => ".mcp.json",
+            Self::ClaudeDesktop => "claude_desktop_config.json",
+            Self::Cursor => "~/.cursor/mcp.json",
+            Self::VsCode => ".vscode/mcp.json",
+            Self::Windsurf => "~/.codeium/windsurf/mcp_config.json",
+            Self::Codex => "~/.codex/config.toml",
+            Self::Gemini => "~/.gemini/settings.json",
+        }
+    }
+}

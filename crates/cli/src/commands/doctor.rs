@@ -1,0 +1,289 @@
+//! `toolyard doctor`: looks at the configuration, at every server and at this machine, and says what to do about what
+//! is wrong.
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::{AuthStatus, Source, SourceState};
+use toolyard_program::{Engine, EngineSettings};
+use toolyard_upstream::{ServerListKind, TransportSettings, Upstream, check_command};
+
+use crate::args::{DoctorArgs, ServerSelectionArgs};
+use crate::clean::clean_line;
+use crate::config::{self, Config, ConfigProblem, Environment, ProblemSeverity, ServerEntry};
+use crate::error::CommandError;
+use crate::one_shot::{OneShotOptions, OneShotYard, ServerSelection, UnavailableServer};
+use crate::terminal::StdoutWriter;
+use crate::{Exit, upstream_setup};
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    #[serde(skip)]
+    exit: Exit,
+    level: FindingLevel,
+    /// What was looked at: `config`, `command`, `server`, `authorisation`, `tools` or `machine`.
+    about: &'static str,
+    /// Which of them.
+    name: String,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum FindingLevel {
+    Fine,
+    Warning,
+    Failed,
+}
+
+impl Finding {
+    fn fine(about: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+        let (name, message) = (name.into(), message.into());
+        Self { exit: Exit::Fine, level: FindingLevel::Fine, about, name, message, fix: None }
+    }
+
+    fn failed(exit: Exit, about: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { exit, level: FindingLevel::Failed, ..Self::fine(about, name, message) }
+    }
+
+    fn warning(about: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { level: FindingLevel::Warning, ..Self::fine(about, name, message) }
+    }
+
+    fn fix(self, fix: Option<String>) -> Self {
+        Self { fix, ..self }
+    }
+}
+
+pub(crate) async fn run(args: DoctorArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
+    let mut findings = Vec::new();
+    let usable = args.which.other.url.is_some()
+        || !args.which.other.command.is_empty()
+        || look_at_config(&args.which, &mut findings);
+    if usable {
+        look_at_commands(&args.which, &mut findings);
+        let visit = OneShotYard::open_quietly(
+            &args.which,
+            OneShotOptions::new(ServerSelection::All, &ServerListKind::ALL),
+            &stop,
+        )
+        .await?;
+        look_at_servers(&visit, &mut findings).await;
+        visit.close().await;
+    }
+    look_at_machine(&mut findings).await?;
+    show(&args, &findings)?;
+    // The first cause of most trouble decides: a configuration that is wrong, then who we are, then who is there.
+    let worst = [Exit::Usage, Exit::Unauthorised, Exit::Unreachable, Exit::Failed];
+    let failed = |exit: &&Exit| {
+        findings.iter().any(|finding| finding.level == FindingLevel::Failed && finding.exit == **exit)
+    };
+    Ok(worst.iter().find(failed).copied().unwrap_or(Exit::Fine))
+}
+
+/// Whether there is a configuration to go on with.
+fn look_at_config(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) -> bool {
+    let around = Environment::from_process();
+    let name = match which.config.as_slice() {
+        [] => {
+            config::default_config_file(&around).map_or("none".to_owned(), |file| file.display().to_string())
+        }
+        files => files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", "),
+    };
+    let (problems, loaded) = match Config::load(&which.config, &around) {
+        Ok(config) => (config.problems().to_vec(), Some(config)),
+        Err(problems) => (problems.0, None),
+    };
+    if let Some(config) = &loaded {
+        let servers = config.servers().len();
+        let off = config.servers().iter().filter(|entry| !entry.is_enabled()).count();
+        let message = match (config.is_demo_only(), off) {
+            (true, _) => "there is no configuration, so there is only the demo yard".to_owned(),
+            (false, 0) => format!("servers that it names: {servers}"),
+            (false, off) => format!("servers that it names: {servers}, of which {off} switched off"),
+        };
+        let fix = config.is_demo_only().then(|| "`toolyard add` or `toolyard import` makes one".to_owned());
+        let finding = if config.is_demo_only() { Finding::warning } else { Finding::fine };
+        findings.push(finding("config", &name, message).fix(fix));
+    }
+    findings.extend(problems.iter().map(|problem| of_problem(problem, &name)));
+    loaded.is_some()
+}
+
+fn of_problem(problem: &ConfigProblem, file: &str) -> Finding {
+    let place = match (&problem.file, &problem.place) {
+        (Some(file), Some(place)) => format!("{}:{}:{}", file.display(), place.line, place.column),
+        (Some(file), None) => file.display().to_string(),
+        (None, _) => file.to_owned(),
+    };
+    let of = problem.server.as_ref().map(|server| format!("server {server}: ")).unwrap_or_default();
+    let message = format!("{of}{}", problem.message);
+    let finding = match problem.severity {
+        ProblemSeverity::Error => Finding::failed(Exit::Usage, "config", place, message),
+        ProblemSeverity::Warning => Finding::warning("config", place, message),
+    };
+    finding.fix(problem.suggestion.clone())
+}
+
+/// Whether the programs of the servers are there at all.
+fn look_at_commands(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) {
+    let Ok(config) = Config::load(&which.config, &Environment::from_process()) else { return };
+    if !which.other.is_absent() {
+        return;
+    }
+    let wanted =
+        |entry: &&ServerEntry| which.server.as_deref().is_none_or(|name| name == entry.name().as_str());
+    for entry in config.servers().iter().filter(wanted).filter(|entry| entry.is_enabled()) {
+        let ServerEntry::Ready(settings) = entry else { continue };
+        let TransportSettings::Command(command) = &settings.transport else { continue };
+        let name = settings.name.as_str();
+        findings.push(match check_command(command, std::env::var_os("PATH").as_deref()) {
+            Ok(()) => Finding::fine("command", name, format!("{} is there", command.program)),
+            Err(error) => {
+                Finding::failed(Exit::Unreachable, "command", name, error.to_string()).fix(error.suggestion())
+            }
+        });
+    }
+}
+
+async fn look_at_servers(visit: &OneShotYard, findings: &mut Vec<Finding>) {
+    let catalog = visit.yard.catalog();
+    for upstream in &visit.upstreams {
+        let status = upstream.status();
+        let name = upstream.name().as_str();
+        if status.state != SourceState::Ready {
+            continue;
+        }
+        let version = status.version.unwrap_or("an unknown version");
+        let era = status.era.unwrap_or("unknown");
+        let tools = catalog.tools().iter().filter(|tool| &tool.source == upstream.name());
+        let message = format!(
+            "it answers over {}, speaks {version} ({era} era), and offers {} tools",
+            status.transport.unwrap_or("an unknown transport"),
+            tools.clone().count(),
+        );
+        findings.push(Finding::fine("server", name, message));
+        findings.extend(authorisation(upstream).await);
+        for tool in tools {
+            if let Some(problem) = tool.schema_problem() {
+                let message = format!("the schema of {} cannot be used: {problem}", tool.full_name);
+                let fix = "its arguments are not checked; tell the author of the server".to_owned();
+                findings.push(Finding::warning("tools", name, message).fix(Some(fix)));
+            }
+            if let Some(problem) = tool.output_schema_problem() {
+                let message = format!("the output schema of {} cannot be used: {problem}", tool.full_name);
+                let fix = "its results are not checked; tell the author of the server".to_owned();
+                findings.push(Finding::warning("tools", name, message).fix(Some(fix)));
+            }
+        }
+        let warnings = visit.yard.statuses().into_iter().find(|(source, _)| source == upstream.name());
+        for warning in warnings.into_iter().flat_map(|(_, status)| status.warnings) {
+            findings.push(Finding::warning("tools", name, warning));
+        }
+    }
+    // What was found wrong with one before it was started has been said.
+    let said = |trouble: &&UnavailableServer| {
+        let command = |finding: &Finding| finding.about == "command" && finding.level == FindingLevel::Failed;
+        findings.iter().any(|finding| command(finding) && finding.name == trouble.server.as_str())
+    };
+    let new = visit.troubles.iter().filter(|trouble| trouble.state != SourceState::Failed && !said(trouble));
+    let new: Vec<Finding> = new.map(of_trouble).collect();
+    findings.extend(new);
+}
+
+async fn authorisation(upstream: &Upstream) -> Option<Finding> {
+    let name = upstream.name().as_str();
+    match upstream.auth_status().await {
+        Ok(AuthStatus::Unsupported) => None,
+        Ok(status) => Some(Finding::fine("authorisation", name, status.as_str())),
+        Err(error) => {
+            let fix = error.suggestion(name);
+            Some(Finding::failed(Exit::Unauthorised, "authorisation", name, error.to_string()).fix(fix))
+        }
+    }
+}
+
+fn of_trouble(trouble: &UnavailableServer) -> Finding {
+    let name = trouble.server.as_str();
+    let mut message = format!("it {}", trouble.describe());
+    if !trouble.stderr.is_empty() {
+        message.push_str(&format!("; its last words: {}", trouble.stderr.join(" / ")));
+    }
+    let fix = match trouble.state {
+        SourceState::NeedsAuthorization => {
+            trouble.suggestion.clone().unwrap_or_else(|| format!("`toolyard login {name}`"))
+        }
+        // Then the reason says it all.
+        _ => trouble
+            .suggestion
+            .clone()
+            .unwrap_or_else(|| format!("`toolyard --log debug list tools {name}` tells more of how it went")),
+    };
+    let about = if trouble.state == SourceState::NeedsAuthorization { "authorisation" } else { "server" };
+    Finding::failed(trouble.exit(), about, name, message).fix(Some(fix))
+}
+
+/// What this machine must have: a place for logins, and what the sandbox for programs is made of.
+async fn look_at_machine(findings: &mut Vec<Finding>) -> Result<(), CommandError> {
+    let around = Environment::from_process();
+    findings.push(match around.data_home() {
+        Some(home) => {
+            let place = home.join("toolyard");
+            Finding::fine("machine", "credentials", format!("logins are kept in {}", place.display()))
+        }
+        None => Finding::warning("machine", "credentials", "there is no home folder, so logins are not kept")
+            .fix(Some("set HOME".to_owned())),
+    });
+    let launcher = vec![upstream_setup::current_exe()?.into(), "sandbox".into()];
+    let engine = Engine::new(EngineSettings { launcher, python: None, without: Vec::new() });
+    findings.push(match engine.ready().await {
+        Ok(about) if about.missing.is_empty() => {
+            let message = format!("it holds: programs can run, with Python {}", about.python_version);
+            Finding::fine("machine", "sandbox", message)
+        }
+        Ok(about) => {
+            let missing = about.missing.join(", ");
+            let message =
+                format!("it holds, though this kernel lacks {missing}; Python {}", about.python_version);
+            Finding::warning("machine", "sandbox", message)
+        }
+        // Nothing but programs needs it.
+        Err(unavailable) => {
+            let message = format!("programs cannot run: {}", unavailable.reason);
+            Finding::warning("machine", "sandbox", message).fix(unavailable.suggestion)
+        }
+    });
+    engine.stop().await;
+    Ok(())
+}
+
+fn show(args: &DoctorArgs, findings: &[Finding]) -> Result<(), CommandError> {
+    let mut out = StdoutWriter::new();
+    if args.json {
+        out.line(&serde_json::to_string(findings).unwrap_or_default())?;
+        return Ok(out.flush()?);
+    }
+    for finding in findings {
+        let (mark, colour) = match finding.level {
+            FindingLevel::Fine => ("ok  ", AnsiColor::Green),
+            FindingLevel::Warning => ("warn", AnsiColor::Yellow),
+            FindingLevel::Failed => ("FAIL", AnsiColor::Red),
+        };
+        let mark = out.styled(Style::new().fg_color(Some(colour.into())), mark);
+        let (name, message) = (clean_line(&finding.name), clean_line(&finding.message));
+        out.line(&format!("{mark} {} {name}: {message}", finding.about))?;
+        if let Some(fix) = &finding.fix {
+            out.line(&format!("     fix: {}", clean_line(fix)))?;
+        }
+    }
+    let count = |level: FindingLevel| findings.iter().filter(|finding| finding.level == level).count();
+    out.line(&format!(
+        "{} failed, {} to look at",
+        count(FindingLevel::Failed),
+        count(FindingLevel::Warning)
+    ))?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,158 @@
+//! `toolyard import`: which servers other programs know, and taking them by reading their files too.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use toml_edit::{Array, Item, value};
+use toolyard_upstream::{TransportSettings, UrlKind};
+
+use super::configure::{edit, target};
+use crate::Exit;
+use crate::args::{ClientApp, ImportArgs};
+use crate::clean::{clean_line, clean_name};
+use crate::config::{self, Config, Environment, ServerEntry};
+use crate::error::CommandError;
+use crate::terminal::{StdoutWriter, note, note_more};
+
+/// A file that names servers.
+struct ImportCandidate {
+    program: ClientApp,
+    path: PathBuf,
+    servers: Vec<ServerEntry>,
+    /// Whether it is read already.
+    taken: bool,
+}
+
+pub(crate) fn run(args: &ImportArgs) -> Result<Exit, CommandError> {
+    let around = Environment::from_process();
+    let own = target(args.scope, &around)?;
+    let found = find(args, &around, &imported(&own, &around));
+    show(args, &found, &own, &around)?;
+    let new: Vec<&ImportCandidate> = found.iter().filter(|found| !found.taken).collect();
+    if new.is_empty() {
+        note(match found.is_empty() {
+            true => "no other program on this machine knows a server",
+            false => "everything is taken already",
+        });
+        return Ok(Exit::Fine);
+    }
+    let count: usize = new.iter().map(|found| found.servers.len()).sum();
+    if !args.write {
+        note(&format!("`toolyard import --write` takes {count} of them into {}", own.display()));
+        return Ok(Exit::Fine);
+    }
+    edit(&own, |document| {
+        let imports = document.entry("imports").or_insert_with(|| value(Array::new()));
+        let list = imports.as_array_mut();
+        let list = list.ok_or_else(|| CommandError::usage("`imports` is no list in this file"))?;
+        for found in &new {
+            list.push(written(&found.path, &own, &around));
+        }
+        Ok(())
+    })?;
+    note(&format!("took {count} servers: {} reads {} more files", own.display(), new.len()));
+    note_more("`toolyard list servers` shows how they are");
+    Ok(Exit::Fine)
+}
+
+fn find(args: &ImportArgs, around: &Environment, taken: &[PathBuf]) -> Vec<ImportCandidate> {
+    let mut all = Vec::new();
+    for program in
+        ClientApp::ALL.into_iter().filter(|program| args.from.is_empty() || args.from.contains(program))
+    {
+        for path in program.files(around).into_iter().filter(|path| path.is_file()) {
+            match config::load_servers_from(&path, around) {
+                Ok(config) if config.servers().is_empty() => {}
+                Ok(config) => {
+                    let taken = taken.contains(&path);
+                    all.push(ImportCandidate { program, servers: config.servers().to_vec(), path, taken });
+                }
+                Err(problems) => problems.0.iter().for_each(|problem| note(&problem.to_string())),
+            }
+        }
+    }
+    all
+}
+
+/// The files that this toolyard.toml reads already.
+fn imported(own: &Path, around: &Environment) -> Vec<PathBuf> {
+    let text = std::fs::read_to_string(own).unwrap_or_default();
+    let document: toml_edit::DocumentMut = text.parse().unwrap_or_default();
+    let list = document.get("imports").and_then(Item::as_array);
+    let folder = own.parent().unwrap_or(Path::new(""));
+    let paths = list.into_iter().flatten().filter_map(toml_edit::Value::as_str);
+    paths.map(|path| around.resolve(path, folder)).collect()
+}
+
+/// A path as a person would write it into that file.
+fn written(path: &Path, own: &Path, around: &Environment) -> String {
+    let below =
+        |folder: Option<&Path>| folder.and_then(|folder| path.strip_prefix(folder).ok()).map(Path::to_owned);
+    // What is kept beside the file moves with it; the rest is the person's own.
+    match (below(own.parent()), below(around.home())) {
+        (Some(near), _) => near.display().to_string(),
+        (None, Some(own)) => format!("~/{}", own.display()),
+        (None, None) => path.display().to_string(),
+    }
+}
+
+fn show(
+    args: &ImportArgs,
+    all: &[ImportCandidate],
+    own: &Path,
+    around: &Environment,
+) -> Result<(), CommandError> {
+    let mut out = StdoutWriter::new();
+    let ours = Config::load(&[own.to_owned()], around);
+    let ours: Vec<String> =
+        ours.iter().flat_map(Config::servers).map(|entry| entry.name().to_string()).collect();
+    if args.json {
+        let one = |found: &ImportCandidate| {
+            let servers = found.servers.iter().map(|entry| {
+                let (transport, target) = about(entry);
+                json!({"name": entry.name().as_str(), "transport": transport, "target": target})
+            });
+            json!({
+                "program": found.program.as_str(), "file": found.path, "taken": found.taken,
+                "servers": servers.collect::<Vec<_>>(),
+            })
+        };
+        let all: Vec<_> = all.iter().map(one).collect();
+        out.line(&json!(all).to_string())?;
+        return Ok(out.flush()?);
+    }
+    let mut seen: Vec<String> = Vec::new();
+    for found in all {
+        let taken = if found.taken { " (taken already)" } else { "" };
+        out.line(&format!("{}  {}{taken}", found.program.as_str(), found.path.display()))?;
+        for entry in &found.servers {
+            let name = entry.name().to_string();
+            let (transport, target) = about(entry);
+            let clash = match (found.taken, ours.contains(&name), seen.contains(&name)) {
+                (false, true, _) => "  (toolyard.toml has one of this name, which wins)",
+                (_, _, true) => "  (takes the place of the one above)",
+                _ => "",
+            };
+            out.line(&format!("  {}  {transport}  {target}{clash}", clean_name(&name)))?;
+            seen.push(name);
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// How a server is reached, without anything that could be a secret: arguments and addresses may hold some.
+fn about(entry: &ServerEntry) -> (&'static str, String) {
+    let settings = match entry {
+        ServerEntry::Ready(settings) => settings,
+        ServerEntry::Document(_) => return ("openapi", "an OpenAPI document".to_owned()),
+        ServerEntry::Broken(broken) => return ("broken", clean_line(&broken.reason())),
+    };
+    match &settings.transport {
+        TransportSettings::Command(command) => ("stdio", clean_line(&command.program)),
+        TransportSettings::Url(url) => {
+            let host = reqwest::Url::parse(&url.url).ok();
+            let host = host.as_ref().and_then(|url| url.host_str()).unwrap_or("?");
+            (if url.kind == UrlKind::OldSse { "sse" } else { "http" }, clean_line(host))
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `toolyard search`
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::ToolEntry;
+use toolyard_program::rank_tools;
+use toolyard_upstream::ServerListKind;
+
+use crate::Exit;
+use crate::args::SearchArgs;
+use crate::clean::clean_line;
+use crate::error::CommandError;
+use crate::one_shot::{OneShotOptions, OneShotYard, ServerSelection};
+use crate::terminal::{StdoutWriter, note};
+
+pub(crate) async fn run(args: SearchArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
+    let visit = OneShotYard::open_all(
+        &args.which,
+        OneShotOptions::new(ServerSelection::All, &[ServerListKind::Tools]),
+        &stop,
+    )
+    .await?;
+    let mut found = rank_tools(&visit.yard.catalog(), &args.words.join(" "));
+    found.retain(|tool| tool.is_listed_for(&visit.principal));
+    found.truncate(args.limit);
+    let done = show(&args, &found);
+    visit.close().await;
+    done.map(|()| Exit::Fine)
+}
+
+fn show(args: &SearchArgs, found: &[Arc<ToolEntry>]) -> Result<(), CommandError> {
+    let mut out = StdoutWriter::new();
+    let description = |tool: &ToolEntry| clean_line(tool.description.as_deref().unwrap_or_default());
+    if args.json {
+        let one = |tool: &Arc<ToolEntry>| {
+            json!({
+                "server": tool.source.as_str(), "name": tool.full_name.as_str(), "rawName": tool.raw_name,
+                "title": tool.title, "description": tool.description,
+            })
+        };
+        let all: Vec<_> = found.iter().map(one).collect();
+        out.line(&json!(all).to_string())?;
+    } else if found.is_empty() {
+        note("no tool has these words");
+    } else {
+        let rows: Vec<Vec<String>> =
+            found.iter().map(|tool| vec![tool.full_name.to_string(), description(tool)]).collect();
+        out.table(&["tool", "description"], &rows)?;
+    }
+    Ok(out.flush()?)
+}

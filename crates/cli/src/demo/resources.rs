@@ -1,0 +1,76 @@
+//! What there is to read: resources, a family of them, and a prompt.
+
+use toolyard_sdk::{
+    Context, NativeHandle, NativeSource, Prompt, Resource, ResourceTemplate, ToolError, Values,
+};
+
+const ABOUT: &str = "\
+# The demo yard
+
+Tools to try everything with: `add` and `convert_temperature` give structured results, `count_down` reports
+progress, `stream_words` sends its result in pieces, `draw_swatch` draws, `fail` fails, `ask_name` asks back, and
+`admin_report` needs the permission `admin`. Version 1.0.0 of `stream_words` is deprecated and still there.
+
+Read `demo://squares/12` for the square of a number, and get the prompt `explain_tool` to have a tool explained.
+";
+
+const AUDIENCES: [&str; 5] = ["beginner", "child", "developer", "expert", "operator"];
+
+pub(super) fn offer(native: NativeSource) -> NativeSource {
+    let (suggesting, explaining) = (native.handle(), native.handle());
+    native
+        .resource(
+            Resource::text("demo://about", "about", ABOUT)
+                .title("About the demo")
+                .description("What the demo yard offers.")
+                .mime_type("text/markdown"),
+        )
+        .template(
+            ResourceTemplate::new("demo://squares/{n}", "squares", square)
+                .title("Squares")
+                .description("The square of any integer.")
+                .mime_type("text/plain"),
+        )
+        .prompt(
+            Prompt::new("explain_tool", move |arguments, _| explain(explaining.clone(), arguments))
+                .title("Explain a tool")
+                .description("Has a tool of the demo explained.")
+                .argument("tool", "The name of the tool.")
+                .optional_argument("audience", "Who it is explained to.")
+                .complete("tool", move |typed, _| std::future::ready(tools_like(&suggesting, &typed)))
+                .complete_from("audience", AUDIENCES),
+        )
+}
+
+async fn square(values: Values, _: Context) -> Result<String, ToolError> {
+    let n = values.text("n");
+    let square = n.parse::<i128>().ok().and_then(|n| n.checked_mul(n));
+    Ok(square.ok_or_else(|| ToolError::not_found(format_args!("the square of {n}")))?.to_string())
+}
+
+async fn explain(native: NativeHandle, arguments: Values) -> Result<String, ToolError> {
+    let (name, audience) = (arguments.text("tool"), arguments.get("audience").unwrap_or("beginner"));
+    let tools = native.tools();
+    let tool = tools.iter().find(|tool| tool.name() == name);
+    let tool = tool.ok_or_else(|| ToolError::invalid("tool", "is no tool of the demo", name))?;
+    Ok(format!(
+        "Explain the tool `{name}` to this audience: {audience}. Say what it does and when to use it, and show one \
+         call with its arguments.\n\nIts definition:\n\n```json\n{}\n```",
+        tool.to_definition()
+    ))
+}
+
+fn tools_like(native: &NativeHandle, typed: &str) -> Vec<String> {
+    tool_names(native).into_iter().filter(|name| name.starts_with(typed)).collect()
+}
+
+/// Every name once, however many versions it has.
+pub(super) fn tool_names(native: &NativeHandle) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for tool in native.tools() {
+        if !names.iter().any(|name| name == tool.name()) {
+            names.push(tool.name().to_owned());
+        }
+    }
+    names
+}

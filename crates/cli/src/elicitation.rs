@@ -1,0 +1,215 @@
+//! What a server wants to know of the person who calls: a form or a visit to an address, asked at this terminal. Where
+//! there is none, the answer is no.
+
+use std::io::{BufRead, Write};
+
+use serde_json::{Map, Value, json};
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{
+    ErrorKind, HubError, Question, QuestionBatch, QuestionKind, Raw, RawAnswers, ToolParameter, parameters,
+};
+
+use crate::clean::{clean, clean_line};
+use crate::terminal::{is_interactive, note};
+
+/// How often a person may get one field wrong.
+const TRIES: usize = 5;
+
+/// Answers whatever was asked. Waiting for a person does not hold anything else up.
+pub(crate) async fn answer(ask: QuestionBatch) {
+    let QuestionBatch { questions, reply } = ask;
+    let answered = match is_interactive() {
+        // Reading from a terminal cannot be taken back, so it is done beside everything else.
+        true => tokio::task::spawn_blocking(move || ask_person(&questions))
+            .await
+            .unwrap_or_else(|_| Ok(Vec::new())),
+        false => decline(&questions),
+    };
+    let _ = reply.send(answered);
+}
+
+fn decline(questions: &[Question]) -> Result<RawAnswers, HubError> {
+    questions.iter().map(|question| Ok((question.key.clone(), without_person(question)?))).collect()
+}
+
+fn without_person(question: &Question) -> Result<Raw, HubError> {
+    match question.kind {
+        QuestionKind::ElicitForm | QuestionKind::ElicitUrl => {
+            let asked = message(&params(question));
+            note(&format!("the server asks: {}", clean_line(&asked)));
+            note("declined, because there is no terminal to ask at");
+            Ok(to_raw(&json!({"action": "decline"})))
+        }
+        QuestionKind::Sample | QuestionKind::Roots => Err(cannot(question.kind)),
+    }
+}
+
+fn cannot(kind: QuestionKind) -> HubError {
+    let what = if kind == QuestionKind::Sample { "a model to ask" } else { "roots" };
+    HubError::new(ErrorKind::ClientCannot, format!("a command line has no {what}"))
+}
+
+fn ask_person(questions: &[Question]) -> Result<RawAnswers, HubError> {
+    let mut answers = Vec::new();
+    for question in questions {
+        let params = params(question);
+        let answer = match question.kind {
+            QuestionKind::ElicitForm => form(&params),
+            QuestionKind::ElicitUrl => visit(&params),
+            QuestionKind::Sample | QuestionKind::Roots => return Err(cannot(question.kind)),
+        };
+        answers.push((question.key.clone(), to_raw(&answer)));
+    }
+    Ok(answers)
+}
+
+fn params(question: &Question) -> Value {
+    serde_json::from_str(question.params.get()).unwrap_or_default()
+}
+
+fn message(params: &Value) -> String {
+    params.get("message").and_then(Value::as_str).unwrap_or("something").to_owned()
+}
+
+fn visit(params: &Value) -> Value {
+    let address = params.get("url").and_then(Value::as_str).unwrap_or_default();
+    say(&format!(
+        "\nThe server asks: {}\nIt wants you to open this address:\n  {address}\n",
+        message(params)
+    ));
+    say("Done? [y/N] ");
+    match line().as_deref() {
+        Some("y" | "Y" | "yes") => json!({"action": "accept"}),
+        _ => json!({"action": "decline"}),
+    }
+}
+
+fn form(params: &Value) -> Value {
+    let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({}));
+    say(&format!("\nThe server asks: {}\n", message(params)));
+    say("(Enter alone takes what is in brackets or leaves a field out; Ctrl-D declines)\n");
+    let mut content = Map::new();
+    for field in parameters(&to_raw(&schema)) {
+        match ask_field(&field) {
+            Some(Some(value)) => drop(content.insert(field.name.clone(), value)),
+            Some(None) => {}
+            None => return json!({"action": "decline"}),
+        }
+    }
+    json!({"action": "accept", "content": content})
+}
+
+/// What a person says about one field; the inner nothing leaves it out, the outer one declines.
+fn ask_field(field: &ToolParameter) -> Option<Option<Value>> {
+    if let Some(description) = &field.description {
+        say(&format!("  {}\n", clean_line(description)));
+    }
+    if !field.choices.is_empty() {
+        let choices: Vec<String> = field.choices.iter().map(shown).collect();
+        say(&format!("  one of: {}\n", choices.join(", ")));
+    }
+    for _ in 0..TRIES {
+        let usual = field.default.as_ref().map(|value| format!(" [{}]", shown(value))).unwrap_or_default();
+        let star = if field.required { "*" } else { "" };
+        say(&format!("{}{star} ({}){usual}: ", clean_line(&field.name), clean_line(&field.kind)));
+        let typed = line()?;
+        match read_value(field, typed.trim()) {
+            Ok(value) => return Some(value),
+            Err(problem) => say(&format!("  {problem}\n")),
+        }
+    }
+    None
+}
+
+/// A value of this field from what was typed.
+fn read_value(field: &ToolParameter, typed: &str) -> Result<Option<Value>, String> {
+    if typed.is_empty() {
+        return match &field.default {
+            Some(default) => Ok(Some(default.clone())),
+            None if field.required => Err("this is needed".to_owned()),
+            None => Ok(None),
+        };
+    }
+    let kind = field.kind.as_str();
+    let value = match kind {
+        "boolean" => match typed.to_ascii_lowercase().as_str() {
+            "y" | "yes" | "true" => Value::Bool(true),
+            "n" | "no" | "false" => Value::Bool(false),
+            _ => return Err("say yes or no".to_owned()),
+        },
+        "integer" => typed.parse::<i64>().map_err(|_| "this is no whole number".to_owned())?.into(),
+        "number" => typed
+            .parse::<f64>()
+            .ok()
+            .and_then(serde_json::Number::from_f64)
+            .map(Value::Number)
+            .ok_or_else(|| "this is no number".to_owned())?,
+        list if list.starts_with("array") => typed.split(',').map(|item| Value::from(item.trim())).collect(),
+        _ => typed.into(),
+    };
+    if !field.choices.is_empty() && !value.is_array() && !field.choices.contains(&value) {
+        return Err("this is none of them".to_owned());
+    }
+    Ok(Some(value))
+}
+
+fn shown(value: &Value) -> String {
+    clean_line(&value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned))
+}
+
+fn say(text: &str) {
+    let mut stderr = std::io::stderr();
+    let _ = stderr.write_all(clean(text).as_bytes());
+    let _ = stderr.flush();
+}
+
+/// A line from the terminal; nothing at its end.
+fn line() -> Option<String> {
+    let mut line = String::new();
+    match std::io::stdin().lock().read_line(&mut line) {
+        Ok(1..) => Some(line.trim_end_matches(['\n', '\r']).to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use toolyard_hub::json::to_raw;
+    use toolyard_hub::parameters;
+
+    use super::read_value;
+
+    fn typed(schema: &Value, text: &str) -> Result<Option<Value>, String> {
+        let schema = json!({"properties": {"field": schema}, "required": ["field"]});
+        read_value(&parameters(&to_raw(&schema))[0], text)
+    }
+
+    #[test]
+    fn what_is_typed_becomes_what_the_field_wants() {
+        for (schema, text, expected) in [
+            (json!({"type": "string"}), "5", json!("5")),
+            (json!({"type": "integer"}), "5", json!(5)),
+            (json!({"type": "number"}), "2.5", json!(2.5)),
+            (json!({"type": "boolean"}), "Yes", json!(true)),
+            (json!({"type": "string", "enum": ["a", "b"]}), "b", json!("b")),
+            (json!({"type": "string", "default": "x"}), "", json!("x")),
+            (json!({"type": "array", "items": {"type": "string"}}), "a, b", json!(["a", "b"])),
+        ] {
+            assert_eq!(typed(&schema, text), Ok(Some(expected)), "{schema} {text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        for (schema, text, expected) in [
+            (json!({"type": "integer"}), "five", "this is no whole number"),
+            (json!({"type": "number"}), "NaN", "this is no number"),
+            (json!({"type": "boolean"}), "maybe", "say yes or no"),
+            (json!({"enum": ["a"]}), "b", "this is none of them"),
+            (json!({"type": "string"}), "", "this is needed"),
+        ] {
+            assert_eq!(typed(&schema, text), Err(expected.to_owned()), "{schema} {text}");
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! The yard for the time of one command: only the servers that it needs, each for this one client alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+use toolyard_hub::{
+    AuthStatus, ClientCapabilities, ErrorKind, HubError, LogLevel, Principal, Secret, Source, SourceName,
+    SourceState, Yard, YardLimits, YardSettings, nearest,
+};
+use toolyard_openapi::{DocumentSettings, HttpClients, OpenApiSource};
+use toolyard_upstream::{
+    DedicatedClient, ServerListKind, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings,
+};
+
+use crate::args::{AdHocServerArgs, ServerSelectionArgs};
+use crate::clean::clean_line;
+use crate::config::{Config, Environment, ServerEntry};
+use crate::error::CommandError;
+use crate::name_cache::{self, NameCache};
+use crate::outbound::ConfiguredHooks;
+use crate::recording::{CallRecording, HistoryReaders};
+use crate::terminal::{self, note, note_more};
+use crate::{Exit, demo, outbound, upstream_setup, yard};
+
+pub(crate) mod ad_hoc;
+mod readiness;
+
+/// How a token is said that belongs to nothing in a configuration.
+const HEADER: &str = "--header \"Authorization: Bearer TOKEN\"";
+
+/// What a command needs the servers for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ServerSelection<'a> {
+    /// All of them, as far as they can be had.
+    All,
+    /// This one.
+    Server(&'a str),
+    /// Whichever offers a thing of this name: only the server that the name begins with, if it begins with one.
+    Named(&'a str),
+}
+
+/// What a command wants of the servers.
+#[derive(Debug, Clone)]
+pub(crate) struct OneShotOptions<'a> {
+    pub(crate) need: ServerSelection<'a>,
+    pub(crate) lists: &'a [ServerListKind],
+    /// How long the call may take, if that was said.
+    pub(crate) call_time: Option<Duration>,
+}
+
+impl<'a> OneShotOptions<'a> {
+    pub(crate) fn new(need: ServerSelection<'a>, lists: &'a [ServerListKind]) -> Self {
+        Self { need, lists, call_time: None }
+    }
+}
+
+/// A yard that is up, until it is closed.
+pub(crate) struct OneShotYard {
+    pub(crate) yard: Arc<Yard>,
+    pub(crate) principal: Principal,
+    pub(crate) upstreams: Vec<Arc<Upstream>>,
+    documents: Vec<Arc<OpenApiSource>>,
+    keeping: CallRecording,
+    /// Servers that are not there, though they were wanted.
+    pub(crate) troubles: Vec<UnavailableServer>,
+    /// Servers that are switched off.
+    pub(crate) disabled: Vec<SourceName>,
+}
+
+/// Why a server is not there.
+#[derive(Debug)]
+pub(crate) struct UnavailableServer {
+    pub(crate) server: SourceName,
+    pub(crate) state: SourceState,
+    pub(crate) reason: String,
+    /// What to do about it, where the reason does not say that.
+    pub(crate) suggestion: Option<String>,
+    pub(crate) stderr: Vec<String>,
+}
+
+impl UnavailableServer {
+    pub(crate) fn exit(&self) -> Exit {
+        match self.state {
+            SourceState::NeedsAuthorization => Exit::Unauthorised,
+            _ => Exit::Unreachable,
+        }
+    }
+
+    /// What is wrong, in words that follow the name of the server.
+    pub(crate) fn describe(&self) -> String {
+        let what = match self.state {
+            SourceState::NeedsAuthorization => "wants to know who you are",
+            SourceState::Disabled => "is disabled",
+            SourceState::Failed => "cannot be used",
+            SourceState::Starting | SourceState::Ready | SourceState::BackingOff => "cannot be reached",
+        };
+        // Some reasons begin with the same words.
+        format!("{what}: {}", self.reason.strip_prefix("cannot be reached: ").unwrap_or(&self.reason))
+    }
+
+    pub(crate) fn report(&self) {
+        note(&format!("{} {}", self.server, self.describe()));
+        // What a person has to do themselves comes first; for everything else there is `doctor`.
+        let asked = self.suggestion.as_deref().filter(|_| self.state == SourceState::NeedsAuthorization);
+        asked.into_iter().filter(|asked| !self.reason.contains(asked)).for_each(note_more);
+        self.stderr.iter().for_each(|line| note_more(&clean_line(line)));
+    }
+}
+
+/// What the servers are made from.
+struct OneShotPlan {
+    config: Option<Config>,
+    settings: Vec<ServerSettings>,
+    documents: Vec<DocumentSettings>,
+    /// Servers of the configuration that cannot even be started.
+    troubles: Vec<UnavailableServer>,
+    disabled: Vec<SourceName>,
+    demo: bool,
+    /// What is odd about the configuration.
+    notes: Vec<String>,
+}
+
+impl OneShotYard {
+    /// Brings up what is needed and waits until all of it is there or has failed. What is wrong with the
+    /// configuration was told.
+    pub(crate) async fn open(
+        which: &ServerSelectionArgs,
+        wish: OneShotOptions<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Self, CommandError> {
+        let plan = plan(which, wish.need)?;
+        plan.notes.iter().for_each(|text| note(text));
+        Self::bring_up(plan, which, wish, stop).await
+    }
+
+    async fn bring_up(
+        plan: OneShotPlan,
+        which: &ServerSelectionArgs,
+        wish: OneShotOptions<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Self, CommandError> {
+        let visit = Self::start(plan, &wish)?;
+        let remembered = which.other.is_absent() && which.config.is_empty();
+        let memory = if remembered { NameCache::load() } else { NameCache::default() };
+        let waiting = async {
+            tokio::select! {
+                () = readiness::wait_until_ready(&visit, &wish, &memory) => Ok(()),
+                () = stop.cancelled() => Err(CommandError::interrupted()),
+            }
+        };
+        let settled = terminal::with_spinner(|| visit.waiting_for(), waiting).await;
+        let mut visit = visit.with_troubles();
+        visit.advise(&which.other).await;
+        if let Err(fault) = settled {
+            visit.close().await;
+            return Err(fault);
+        }
+        if remembered {
+            name_cache::store_names(&visit.yard, wish.lists);
+        }
+        Ok(visit)
+    }
+
+    /// The same without a word about the configuration.
+    pub(crate) async fn open_quietly(
+        which: &ServerSelectionArgs,
+        wish: OneShotOptions<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Self, CommandError> {
+        Self::bring_up(plan(which, wish.need)?, which, wish, stop).await
+    }
+
+    /// The same where there is no use in going on without a server that was named.
+    pub(crate) async fn open_all(
+        which: &ServerSelectionArgs,
+        wish: OneShotOptions<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Self, CommandError> {
+        let visit = Self::open(which, wish, stop).await?;
+        let lonely = visit.sources().count() + visit.troubles.len() > 0 && visit.ready() == 0;
+        visit.troubles.iter().for_each(UnavailableServer::report);
+        match visit.troubles.first().map(UnavailableServer::exit) {
+            Some(exit) if lonely => {
+                visit.close().await;
+                Err(CommandError::AlreadyReported(exit))
+            }
+            _ => Ok(visit),
+        }
+    }
+
+    fn start(plan: OneShotPlan, wish: &OneShotOptions<'_>) -> Result<Self, CommandError> {
+        let mut limits = plan.config.as_ref().map(Config::limits).unwrap_or_default();
+        if let Some(time) = wish.call_time {
+            limits = YardLimits { call_time: time.max(limits.call_time), ..limits };
+        }
+        let principal = plan.config.as_ref().map_or_else(Principal::owner, yard::owner);
+        let keeping = match &plan.config {
+            Some(config) => CallRecording::open(config, HistoryReaders::None)?,
+            None => CallRecording::disabled(),
+        };
+        let hooked = plan.config.as_ref().filter(|config| !config.hooks.is_empty());
+        let common = upstream_setup::build_common()?;
+        if let Some(config) = &plan.config {
+            upstream_setup::apply_config(&common, config);
+        }
+        let mut settings = YardSettings { limits, ..YardSettings::default() };
+        if let Some(config) = hooked {
+            settings.hooks = vec![ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks)];
+        }
+        let yard = Yard::new(keeping.apply_to(settings));
+        if plan.demo {
+            yard.add(demo::source());
+        }
+        let start = |mut settings: ServerSettings| {
+            if let Some(time) = wish.call_time {
+                settings.call_time = time.max(settings.call_time);
+            }
+            let visitor = DedicatedClient { abilities: abilities(), lists: wish.lists.to_vec() };
+            let upstream = Upstream::start_for(settings, common.clone(), visitor);
+            yard.add(Arc::clone(&upstream) as Arc<dyn Source>);
+            upstream
+        };
+        let upstreams = plan.settings.into_iter().map(start).collect();
+        let mut documents = Vec::new();
+        if !plan.documents.is_empty() {
+            let http = HttpClients::new(&common.tls)
+                .map_err(|error| anyhow::anyhow!("cannot set up HTTP: {error}"))?;
+            let start = |one| OpenApiSource::start(one, http.clone(), common.definitions.clone());
+            documents = plan.documents.into_iter().map(start).collect();
+        }
+        documents.iter().for_each(|document| yard.add(Arc::clone(document) as Arc<dyn Source>));
+        let OneShotPlan { troubles, disabled, .. } = plan;
+        Ok(Self { yard, principal, upstreams, documents, keeping, troubles, disabled })
+    }
+
+    fn waiting_for(&self) -> String {
+        let names: Vec<&str> = self.late().map(|source| source.name().as_str()).collect();
+        format!("waiting for {}", names.join(", "))
+    }
+
+    /// What has not started yet, nor failed to.
+    fn late(&self) -> impl Iterator<Item = &dyn Source> {
+        self.sources().filter(|source| source.starting_since().is_some())
+    }
+
+    fn with_troubles(mut self) -> Self {
+        let trouble = |source: &dyn Source| {
+            let status = source.status();
+            let reason = status.reason.unwrap_or_else(|| "it does not answer".to_owned());
+            let (server, state, stderr) = (source.name().clone(), status.state, status.stderr);
+            let suggestion = status.suggestion;
+            (state != SourceState::Ready).then_some(UnavailableServer {
+                server,
+                state,
+                reason,
+                suggestion,
+                stderr,
+            })
+        };
+        let more: Vec<UnavailableServer> = self.sources().filter_map(trouble).collect();
+        self.troubles.extend(more);
+        self
+    }
+
+    /// What to do about servers that want to know who we are: not all of them have a login, and one that is in no
+    /// configuration has no name to log in with.
+    async fn advise(&mut self, other: &AdHocServerArgs) {
+        for trouble in self.troubles.iter_mut().filter(|one| one.state == SourceState::NeedsAuthorization) {
+            let Some(upstream) = self.upstreams.iter().find(|one| *one.name() == trouble.server) else {
+                continue;
+            };
+            match upstream.auth_status().await {
+                Ok(AuthStatus::NotLoggedIn) => {}
+                Ok(AuthStatus::BearerToken) if other.url.is_some() => {
+                    trouble.reason = "it does not accept what --header says".to_owned();
+                    trouble.suggestion =
+                        Some("see whether the token is right, and has not expired".to_owned());
+                    continue;
+                }
+                _ => continue,
+            }
+            let server = &trouble.server;
+            let (reason, suggestion) = match (upstream.offers_login().await, &other.url) {
+                (true, None) => continue,
+                (true, Some(url)) => (
+                    "it wants somebody to log in",
+                    format!(
+                        "`toolyard add NAME {url}`, then `toolyard login NAME`; or say a token with {HEADER}"
+                    ),
+                ),
+                (false, Some(_)) => ("it wants a token", format!("say it with {HEADER}")),
+                (false, None) => (
+                    "it wants a token",
+                    format!("name it with bearer_token_env_var or headers under [servers.{server}]"),
+                ),
+            };
+            (trouble.reason, trouble.suggestion) = (reason.to_owned(), Some(suggestion));
+        }
+    }
+
+    /// Whatever was started.
+    fn sources(&self) -> impl Iterator<Item = &dyn Source> {
+        let upstreams = self.upstreams.iter().map(|upstream| &**upstream as &dyn Source);
+        upstreams.chain(self.documents.iter().map(|document| &**document as &dyn Source))
+    }
+
+    fn ready(&self) -> usize {
+        self.yard.statuses().iter().filter(|(_, status)| status.state == SourceState::Ready).count()
+    }
+
+    /// What an error is to somebody who cannot know which servers were not there: a name that is unknown may be known
+    /// to one of those.
+    pub(crate) fn explain(&self, error: HubError) -> CommandError {
+        let named = error.details().and_then(|details| details.get("server"));
+        let of_it =
+            |trouble: &&UnavailableServer| named.is_some_and(|server| *server == trouble.server.as_str());
+        if let Some(trouble) = self.troubles.iter().find(of_it) {
+            trouble.report();
+            return CommandError::AlreadyReported(trouble.exit());
+        }
+        let unknown = matches!(
+            error.kind(),
+            ErrorKind::UnknownTool | ErrorKind::UnknownResource | ErrorKind::UnknownPrompt
+        );
+        let nobody = || self.sources().all(|source| source.status().state != SourceState::Ready);
+        match self.troubles.first() {
+            Some(first) if error.kind() == ErrorKind::CannotConnect && nobody() => {
+                self.troubles.iter().for_each(UnavailableServer::report);
+                CommandError::AlreadyReported(first.exit())
+            }
+            Some(first) if unknown => {
+                let exit = first.exit();
+                self.troubles.iter().for_each(UnavailableServer::report);
+                // Where nobody could be asked, nothing is known about the name either.
+                if nobody() {
+                    return CommandError::AlreadyReported(exit);
+                }
+                match CommandError::from(error) {
+                    CommandError::Failure { message, suggestion, .. } => {
+                        CommandError::Failure { exit, message, suggestion }
+                    }
+                    other => other,
+                }
+            }
+            _ => error.into(),
+        }
+    }
+
+    /// Ends everything that was started.
+    pub(crate) async fn close(self) {
+        join_all(self.upstreams.iter().map(|upstream| upstream.stop())).await;
+        join_all(self.documents.iter().map(|document| document.stop())).await;
+        self.keeping.close().await;
+    }
+}
+
+/// What a server may ask of whoever sits at this terminal. Forms are declined where nobody does, so that the server
+/// hears a no instead of nothing.
+pub(crate) fn abilities() -> ClientCapabilities {
+    ClientCapabilities {
+        elicit_form: true,
+        elicit_url: terminal::is_interactive(),
+        sample: false,
+        roots: false,
+        log_level: Some(LogLevel::Warning),
+    }
+}
+
+fn plan(which: &ServerSelectionArgs, need: ServerSelection<'_>) -> Result<OneShotPlan, CommandError> {
+    if let Some(mut settings) = ad_hoc::server_settings(&which.other)? {
+        settings.start_time = which.start_timeout.unwrap_or(settings.start_time);
+        let (troubles, disabled) = (Vec::new(), Vec::new());
+        let (notes, settings, documents) = (Vec::new(), vec![settings], Vec::new());
+        return Ok(OneShotPlan { config: None, settings, documents, troubles, disabled, demo: false, notes });
+    }
+    let around = Environment::from_process();
+    let config = Config::load(&which.config, &around).map_err(|problems| {
+        problems.0.iter().for_each(|problem| note(&problem.to_string()));
+        CommandError::AlreadyReported(Exit::Usage)
+    })?;
+    let mut notes = Vec::new();
+    if config.is_demo_only() {
+        notes
+            .push("there is no configuration, so this is the demo yard; `toolyard add` makes one".to_owned());
+    }
+    let need = which.server.as_deref().map_or(need, ServerSelection::Server);
+    let entries = config.servers();
+    if let ServerSelection::Server(name) = need {
+        check_name(name, &config)?;
+    }
+    let wanted: Vec<ServerEntry> =
+        entries.iter().filter(|entry| is_needed(entry, need, entries)).cloned().collect();
+    for problem in config.problems() {
+        let about = problem.server.as_deref();
+        if about.is_none_or(|about| wanted.iter().any(|entry| entry.name().as_str() == about)) {
+            notes.push(problem.to_string());
+        }
+    }
+    let mut settings = Vec::new();
+    let mut documents = Vec::new();
+    let mut troubles = Vec::new();
+    let mut disabled = Vec::new();
+    for entry in wanted {
+        match entry {
+            ServerEntry::Ready(mut ready) if ready.enabled => {
+                ready.start_time = which.start_timeout.unwrap_or(ready.start_time);
+                settings.push(*ready);
+            }
+            ServerEntry::Document(mut ready) if ready.enabled => {
+                ready.start_time = which.start_timeout.unwrap_or(ready.start_time);
+                documents.push(*ready);
+            }
+            ServerEntry::Broken(broken) if broken.enabled => troubles.push(UnavailableServer {
+                reason: broken.reason(),
+                server: broken.name,
+                state: SourceState::Failed,
+                suggestion: None,
+                stderr: Vec::new(),
+            }),
+            // Of those that were not asked for by name nobody expects anything.
+            off if !matches!(need, ServerSelection::All) => troubles.push(UnavailableServer {
+                server: off.name().clone(),
+                state: SourceState::Disabled,
+                reason: format!("`toolyard enable {}` switches it on", off.name()),
+                suggestion: None,
+                stderr: Vec::new(),
+            }),
+            off => disabled.push(off.name().clone()),
+        }
+    }
+    let demo = config.demo
+        && matches!(need, ServerSelection::All | ServerSelection::Named(_) | ServerSelection::Server("demo"));
+    Ok(OneShotPlan { config: Some(config), settings, documents, troubles, disabled, demo, notes })
+}
+
+/// Whether a server can have what is needed.
+fn is_needed(entry: &ServerEntry, need: ServerSelection<'_>, all: &[ServerEntry]) -> bool {
+    let begins = |entry: &ServerEntry, name: &str| name.starts_with(&entry.name().prefix());
+    match need {
+        ServerSelection::All => true,
+        ServerSelection::Server(name) => entry.name().as_str() == name,
+        ServerSelection::Named(name) if all.iter().any(|entry| begins(entry, name)) => begins(entry, name),
+        // A disabled one is only in the way of a name that is not its own.
+        ServerSelection::Named(_) => entry.is_enabled(),
+    }
+}
+
+pub(crate) fn check_name(name: &str, config: &Config) -> Result<(), CommandError> {
+    let mut names: Vec<&str> = config.servers().iter().map(|entry| entry.name().as_str()).collect();
+    if config.demo {
+        names.push("demo");
+    }
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let fault = CommandError::usage(format!("there is no server {name}"));
+    Err(match nearest(name, names.iter().copied()) {
+        Some(close) => fault.suggest(format!("did you mean {close}?")),
+        None if names.is_empty() => fault.suggest("there are none yet; `toolyard add` adds one"),
+        None => fault.suggest(format!("there are: {}", names.join(", "))),
+    })
+}

@@ -1,0 +1,60 @@
+//! The audit and the history of this process: opened before the first call, closed after the last.
+
+use std::sync::Arc;
+
+use toolyard_history::{AuditLog, CallRecorder, HistoryStore, HistoryStoreError};
+use toolyard_hub::{History, Recorder, Redaction, YardSettings};
+
+use crate::config::Config;
+
+/// What is kept of calls; perhaps nothing.
+pub(crate) struct CallRecording {
+    records: Arc<CallRecorder>,
+    redaction: Redaction,
+}
+
+/// Whether past calls can be asked for here. Where nobody can ask, none are kept for that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HistoryReaders {
+    Some,
+    None,
+}
+
+impl CallRecording {
+    /// Opens what the configuration asks for. Who wants records does not want to go without them unawares.
+    pub(crate) fn open(config: &Config, readers: HistoryReaders) -> anyhow::Result<Self> {
+        let audit = config.audit.as_ref().map(AuditLog::open).transpose()?;
+        let history = config.history.clone().filter(|_| readers == HistoryReaders::Some);
+        let store = history.map(HistoryStore::open).transpose().map_err(with_suggestion)?.map(Arc::new);
+        let redaction = config.redaction.clone();
+        // The words of the configuration hold for the log of this process too.
+        crate::log::set_redaction(redaction.clone());
+        Ok(Self { records: Arc::new(CallRecorder { audit, store }), redaction })
+    }
+
+    /// For who makes no calls.
+    pub(crate) fn disabled() -> Self {
+        let records = Arc::new(CallRecorder { audit: None, store: None });
+        Self { records, redaction: Redaction::default() }
+    }
+
+    /// The settings of a yard whose calls are recorded.
+    pub(crate) fn apply_to(&self, settings: YardSettings) -> YardSettings {
+        let recorder = (!self.records.is_empty()).then(|| Arc::clone(&self.records) as Arc<dyn Recorder>);
+        let history = self.records.store.clone().map(|store| store as Arc<dyn History>);
+        YardSettings { recorder, history, redaction: self.redaction.clone(), ..settings }
+    }
+
+    /// Waits until everything is written.
+    pub(crate) async fn close(&self) {
+        self.records.close().await;
+    }
+}
+
+/// The error, and below it what to do about it.
+fn with_suggestion(error: HistoryStoreError) -> anyhow::Error {
+    match error.suggestion() {
+        Some(suggestion) => anyhow::anyhow!("{error}\n  {}", suggestion.replace('\n', "\n  ")),
+        None => error.into(),
+    }
+}

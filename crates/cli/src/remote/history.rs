@@ -1,0 +1,60 @@
+//! The calls that the yard remembers.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolyard_hub::{BoxFuture, CallStatus, ExecutionId, History, HistoryError, HistoryQuery, PastCall};
+
+use super::decode;
+use super::link::RemoteLink;
+
+/// The most that the yard tells at once.
+const MOST: usize = 500;
+
+pub(super) struct RemoteHistory {
+    pub(super) way: Arc<RemoteLink>,
+}
+
+impl History for RemoteHistory {
+    fn recent(&self, query: HistoryQuery) -> BoxFuture<'static, Result<Vec<PastCall>, HistoryError>> {
+        let way = Arc::clone(&self.way);
+        Box::pin(async move {
+            let mut words = decode::request_fields([("limit", query.limit.clamp(1, MOST).into())]);
+            let told = [
+                ("cursor", query.after.map(|mark| mark.to_string())),
+                ("tool", query.subject),
+                ("text", query.text),
+                ("status", query.standing.map(|standing| status(standing).to_owned())),
+            ];
+            for (key, value) in told {
+                if let Some(value) = value {
+                    words.set(key, toolyard_hub::json::to_raw(&value));
+                }
+            }
+            let response = way.request("mcp_history", words).await;
+            let response = response.map_err(|error| HistoryError(error.sentence()))?;
+            let response: Value = serde_json::from_str(response.get()).unwrap_or_default();
+            let calls = response["calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let fits = |call: &PastCall| {
+                query.thing.is_none_or(|thing| thing == call.thing)
+                    && query.principal.as_ref().is_none_or(|principal| *principal == call.principal)
+                    && query.since.is_none_or(|since| call.at >= since)
+                    && query.until.is_none_or(|until| call.at < until)
+            };
+            Ok(calls.iter().filter_map(decode::decode_past_call).filter(fits).collect())
+        })
+    }
+
+    fn find(&self, id: ExecutionId) -> BoxFuture<'static, Result<Option<PastCall>, HistoryError>> {
+        let recent = self.recent(HistoryQuery { limit: MOST, ..HistoryQuery::default() });
+        Box::pin(async move { Ok(recent.await?.into_iter().find(|call| call.id == id)) })
+    }
+}
+
+fn status(standing: CallStatus) -> &'static str {
+    match standing {
+        CallStatus::Succeeded => "completed",
+        CallStatus::Failed => "failed",
+        CallStatus::Cancelled => "cancelled",
+    }
+}

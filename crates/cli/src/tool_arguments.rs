@@ -1,0 +1,498 @@
+//! From the words of a command line to the arguments of a tool: `key=value` becomes what the schema says, `key:=json`
+//! is taken as it is. Whether the whole fits the schema is the yard's to say.
+
+use serde_json::{Map, Number, Value};
+use toolyard_hub::json::{self, Object};
+use toolyard_hub::parameters::resolve_reference;
+use toolyard_hub::{Raw, nearest};
+
+use crate::error::CommandError;
+use crate::terminal::note;
+
+/// How deep `a.b.c` may go.
+const DEEPEST: usize = 32;
+/// How many parameters are named where one is not known.
+const MOST_NAMES: usize = 10;
+
+/// Reads a file that an argument names; `-` is standard input.
+pub(crate) type FileReader<'a> = &'a dyn Fn(&str) -> Result<String, CommandError>;
+
+/// Arguments: all at once as JSON, then single ones, which win. Those that came as one JSON text, and nothing else, are
+/// sent as they were written.
+pub(crate) fn parse_arguments(
+    whole: Option<&str>,
+    words: &[String],
+    schema: &Value,
+    read: FileReader<'_>,
+) -> Result<Raw, CommandError> {
+    let mut all = Object::default();
+    let mut whole_members = Map::new();
+    if let Some(whole) = whole {
+        let text = match whole {
+            "-" => read("-")?,
+            file if file.starts_with('@') => read(&file[1..])?,
+            text => text.to_owned(),
+        };
+        let parsed: Value = serde_json::from_str(&text)
+            .map_err(|error| CommandError::usage(format!("what --args says is no JSON: {error}")))?;
+        let Value::Object(members) = parsed else {
+            return Err(CommandError::usage("what --args says is no JSON object, such as {\"key\": 1}"));
+        };
+        members.keys().for_each(|name| mention_if_unknown(schema, resolve_reference(schema, schema), name));
+        let raw = json::from_text(text.trim().to_owned());
+        if words.is_empty() {
+            return Ok(raw);
+        }
+        all = Object::parse(&raw).unwrap_or_default();
+        whole_members = members;
+    }
+    let mut typing = ArgumentBuilder { root: schema, read, started: Vec::new(), verbatim: Vec::new() };
+    let mut single = Map::new();
+    for word in words {
+        let key = split(word)?.key;
+        let first = key.split('.').next().unwrap_or(key);
+        // Fields that are said one by one are added to those that came with all the others.
+        if first != key
+            && !single.contains_key(first)
+            && let Some(members) = whole_members.get(first)
+        {
+            single.insert(first.to_owned(), members.clone());
+        }
+        typing.put(&mut single, word)?;
+    }
+    // What was not touched, and what came as JSON, stays as it was written: numbers of any size, blanks, all.
+    for (key, value) in &single {
+        let verbatim = typing.verbatim.iter().find(|(name, _)| name == key).map(|(_, raw)| raw.clone());
+        all.set(key, verbatim.unwrap_or_else(|| json::to_raw(value)));
+    }
+    Ok(all.to_raw())
+}
+
+/// Arguments that are always text: those of prompts.
+pub(crate) fn parse_text_arguments(
+    words: &[String],
+    read: FileReader<'_>,
+) -> Result<Map<String, Value>, CommandError> {
+    let mut all = Map::new();
+    for word in words {
+        let ArgumentWord { key, value, .. } = split(word)?;
+        if all.insert(key.to_owned(), Value::String(text(value, read)?)).is_some() {
+            return Err(CommandError::usage(format!("{key} is said twice")));
+        }
+    }
+    Ok(all)
+}
+
+struct ArgumentWord<'a> {
+    key: &'a str,
+    value: &'a str,
+    raw: bool,
+}
+
+fn split(word: &str) -> Result<ArgumentWord<'_>, CommandError> {
+    let wrong = || {
+        CommandError::usage(format!("{word:?} is no argument"))
+            .suggest("arguments are written as key=value or key:=json; --help shows more")
+    };
+    let (key, value) = word.split_once('=').ok_or_else(wrong)?;
+    let (key, raw) = key.strip_suffix(':').map_or((key, false), |key| (key, true));
+    if key.is_empty() { Err(wrong()) } else { Ok(ArgumentWord { key, value, raw }) }
+}
+
+/// A value as text: itself, or what is in the file that it names.
+fn text(value: &str, read: FileReader<'_>) -> Result<String, CommandError> {
+    match value.strip_prefix('@') {
+        Some(rest) if rest.starts_with('@') => Ok(rest.to_owned()),
+        Some(file) => read(file),
+        None => Ok(value.to_owned()),
+    }
+}
+
+struct ArgumentBuilder<'a> {
+    root: &'a Value,
+    read: FileReader<'a>,
+    /// Lists that were begun on this command line: more elements are added to them.
+    started: Vec<String>,
+    /// Arguments that came as JSON, as it was written.
+    verbatim: Vec<(String, Raw)>,
+}
+
+impl<'a> ArgumentBuilder<'a> {
+    fn put(&mut self, all: &mut Map<String, Value>, word: &str) -> Result<(), CommandError> {
+        let ArgumentWord { key, value, raw } = split(word)?;
+        let root = resolve_reference(self.root, self.root);
+        let steps: Vec<&str> =
+            if property(root, root, key).is_some() { vec![key] } else { key.split('.').collect() };
+        if steps.iter().any(|step| step.is_empty()) || steps.len() > DEEPEST {
+            return Err(CommandError::usage(format!("{key:?} is no name of an argument")));
+        }
+        let mut schema = Some(self.root);
+        let mut place = all;
+        let (last, above) = steps.split_last().unwrap_or((&key, &[]));
+        for step in above {
+            schema = self.below(schema, step);
+            let inner = place.entry((*step).to_owned()).or_insert_with(|| Value::Object(Map::new()));
+            let Value::Object(inner) = inner else {
+                return Err(CommandError::usage(format!("{key} cannot be set: {step} is no object")));
+            };
+            place = inner;
+        }
+        let schema = self.below(schema, last);
+        let text = text(value, self.read)?;
+        let parsed = match raw {
+            true => serde_json::from_str(&text)
+                .map_err(|error| CommandError::usage(format!("the value of {key} is no JSON: {error}")))?,
+            false => self.typed(key, &text, schema)?,
+        };
+        if raw && above.is_empty() {
+            self.verbatim.push(((*last).to_owned(), json::from_text(text.trim().to_owned())));
+        }
+        match parsed {
+            // Nobody meant two values of one argument, but several elements of a list.
+            ArgumentValue::Element(element) => match place.get_mut(*last) {
+                Some(Value::Array(elements)) if self.started.iter().any(|started| started == key) => {
+                    elements.push(element);
+                }
+                Some(_) if self.started.iter().any(|started| started == key) => return Err(twice(key)),
+                _ => {
+                    self.started.push(key.to_owned());
+                    place.insert((*last).to_owned(), Value::Array(vec![element]));
+                }
+            },
+            ArgumentValue::Whole(value) => {
+                if self.started.iter().any(|started| started == key) {
+                    return Err(twice(key));
+                }
+                self.started.push(key.to_owned());
+                place.insert((*last).to_owned(), value);
+            }
+        }
+        Ok(())
+    }
+
+    /// The schema of a property; a name that nobody knows is worth a word.
+    fn below(&self, schema: Option<&'a Value>, name: &str) -> Option<&'a Value> {
+        let schema = resolve_reference(self.root, schema?);
+        mention_if_unknown(self.root, schema, name);
+        property(self.root, schema, name)
+    }
+
+    /// A text as the schema wants it.
+    fn typed(&self, key: &str, text: &str, schema: Option<&Value>) -> Result<ArgumentValue, CommandError> {
+        let Some(schema) = schema.map(|schema| resolve_reference(self.root, schema)) else {
+            return Ok(ArgumentValue::Whole(text.into()));
+        };
+        let mut kinds = Vec::new();
+        kinds_of(self.root, schema, &mut kinds, 0);
+        let allows = |kind: &str| kinds.contains(&kind);
+        let mut listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+        let as_json = serde_json::from_str::<Value>(text).ok().filter(|value| !value.is_string());
+        if let Some(value) = listed.find(|value| as_json.as_ref() == Some(*value)) {
+            return Ok(ArgumentValue::Whole(value.clone()));
+        }
+        if allows("array") {
+            if text.trim_start().starts_with('[')
+                && let Ok(whole @ Value::Array(_)) = serde_json::from_str(text)
+            {
+                return Ok(ArgumentValue::Whole(whole));
+            }
+            let items = schema.get("items").filter(|items| items.is_object());
+            return match self.typed(key, text, items)? {
+                ArgumentValue::Element(element) | ArgumentValue::Whole(element) => {
+                    Ok(ArgumentValue::Element(element))
+                }
+            };
+        }
+        if (allows("integer") || allows("number"))
+            && let Some(number) = number(text)
+            && (allows("number") || !number.is_f64())
+        {
+            return Ok(ArgumentValue::Whole(Value::Number(number)));
+        }
+        if allows("boolean")
+            && let Ok(flag) = text.parse::<bool>()
+        {
+            return Ok(ArgumentValue::Whole(flag.into()));
+        }
+        if allows("object")
+            && let Ok(whole @ Value::Object(_)) = serde_json::from_str(text)
+        {
+            return Ok(ArgumentValue::Whole(whole));
+        }
+        if allows("string") || kinds.is_empty() {
+            return Ok(ArgumentValue::Whole(text.into()));
+        }
+        if allows("null") && text == "null" {
+            return Ok(ArgumentValue::Whole(Value::Null));
+        }
+        let wanted: Vec<&str> = kinds.iter().map(|kind| with_article(kind)).collect();
+        let fault = CommandError::usage(format!(
+            "{key} wants {}, not {:?}",
+            wanted.join(" or "),
+            json::truncate_for_message(text)
+        ));
+        Err(match kinds.as_slice() {
+            ["object"] => fault.suggest(format!("say it as JSON, or its fields one by one, as in {key}.a=1")),
+            _ => fault,
+        })
+    }
+}
+
+fn mention_if_unknown(root: &Value, schema: &Value, name: &str) {
+    if let Some(words) = unknown(root, schema, name) {
+        note(&words);
+    }
+}
+
+/// What to say of a name that the schema does not know, if there is anything to say. A schema that speaks of other names
+/// itself, in whatever way, expects them; then only a slip of the pen is worth a word.
+fn unknown(root: &Value, schema: &Value, name: &str) -> Option<String> {
+    let known = schema.get("properties")?.as_object()?;
+    let expected = schema.get("patternProperties").is_some()
+        || schema.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
+    if expected || property(root, schema, name).is_some() {
+        return None;
+    }
+    let name = json::truncate_for_message(name);
+    if let Some(close) = nearest(&name, known.keys().map(String::as_str)) {
+        return Some(format!("there is no parameter {name}; did you mean {close}?"));
+    }
+    let more = ["allOf", "anyOf", "oneOf", "if", "dependentSchemas", "unevaluatedProperties"];
+    // What is refused anyway is told then.
+    if known.is_empty()
+        || more.iter().any(|key| schema.get(key).is_some())
+        || schema.get("additionalProperties").is_some()
+    {
+        return None;
+    }
+    let mut names: Vec<&str> = known.keys().map(String::as_str).take(MOST_NAMES).collect();
+    if known.len() > MOST_NAMES {
+        names.push("…");
+    }
+    Some(format!("there is no parameter {name}; there are: {}", names.join(", ")))
+}
+
+enum ArgumentValue {
+    /// One element of a list.
+    Element(Value),
+    Whole(Value),
+}
+
+impl<'de> serde::Deserialize<'de> for ArgumentValue {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::Whole)
+    }
+}
+
+fn with_article(kind: &str) -> &str {
+    match kind {
+        "integer" => "an integer",
+        "number" => "a number",
+        "boolean" => "true or false",
+        "object" => "an object",
+        "array" => "a list",
+        other => other,
+    }
+}
+
+fn twice(key: &str) -> CommandError {
+    CommandError::usage(format!("{key} is said twice, and it is no list"))
+}
+
+/// A property of an object, or of one of the schemas that the object is made of.
+fn property<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Option<&'a Value> {
+    let schema = resolve_reference(root, schema);
+    if let Some(found) = schema.get("properties").and_then(|properties| properties.get(name)) {
+        return Some(found);
+    }
+    let parts = ["allOf", "anyOf", "oneOf"];
+    let parts = parts.iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
+    parts.map(|part| resolve_reference(root, part)).find_map(|part| part.get("properties")?.get(name))
+}
+
+/// Every type that a value may have; none if the schema does not say.
+fn kinds_of<'a>(root: &'a Value, schema: &'a Value, kinds: &mut Vec<&'a str>, depth: usize) {
+    let schema = resolve_reference(root, schema);
+    match schema.get("type") {
+        Some(Value::String(kind)) => kinds.push(kind),
+        Some(Value::Array(several)) => kinds.extend(several.iter().filter_map(Value::as_str)),
+        _ if depth < 4 => {
+            for key in ["anyOf", "oneOf", "allOf"] {
+                for part in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
+                    kinds_of(root, part, kinds, depth + 1);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A number as JSON writes it; integers stay what they are.
+fn number(text: &str) -> Option<Number> {
+    match serde_json::from_str::<Value>(text.trim()).ok()? {
+        Value::Number(number) => Some(number),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{parse_arguments, parse_text_arguments, unknown};
+    use crate::error::CommandError;
+
+    fn schema() -> Value {
+        json!({
+            "properties": {
+                "name": {"type": "string"},
+                "count": {"type": "integer"},
+                "ratio": {"type": "number"},
+                "fast": {"type": "boolean"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "sizes": {"type": "array", "items": {"type": "integer"}},
+                "where": {"$ref": "#/$defs/Place"},
+                "id": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+                "maybe": {"type": ["integer", "null"]},
+                "mode": {"enum": [1, 2, "auto"]},
+                "a.b": {"type": "integer"},
+                "any": {},
+            },
+            "$defs": {"Place": {"type": "object", "properties": {
+                "x": {"type": "number"}, "deep": {"type": "object", "properties": {"y": {"type": "boolean"}}},
+            }}},
+        })
+    }
+
+    fn read(file: &str) -> Result<String, CommandError> {
+        match file {
+            "number.txt" => Ok("7".to_owned()),
+            "-" | "all.json" => {
+                Ok("{\"name\":\"from file\", \"big\": 123456789012345678901234567890}".to_owned())
+            }
+            other => Err(CommandError::usage(format!("cannot read {other}"))),
+        }
+    }
+
+    fn made(whole: Option<&str>, words: &[&str]) -> Result<String, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        match parse_arguments(whole, &words, &schema(), &read) {
+            Ok(raw) => Ok(raw.get().to_owned()),
+            Err(CommandError::Failure { message, .. }) => Err(message),
+            Err(other) => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn a_value_becomes_what_the_schema_says() {
+        for (word, expected) in [
+            ("name=5", r#"{"name":"5"}"#),
+            ("name=a=b", r#"{"name":"a=b"}"#),
+            ("name=", r#"{"name":""}"#),
+            ("count=5", r#"{"count":5}"#),
+            ("count=-12345678901234567", r#"{"count":-12345678901234567}"#),
+            ("ratio=5", r#"{"ratio":5}"#),
+            ("ratio=0.5", r#"{"ratio":0.5}"#),
+            ("fast=true", r#"{"fast":true}"#),
+            ("tags=a", r#"{"tags":["a"]}"#),
+            (r#"tags=["a","b"]"#, r#"{"tags":["a","b"]}"#),
+            ("where.x=1.5", r#"{"where":{"x":1.5}}"#),
+            (r#"where={"x":1}"#, r#"{"where":{"x":1}}"#),
+            ("id=5", r#"{"id":5}"#),
+            ("id=x5", r#"{"id":"x5"}"#),
+            ("maybe=null", r#"{"maybe":null}"#),
+            ("mode=2", r#"{"mode":2}"#),
+            ("mode=auto", r#"{"mode":"auto"}"#),
+            ("a.b=3", r#"{"a.b":3}"#),
+            ("any=5", r#"{"any":"5"}"#),
+            ("any:=5", r#"{"any":5}"#),
+            ("any:=123456789012345678901234567890", r#"{"any":123456789012345678901234567890}"#),
+            ("unheard=1", r#"{"unheard":"1"}"#),
+            ("count=@number.txt", r#"{"count":7}"#),
+            ("count:=@number.txt", r#"{"count":7}"#),
+            ("name=@number.txt", r#"{"name":"7"}"#),
+            ("name=@@home", r#"{"name":"@home"}"#),
+        ] {
+            assert_eq!(made(None, &[word]), Ok(expected.to_owned()), "{word}");
+        }
+    }
+
+    #[test]
+    fn several_words_make_lists_and_objects() {
+        assert_eq!(made(None, &["sizes=1", "sizes=2"]), Ok(r#"{"sizes":[1,2]}"#.to_owned()));
+        let nested = made(None, &["where.x=1", "where.deep.y=true", "name=n"]);
+        assert_eq!(nested, Ok(r#"{"where":{"x":1,"deep":{"y":true}},"name":"n"}"#.to_owned()));
+    }
+
+    #[test]
+    fn all_at_once_comes_first_and_alone_stays_as_it_is() {
+        let big = r#"{"name":"from file", "big": 123456789012345678901234567890}"#;
+        assert_eq!(made(Some("@all.json"), &[]), Ok(big.to_owned()));
+        assert_eq!(made(Some("-"), &[]), Ok(big.to_owned()));
+        let both = made(Some(r#"{"name":"a","tags":["x"]}"#), &["name=b", "tags=y"]);
+        assert_eq!(both, Ok(r#"{"name":"b","tags":["y"]}"#.to_owned()));
+        let untouched = made(Some("@all.json"), &["where.x=1"]);
+        let expected = r#"{"name":"from file","big":123456789012345678901234567890,"where":{"x":1}}"#;
+        assert_eq!(untouched, Ok(expected.to_owned()));
+        let merged = made(Some(r#"{"where":{"x":1,"z":2}}"#), &["where.x=3"]);
+        assert_eq!(merged, Ok(r#"{"where":{"x":3,"z":2}}"#.to_owned()));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_words() {
+        for (words, expected) in [
+            (&["count=five"][..], "count wants an integer, not \"five\""),
+            (&["count=1.5"], "count wants an integer, not \"1.5\""),
+            (&["fast=yes"], "fast wants true or false, not \"yes\""),
+            (&["sizes=x"], "sizes wants an integer, not \"x\""),
+            (&["where=here"], "where wants an object, not \"here\""),
+            (&["name"], "\"name\" is no argument"),
+            (&["=5"], "\"=5\" is no argument"),
+            (&["a..c=5"], "\"a..c\" is no name of an argument"),
+            (&["name=a", "name=b"], "name is said twice, and it is no list"),
+            (&["name=a", "name.x=b"], "name.x cannot be set: name is no object"),
+            (&["any:={"], "the value of any is no JSON: EOF while parsing an object at line 1 column 1"),
+            (&["name=@nowhere"], "cannot read nowhere"),
+        ] {
+            assert_eq!(made(None, words), Err(expected.to_owned()), "{words:?}");
+        }
+        for (whole, expected) in [
+            ("[1]", "what --args says is no JSON object, such as {\"key\": 1}"),
+            ("{", "what --args says is no JSON: EOF while parsing an object at line 1 column 1"),
+        ] {
+            assert_eq!(made(Some(whole), &[]), Err(expected.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_name_that_the_schema_does_not_know_is_worth_a_word() {
+        let words = |schema: Value, name: &str| unknown(&schema, &schema, name);
+        let two = || json!({"message": {}, "count": {}});
+        assert_eq!(words(json!({"properties": two()}), "message"), None);
+        let near = Some("there is no parameter mesage; did you mean message?".to_owned());
+        assert_eq!(words(json!({"properties": two()}), "mesage"), near);
+        assert_eq!(words(json!({"properties": two(), "additionalProperties": false}), "mesage"), near);
+        let far = "there is no parameter colour; there are: message, count";
+        assert_eq!(words(json!({"properties": two()}), "colour").as_deref(), Some(far));
+        for other in [
+            json!({"properties": two(), "additionalProperties": true}),
+            json!({"properties": two(), "additionalProperties": {"type": "string"}}),
+            json!({"properties": two(), "patternProperties": {"^x": {}}}),
+            json!({"properties": two(), "anyOf": [{"properties": {"colour": {}}}]}),
+            json!({"properties": two(), "allOf": [{"required": ["count"]}]}),
+            json!({"properties": two(), "additionalProperties": false}),
+            json!({"properties": {}}),
+            json!({"properties": [1]}),
+            json!({"type": "object"}),
+            json!(true),
+        ] {
+            assert_eq!(words(other.clone(), "colour"), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn arguments_of_prompts_are_text() {
+        let words = ["a=5".to_owned(), "b=@@x".to_owned()];
+        assert_eq!(Value::Object(parse_text_arguments(&words, &read).unwrap()), json!({"a": "5", "b": "@x"}));
+    }
+}

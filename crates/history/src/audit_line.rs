@@ -1,0 +1,261 @@
+//! One call as one line of JSON. Whatever strangers wrote into it, it is one line for every reader, harmless on a
+//! terminal, and nothing in it is hidden or reordered.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+use toolyard_hub::json::from_text;
+use toolyard_hub::printable::escape_json;
+use toolyard_hub::{CallRecord, ErrorKind, HubError, Raw, Timestamp};
+
+use crate::audit::AuditArguments;
+
+/// How a line begins, which tells ours from those of others.
+pub(crate) const BEGINNING: &str = r#"{"time":""#;
+
+/// The longest text that a stranger chose, in characters.
+const LONGEST_NAME: usize = 256;
+const LONGEST_MESSAGE: usize = 1_000;
+/// The most arguments, in bytes.
+const MOST_ARGUMENTS: usize = 64 << 10;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AuditLine<'a> {
+    time: String,
+    id: String,
+    principal: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_id: Option<Cow<'a, str>>,
+    kind: &'static str,
+    name: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<&'a str>,
+    priority: &'static str,
+    made_by: &'static str,
+    duration_ms: f64,
+    ended: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<AuditLineError<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Raw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments_left_out: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct AuditLineError<'a> {
+    kind: &'static str,
+    message: Cow<'a, str>,
+}
+
+/// The record as a line, with the line break at its end.
+pub(crate) fn format_line(record: &CallRecord<'_>, arguments: AuditArguments) -> String {
+    let arguments = record.arguments.filter(|_| arguments == AuditArguments::Record);
+    let large = arguments.map(|raw| raw.get().len()).filter(|bytes| *bytes > MOST_ARGUMENTS);
+    let kept = arguments.filter(|_| large.is_none());
+    let line = AuditLine {
+        time: Timestamp(record.at).to_string(),
+        id: record.id.to_string(),
+        principal: truncate(record.principal, LONGEST_NAME),
+        session_id: record.session_id.map(|id| truncate(id, LONGEST_NAME)),
+        user_id: record.user_id.map(|id| truncate(id, LONGEST_NAME)),
+        kind: record.thing.as_str(),
+        name: truncate(record.subject, LONGEST_NAME),
+        server: record.source.map(|source| source.as_str()),
+        priority: record.priority.as_str(),
+        made_by: record.made_by.as_str(),
+        // Whole microseconds: a call may well take less than a millisecond.
+        duration_ms: (record.duration.as_secs_f64() * 1e6).round() / 1e3,
+        ended: record.ended.as_str(),
+        error: record.error.map(|error| AuditLineError {
+            kind: error.kind().as_str(),
+            message: error_message(record, error, LONGEST_MESSAGE),
+        }),
+        arguments: kept.map(|raw| from_text(record.redaction.json(raw.get()))),
+        arguments_left_out: large,
+    };
+    let mut text = serde_json::to_string(&line).unwrap_or_default();
+    if text.bytes().any(|byte| byte >= 0x7f)
+        && let Cow::Owned(escaped) = escape_json(&text)
+    {
+        text = escaped;
+    }
+    text.push('\n');
+    text
+}
+
+/// The message of an error, as it may be kept. What is wrong with arguments is told by repeating them, so only where they
+/// are wrong is kept.
+pub(crate) fn error_message<'a>(record: &CallRecord<'_>, error: &'a HubError, most: usize) -> Cow<'a, str> {
+    if error.kind() != ErrorKind::InvalidArguments {
+        return match record.redaction.text(error.message()) {
+            Cow::Borrowed(message) => truncate(message, most),
+            Cow::Owned(hidden) => Cow::Owned(truncate(&hidden, most).into_owned()),
+        };
+    }
+    let field = |of: &Value| of["field"].as_str().filter(|field| !field.is_empty()).map(str::to_owned);
+    let details = error.details().unwrap_or(&Value::Null);
+    let all = details["violations"].as_array().map(|all| all.iter().filter_map(field).collect());
+    let all: Vec<String> = all.unwrap_or_else(|| field(details).into_iter().collect());
+    let text = if all.is_empty() { String::new() } else { format!(": {}", all.join(", ")) };
+    Cow::Owned(truncate(&format!("the arguments are wrong{text}"), most).into_owned())
+}
+
+/// The beginning of a text that a stranger chose.
+pub(crate) fn truncate(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::LazyLock;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use serde_json::{Value, json};
+    use toolyard_hub::json::from_text;
+    use toolyard_hub::printable::is_deceptive;
+    use toolyard_hub::{
+        CallEndReason, CallOrigin, CallRecord, EntryKind, ErrorKind, ExecutionId, HubError, Priority,
+        Redaction, SourceName,
+    };
+
+    use super::{error_message, format_line};
+    use crate::audit::AuditArguments;
+
+    static REDACTION: LazyLock<Redaction> = LazyLock::new(Redaction::default);
+
+    /// A call of `ada`'s that was answered.
+    pub(crate) fn record(subject: &str) -> CallRecord<'_> {
+        CallRecord {
+            id: ExecutionId::from_bytes([7; 16]),
+            thing: EntryKind::Tool,
+            subject,
+            source: None,
+            principal: "ada",
+            session_id: None,
+            user_id: None,
+            priority: Priority::Normal,
+            made_by: CallOrigin::Caller,
+            at: UNIX_EPOCH + Duration::from_millis(1_705_314_600_007),
+            duration: Duration::from_nanos(1_234_567),
+            ended: CallEndReason::Answered,
+            error: None,
+            outcome: None,
+            redaction: &REDACTION,
+            arguments: None,
+        }
+    }
+
+    #[test]
+    fn a_line_says_who_what_when_how_long_and_how_it_ended() {
+        let (source, error) = (SourceName::new("s"), HubError::new(ErrorKind::TimedOut, "too slow"));
+        let arguments = from_text("{\"a\": 1,\n\"token\":\"x\"}".to_owned());
+        let record = CallRecord {
+            source: Some(&source),
+            session_id: Some("s1"),
+            user_id: Some("u1"),
+            priority: Priority::High,
+            made_by: CallOrigin::Program,
+            ended: CallEndReason::Error(ErrorKind::TimedOut),
+            error: Some(&error),
+            arguments: Some(&arguments),
+            ..record("mcp__s__work")
+        };
+        let beginning = concat!(
+            r#"{"time":"2024-01-15T10:30:00.007Z","id":"07070707070707070707070707070707","principal":"ada","#,
+            r#""sessionId":"s1","userId":"u1","kind":"tool","name":"mcp__s__work","server":"s","priority":"high","#,
+            r#""madeBy":"program","durationMs":1.235,"ended":"error","error":{"kind":"timed out","message":"too slow"}"#,
+        );
+        assert_eq!(format_line(&record, AuditArguments::Omit), format!("{beginning}}}\n"));
+        assert_eq!(
+            format_line(&record, AuditArguments::Record),
+            format!("{beginning},\"arguments\":{{\"a\":1,\"token\":\"[redacted]\"}}}}\n")
+        );
+    }
+
+    #[test]
+    fn strangers_cannot_make_two_lines_of_one_or_hide_in_it() {
+        let hostile = "x\"}\n{\"time\":\"\r\n\u{2028}\u{2029}\u{85}\u{1b}[2J\u{9b}\u{7f}\0é\
+            \u{202e}gpj\u{2066}\u{61c}\u{200b}\u{200f}\u{feff}\u{ad}\u{e0041}👩";
+        let arguments = from_text(format!("{{\n\"k\\n\":\r\n{}}}", json!(hostile)));
+        let error = HubError::new(ErrorKind::ToolFailed, hostile);
+        let record = CallRecord {
+            principal: hostile,
+            session_id: Some(hostile),
+            user_id: Some(hostile),
+            error: Some(&error),
+            arguments: Some(&arguments),
+            ..record(hostile)
+        };
+        let text = format_line(&record, AuditArguments::Record);
+        assert_eq!(text.find(is_deceptive), Some(text.len() - 1), "{text:?}");
+        // Independent of the list of deceptive characters.
+        let is_expected = |letter: char| matches!(letter, ' '..='~' | 'é' | '👩');
+        assert!(text.trim_end_matches('\n').chars().all(is_expected), "{text:?}");
+        let read: Value = serde_json::from_str(&text).unwrap();
+        for said in ["principal", "sessionId", "userId", "name"] {
+            assert_eq!(read[said], hostile);
+        }
+        assert_eq!(
+            (&read["error"]["message"], &read["arguments"]),
+            (&json!(hostile), &json!({"k\n": hostile}))
+        );
+    }
+
+    #[test]
+    fn what_is_said_of_wrong_arguments_does_not_repeat_them() {
+        let error = |details: Value| {
+            HubError::new(ErrorKind::InvalidArguments, r#"pin: "hunter2" is not of type "integer""#)
+                .with_details(details)
+        };
+        for (details, message) in [
+            (
+                json!({"field": "pin", "violations": [{"field": "pin", "reason": "\"hunter2\" is bad"}, {"field": "a.b"}]}),
+                "the arguments are wrong: pin, a.b",
+            ),
+            (json!({"field": "pin", "reason": "hunter2"}), "the arguments are wrong: pin"),
+            (json!({"field": "", "provided": "hunter2"}), "the arguments are wrong"),
+            (json!("hunter2"), "the arguments are wrong"),
+        ] {
+            assert_eq!(error_message(&record("x"), &error(details), 100), message);
+        }
+    }
+
+    #[test]
+    fn messages_of_errors_are_kept_without_secrets() {
+        let error = HubError::new(ErrorKind::CannotConnect, "no answer from http://h/sse?token=hunter2&x=1");
+        let record = CallRecord {
+            ended: CallEndReason::Error(ErrorKind::CannotConnect),
+            error: Some(&error),
+            ..record("x")
+        };
+        let read: Value = serde_json::from_str(&format_line(&record, AuditArguments::Omit)).unwrap();
+        assert_eq!(read["error"]["message"], "no answer from http://h/sse?token=[redacted]&x=1");
+    }
+
+    #[test]
+    fn a_line_has_an_end_however_much_is_said() {
+        let long = "é".repeat(100_000);
+        let arguments = from_text(json!({"a": long}).to_string());
+        let error = HubError::new(ErrorKind::ToolFailed, long.clone());
+        let record = CallRecord {
+            session_id: Some(&long),
+            user_id: Some(&long),
+            error: Some(&error),
+            arguments: Some(&arguments),
+            ..record(&long)
+        };
+        let text = format_line(&record, AuditArguments::Record);
+        assert!(text.len() < 10_000, "{}", text.len());
+        let read: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((read.get("arguments"), &read["argumentsLeftOut"]), (None, &json!(200_008)));
+        assert_eq!(read["name"], format!("{}…", "é".repeat(256)));
+    }
+}

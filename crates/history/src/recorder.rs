@@ -1,0 +1,57 @@
+//! The recorder of a yard: the audit and the history, each if it is wanted.
+
+use std::sync::Arc;
+
+use toolyard_hub::{BoxFuture, CallRecord, HubError, Recorder};
+
+use crate::audit::AuditLog;
+use crate::store::HistoryStore;
+
+/// Keeps every call in what there is of the two.
+#[derive(Debug, Default)]
+pub struct CallRecorder {
+    pub audit: Option<AuditLog>,
+    /// Shared with those who read it.
+    pub store: Option<Arc<HistoryStore>>,
+}
+
+impl CallRecorder {
+    /// Whether nothing is kept at all.
+    pub fn is_empty(&self) -> bool {
+        self.audit.is_none() && self.store.is_none()
+    }
+
+    /// Waits until everything that was recorded is written. What is recorded later is lost.
+    pub async fn close(&self) {
+        if let Some(audit) = &self.audit {
+            audit.close().await;
+        }
+        if let Some(store) = &self.store {
+            store.close().await;
+        }
+    }
+}
+
+impl Recorder for CallRecorder {
+    fn wants_arguments(&self) -> bool {
+        self.audit.as_ref().is_some_and(AuditLog::wants_arguments)
+    }
+
+    fn admit(&self) -> Result<(), HubError> {
+        self.audit.as_ref().map_or(Ok(()), AuditLog::admit)
+    }
+
+    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), HubError>> {
+        if let Some(store) = &self.store {
+            store.record(&record);
+        }
+        match &self.audit {
+            Some(audit) => Box::pin(audit.record(&record)),
+            None => Box::pin(std::future::ready(Ok(()))),
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        self.audit.as_ref().map_or(0, AuditLog::lost) + self.store.as_ref().map_or(0, |store| store.lost())
+    }
+}

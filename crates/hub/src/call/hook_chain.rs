@@ -1,0 +1,105 @@
+//! The hooks around one call: the yard's own outside, the tool's inside.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::catalog::ToolEntry;
+use crate::error::{ErrorKind, HubError};
+use crate::execution::ExecutionId;
+use crate::hooks::{HookCall, HookDecision, Hooks};
+use crate::json::Raw;
+use crate::outcome::Outcome;
+use crate::principal::Principal;
+use crate::request::CallContext;
+use crate::source::SourceTarget;
+
+/// How long hooks may take once the outcome is known: the caller waits for them, so they get no more than this.
+pub(super) const AFTERWARDS: Duration = Duration::from_secs(10);
+
+pub(super) struct HookChain<'a> {
+    yards: Vec<Arc<dyn Hooks>>,
+    tools: Vec<Arc<dyn Hooks>>,
+    id: ExecutionId,
+    tool: &'a ToolEntry,
+    arguments: Raw,
+    principal: Principal,
+    context: CallContext,
+}
+
+impl<'a> HookChain<'a> {
+    /// None where there are no hooks: most calls then copy nothing.
+    pub(super) fn for_call(
+        yards: &[Arc<dyn Hooks>],
+        id: ExecutionId,
+        tool: &'a ToolEntry,
+        target: &SourceTarget,
+        principal: &Principal,
+        context: &CallContext,
+    ) -> Option<Self> {
+        let SourceTarget::Tool { arguments, .. } = target else { return None };
+        let wanting = |hooks: &&Arc<dyn Hooks>| hooks.applies_to(tool.full_name.as_str());
+        let pick = |hooks: &[Arc<dyn Hooks>]| hooks.iter().filter(wanting).cloned().collect::<Vec<_>>();
+        let (yards, tools) = (pick(yards), pick(&tool.hooks));
+        if yards.is_empty() && tools.is_empty() {
+            return None;
+        }
+        let (arguments, principal, context) = (arguments.clone(), principal.clone(), context.clone());
+        Some(Self { yards, tools, id, tool, arguments, principal, context })
+    }
+
+    fn call(&self) -> HookCall<'_> {
+        HookCall {
+            id: self.id,
+            tool: self.tool.full_name.as_str(),
+            source: &self.tool.source,
+            arguments: &self.arguments,
+            principal: &self.principal,
+            context: &self.context,
+        }
+    }
+
+    /// Asks every hook; those that come later see what the earlier ones changed. The arguments that the call is to go
+    /// on with, if they are not those that it came with.
+    pub(super) async fn before(&mut self, largest: usize) -> Result<Option<Raw>, HubError> {
+        let mut changed = false;
+        let all: Vec<_> = self.yards.iter().chain(&self.tools).cloned().collect();
+        for hooks in all {
+            if let HookDecision::Change(arguments) = hooks.before(self.call()).await? {
+                self.allow(&arguments, largest).await?;
+                self.arguments = arguments;
+                changed = true;
+            }
+        }
+        Ok(changed.then(|| self.arguments.clone()))
+    }
+
+    /// What a hook makes of the arguments must be as good as what callers send.
+    async fn allow(&self, arguments: &Raw, largest: usize) -> Result<(), HubError> {
+        let size = arguments.get().len();
+        if size > largest {
+            let name = &self.tool.full_name;
+            let message = format!("a hook made {size} bytes of arguments for {name}; {largest} are allowed");
+            return Err(HubError::new(ErrorKind::TooLarge, message));
+        }
+        self.tool.check(arguments).await.map_err(|error| {
+            let told =
+                HubError::new(error.kind(), format!("a hook changed the arguments: {}", error.message()));
+            error.details().cloned().into_iter().fold(told, HubError::with_details)
+        })
+    }
+
+    /// Tells every hook how it ended, also when the time was up or the caller cancelled.
+    pub(super) async fn run_after(&self, outcome: &Result<Outcome, HubError>) {
+        let told = async {
+            for hooks in self.tools.iter().chain(&self.yards) {
+                match outcome {
+                    Ok(outcome) => hooks.after(self.call(), outcome).await,
+                    Err(error) => hooks.on_error(self.call(), error).await,
+                }
+            }
+        };
+        if tokio::time::timeout(AFTERWARDS, told).await.is_err() {
+            tracing::warn!(tool = %self.tool.full_name, "hooks took too long after the call and were stopped");
+        }
+    }
+}

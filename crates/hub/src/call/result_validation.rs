@@ -1,0 +1,68 @@
+//! Looks at a result beside the output schema that its tool declared.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::call_details::CallDetails;
+use crate::catalog::ToolEntry;
+use crate::deadline::Deadline;
+use crate::error::{ErrorKind, HubError};
+use crate::events::YardEvent;
+use crate::execution::ExecutionId;
+use crate::outcome::Outcome;
+use crate::result_check::ResultCheck;
+use crate::yard::Yard;
+
+/// A promise that a tool made about its results.
+pub(super) struct ResultValidator<'a> {
+    pub(super) yard: &'a Yard,
+    pub(super) id: ExecutionId,
+    pub(super) tool: Option<&'a Arc<ToolEntry>>,
+    pub(super) check: ResultCheck,
+    pub(super) notes: Option<&'a CallDetails>,
+}
+
+impl ResultValidator<'_> {
+    /// The same outcome, unless it breaks the promise, or cannot be checked in time, and that is not allowed.
+    pub(super) async fn validate(&self, outcome: Outcome, deadline: &Deadline) -> Result<Outcome, HubError> {
+        let Some(tool) = self.tool else { return Ok(outcome) };
+        if self.check == ResultCheck::Off || outcome.failed {
+            return Ok(outcome);
+        }
+        let subject = &tool.full_name;
+        let violations = tokio::select! {
+            biased;
+            violations = tool.result_violations(&outcome.body) => violations,
+            () = deadline.passed() => {
+                tracing::warn!(tool = %subject, "a result could not be checked in time");
+                return match self.check {
+                    ResultCheck::Enforce => {
+                        let message = format!("the result of {subject} could not be checked in time");
+                        Err(HubError::new(ErrorKind::TimedOut, message).suggest("allow the call more time"))
+                    }
+                    ResultCheck::Off | ResultCheck::Warn => Ok(outcome),
+                };
+            }
+        };
+        if violations.is_empty() {
+            return Ok(outcome);
+        }
+        self.yard.events().publish_call(|| YardEvent::ResultViolatesSchema {
+            id: self.id,
+            subject: subject.to_string(),
+            violations: violations.clone(),
+        });
+        if self.check == ResultCheck::Enforce {
+            let told = violations.join("; ");
+            let message = format!("{subject} gave a result that its output schema does not allow: {told}");
+            return Err(
+                HubError::new(ErrorKind::ToolFailed, message).with_details(json!({"violations": violations}))
+            );
+        }
+        if let Some(notes) = self.notes {
+            let _ = notes.result_violations.set(violations);
+        }
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,361 @@
+//! From what one source said to entries of the catalog. A definition that cannot be read is left out with a
+//! warning; it never costs the others their place.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::entry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+use super::versions::{ToolVersions, families};
+use crate::json::{self, Object, Raw};
+use crate::name::{FullName, Namer, Prefix, SourceName};
+use crate::request::ClientEra;
+use crate::schema::CompiledSchema;
+use crate::source::{PromptOffer, Source, SourceOffer, ToolOffer};
+use crate::uri_template::UriTemplate;
+
+/// Everything that one source offers, read and named.
+pub(super) struct SourceEntries {
+    pub(super) tools: Vec<Arc<ToolEntry>>,
+    pub(super) prompts: Vec<Arc<PromptEntry>>,
+    pub(super) resources: Vec<Arc<ResourceEntry>>,
+    pub(super) templates: Vec<Arc<TemplateEntry>>,
+    pub(super) warnings: Vec<String>,
+    offer: Arc<SourceOffer>,
+    prefix: Prefix,
+}
+
+/// Which names are given away so far.
+#[derive(Default)]
+pub(super) struct EntryNamers {
+    tools: Namer,
+    prompts: Namer,
+}
+
+impl SourceEntries {
+    pub(super) fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+            && self.prompts.is_empty()
+            && self.resources.is_empty()
+            && self.templates.is_empty()
+    }
+
+    /// Reads what the source offers now. What it offered `before` is not read again where it is the same.
+    pub(super) fn load(
+        source: &Arc<dyn Source>,
+        era: ClientEra,
+        before: Option<&Self>,
+        names: &mut EntryNamers,
+    ) -> Self {
+        let offered = || match era {
+            ClientEra::Newest => source.offer(),
+            ClientEra::Legacy => source.legacy_offer().unwrap_or_else(|| source.offer()),
+        };
+        let Ok((offer, prefix)) = catch_unwind(AssertUnwindSafe(|| (offered(), source.prefix()))) else {
+            // A source that crashes here offers nothing; the others go on.
+            return Self {
+                warnings: vec!["it crashed when it was asked what it offers".to_owned()],
+                ..Self::empty(Arc::default(), Prefix::Source)
+            };
+        };
+        match before {
+            Some(known) if Arc::ptr_eq(&known.offer, &offer) && known.prefix == prefix => {
+                known.named_again(names)
+            }
+            _ => Self::read(source.name(), &offer, prefix, before, names),
+        }
+    }
+
+    pub(super) fn completes(&self) -> bool {
+        self.offer.completes
+    }
+
+    pub(super) fn has_permissions(&self) -> bool {
+        self.tools.iter().any(|tool| !tool.permissions.is_empty())
+            || self.prompts.iter().any(|prompt| !prompt.permissions.is_empty())
+            || self.resources.iter().any(|resource| !resource.permissions.is_empty())
+            || self.templates.iter().any(|template| !template.permissions.is_empty())
+    }
+
+    fn empty(offer: Arc<SourceOffer>, prefix: Prefix) -> Self {
+        Self {
+            tools: Vec::new(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
+            templates: Vec::new(),
+            warnings: Vec::new(),
+            offer,
+            prefix,
+        }
+    }
+
+    /// The same things. Their names may differ, if another source has come to hold the old ones.
+    fn named_again(&self, names: &mut EntryNamers) -> Self {
+        let tool = |tool: &Arc<ToolEntry>| {
+            let name = names.tools.name(self.prefix, &tool.source, &tool.raw_name);
+            if name == tool.full_name { Arc::clone(tool) } else { Arc::new(tool.renamed(name)) }
+        };
+        let tools = self.tools.iter().map(tool).collect();
+        let prompt = |prompt: &Arc<PromptEntry>| {
+            let name = names.prompts.name(self.prefix, &prompt.source, &prompt.raw_name);
+            if name == prompt.full_name { Arc::clone(prompt) } else { Arc::new(prompt.renamed(name)) }
+        };
+        Self {
+            tools,
+            prompts: self.prompts.iter().map(prompt).collect(),
+            resources: self.resources.clone(),
+            templates: self.templates.clone(),
+            warnings: self.warnings.clone(),
+            offer: Arc::clone(&self.offer),
+            prefix: self.prefix,
+        }
+    }
+
+    fn read(
+        source: &SourceName,
+        offer: &Arc<SourceOffer>,
+        prefix: Prefix,
+        before: Option<&Self>,
+        names: &mut EntryNamers,
+    ) -> Self {
+        let mut part = Self::empty(Arc::clone(offer), prefix);
+        let known = before.into_iter().flat_map(|part| &part.tools);
+        let known: HashMap<&str, &Arc<ToolEntry>> =
+            known.map(|tool| (tool.raw_name.as_str(), tool)).collect();
+        let (families, problems) = families(&offer.tools);
+        for problem in &problems {
+            part.leave_out("a tool", problem);
+        }
+        for family in &families {
+            let full_name = names.tools.name(prefix, source, &family.name);
+            let known = known.get(family.name.as_str()).copied();
+            let tool = part.family(source, family, &full_name, known);
+            part.tools.push(Arc::new(tool));
+        }
+        let mut seen = HashSet::new();
+        for prompt in &offer.prompts {
+            match parse_definition(&prompt.definition) {
+                Ok((_, raw_name)) if !seen.insert(raw_name.clone()) => {
+                    part.leave_out("a prompt", &duplicate_name_message(&raw_name));
+                }
+                Ok((members, raw_name)) => {
+                    let full_name = names.prompts.name(prefix, source, &raw_name);
+                    part.prompts
+                        .push(Arc::new(PromptEntry::new(source, prompt, members, raw_name, full_name)));
+                }
+                Err(problem) => part.leave_out("a prompt", &problem),
+            }
+        }
+        for resource in &offer.resources {
+            match member(&resource.definition, "uri") {
+                Ok(uri) => part.resources.push(Arc::new(ResourceEntry {
+                    uri,
+                    source: source.clone(),
+                    definition: resource.definition.clone(),
+                    permissions: resource.permissions.clone(),
+                })),
+                Err(problem) => part.leave_out("a resource", &problem),
+            }
+        }
+        for template in &offer.templates {
+            match member(&template.definition, "uriTemplate") {
+                Ok(uri_template) => {
+                    let matcher = UriTemplate::parse(&uri_template);
+                    let warning = |problem| {
+                        format!("resource template {}: {problem}", json::truncate_for_message(&uri_template))
+                    };
+                    part.warnings.extend(matcher.problem().map(warning));
+                    part.templates.push(Arc::new(TemplateEntry {
+                        matcher,
+                        template: uri_template,
+                        source: source.clone(),
+                        definition: template.definition.clone(),
+                        permissions: template.permissions.clone(),
+                    }));
+                }
+                Err(problem) => part.leave_out("a resource template", &problem),
+            }
+        }
+        part
+    }
+
+    /// The newest of a family, with the older ones behind it.
+    fn family(
+        &mut self,
+        source: &SourceName,
+        family: &ToolVersions<'_>,
+        full_name: &FullName,
+        known: Option<&Arc<ToolEntry>>,
+    ) -> ToolEntry {
+        let mut tools = Vec::new();
+        for (index, (offer, members)) in family.versions.iter().enumerate() {
+            let same = |known: &&Arc<ToolEntry>| known.version() == offer.metadata_text("version");
+            let known =
+                known.into_iter().flat_map(|known| std::iter::once(known).chain(&known.older)).find(same);
+            let mut tool = self.tool(source, offer, members, &family.name, full_name, known);
+            tool.deprecated_by = family.deprecated_by(index);
+            tools.push(tool);
+        }
+        let older = tools.split_off(1).into_iter().map(Arc::new).collect();
+        // A family has at least one version, which is the one that is left.
+        tools.remove(0).with_older(older)
+    }
+
+    fn tool(
+        &mut self,
+        source: &SourceName,
+        offer: &ToolOffer,
+        members: &Object,
+        raw_name: &str,
+        full_name: &FullName,
+        known: Option<&Arc<ToolEntry>>,
+    ) -> ToolEntry {
+        let annotated = |raw: &RawValue| text(&Object::parse(raw).ok()?, "title");
+        let title = text(members, "title")
+            .or_else(|| members.get("annotations").and_then(annotated))
+            .unwrap_or_else(|| raw_name.to_owned());
+        let input_schema = match members.get("inputSchema") {
+            Some(schema) if is_object_schema(schema) => schema.to_owned(),
+            _ => {
+                let name = json::truncate_for_message(raw_name);
+                self.warnings.push(format!("tool {name} has an input schema that is no object schema"));
+                json::from_text(r#"{"type":"object"}"#.to_owned())
+            }
+        };
+        let compiled = match known {
+            Some(known) if known.input_schema.get() == input_schema.get() => Arc::clone(&known.compiled),
+            _ => Arc::new(CompiledSchema::default()),
+        };
+        let output_schema = members.get("outputSchema").map(ToOwned::to_owned);
+        let same_output = |known: &&Arc<ToolEntry>| match (&known.output_schema, &output_schema) {
+            (Some(before), Some(now)) => before.get() == now.get(),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        let compiled_output =
+            known.filter(same_output).map(|known| Arc::clone(&known.compiled_output)).unwrap_or_default();
+        ToolEntry {
+            source: source.clone(),
+            definition: offer.definition.clone(),
+            shown: shown_as(members.clone(), full_name, Some(&input_schema)),
+            input_schema,
+            output_schema,
+            output_is_object: members.get("outputSchema").is_some_and(is_object_schema),
+            title,
+            description: text(members, "description"),
+            permissions: offer.permissions.clone(),
+            metadata: offer.metadata.clone(),
+            listing: offer.listing,
+            hooks: offer.hooks.clone(),
+            compiled,
+            compiled_output,
+            raw_name: raw_name.to_owned(),
+            full_name: full_name.clone(),
+            deprecated_by: None,
+            older: Vec::new(),
+        }
+    }
+
+    fn leave_out(&mut self, what: &str, problem: &str) {
+        self.warnings.push(format!("{what} was left out: {problem}"));
+    }
+}
+
+impl ToolEntry {
+    fn with_older(self, older: Vec<Arc<Self>>) -> Self {
+        Self { older, ..self }
+    }
+
+    fn renamed(&self, full_name: FullName) -> Self {
+        let members = Object::parse(&self.definition).unwrap_or_default();
+        Self {
+            shown: shown_as(members, &full_name, Some(&self.input_schema)),
+            older: self.older.iter().map(|tool| Arc::new(tool.renamed(full_name.clone()))).collect(),
+            deprecated_by: self.deprecated_by.clone(),
+            full_name,
+            raw_name: self.raw_name.clone(),
+            source: self.source.clone(),
+            definition: self.definition.clone(),
+            input_schema: self.input_schema.clone(),
+            output_schema: self.output_schema.clone(),
+            output_is_object: self.output_is_object,
+            title: self.title.clone(),
+            description: self.description.clone(),
+            permissions: self.permissions.clone(),
+            metadata: self.metadata.clone(),
+            listing: self.listing,
+            hooks: self.hooks.clone(),
+            compiled: Arc::clone(&self.compiled),
+            compiled_output: Arc::clone(&self.compiled_output),
+        }
+    }
+}
+
+impl PromptEntry {
+    fn new(
+        source: &SourceName,
+        offer: &PromptOffer,
+        members: Object,
+        raw_name: String,
+        full_name: FullName,
+    ) -> Self {
+        Self {
+            source: source.clone(),
+            definition: offer.definition.clone(),
+            shown: shown_as(members, &full_name, None),
+            permissions: offer.permissions.clone(),
+            raw_name,
+            full_name,
+        }
+    }
+
+    fn renamed(&self, full_name: FullName) -> Self {
+        let members = Object::parse(&self.definition).unwrap_or_default();
+        Self {
+            shown: shown_as(members, &full_name, None),
+            full_name,
+            raw_name: self.raw_name.clone(),
+            source: self.source.clone(),
+            definition: self.definition.clone(),
+            permissions: self.permissions.clone(),
+        }
+    }
+}
+
+/// A definition as the yard shows it: under its full name, with a schema that clients accept.
+fn shown_as(mut members: Object, full_name: &FullName, input_schema: Option<&Raw>) -> Raw {
+    members.set("name", json::to_raw(full_name.as_str()));
+    if let Some(schema) = input_schema {
+        members.set("inputSchema", schema.clone());
+    }
+    members.to_raw()
+}
+
+/// Whether clients accept it as a tool's input schema: an object whose `type` is `object`.
+fn is_object_schema(schema: &RawValue) -> bool {
+    let kind = Object::parse(schema).ok().and_then(|members| text(&members, "type"));
+    kind.is_some_and(|kind| kind == "object")
+}
+
+/// The members and the name of a definition.
+pub(super) fn parse_definition(definition: &RawValue) -> Result<(Object, String), String> {
+    let members = Object::parse(definition).map_err(|error| error.to_string())?;
+    let name = text(&members, "name").ok_or("it has no name")?;
+    Ok((members, name))
+}
+
+/// A name that the source said before leads to the same thing there, and clients refuse a list in which a name appears
+/// twice.
+pub(super) fn duplicate_name_message(name: &str) -> String {
+    format!("the source offers {} more than once", json::truncate_for_message(name))
+}
+
+fn member(definition: &RawValue, key: &str) -> Result<String, String> {
+    let members = Object::parse(definition).map_err(|error| error.to_string())?;
+    text(&members, key).ok_or_else(|| format!("it has no {key}"))
+}
+
+fn text(members: &Object, key: &str) -> Option<String> {
+    serde_json::from_str(members.get(key)?.get()).ok()
+}

@@ -1,0 +1,291 @@
+//! How often: one counter per caller, source or tool that has a rate, by the generic cell rate algorithm. A counter
+//! is one point in time, the one at which its whole burst is there again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::error::{ErrorKind, HubError};
+use crate::limits::RateLimit;
+use crate::name::{FullName, SourceName};
+
+/// Above this many, counters whose burst is whole again are forgotten: they say nothing.
+const MANY: usize = 10_000;
+/// A rate of nothing in nanoseconds between two calls: three hundred years.
+const NEVER: u128 = 10_000_000_000_000_000_000;
+
+/// How much is left of the tightest rate that applies to a call, once the call was counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateState {
+    /// How many calls the burst has room for.
+    pub limit: u64,
+    /// How many more calls could be made at once.
+    pub remaining: u64,
+    /// After how long without a call the whole burst is there again.
+    pub reset: Duration,
+}
+
+/// Whose calls are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum RateKey {
+    /// By the rate that the yard has for everybody, each for themselves.
+    Caller(Arc<str>),
+    /// By the rate that this caller has.
+    Token(Arc<str>),
+    Source(SourceName),
+    /// A tool, by the rate of the glob at this place of the list.
+    Tool(FullName, usize),
+}
+
+#[derive(Debug)]
+pub(crate) struct RateCounters {
+    began: Instant,
+    state: Mutex<Counters>,
+}
+
+#[derive(Debug)]
+struct Counters {
+    /// In nanoseconds since the counters began.
+    whole_at: HashMap<RateKey, u128>,
+    sweep_above: usize,
+}
+
+/// A rate in whole nanoseconds.
+#[derive(Clone, Copy)]
+struct GcraRate {
+    between: u128,
+    burst: u64,
+    /// How far ahead of now a counter may be.
+    ahead: u128,
+}
+
+impl GcraRate {
+    /// Within what can be counted: a burst below one would refuse every call for ever, and a rate that is no number
+    /// counts as none.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits")]
+    fn of(rate: RateLimit) -> Self {
+        let per_second = if rate.per_second > 0.0 { rate.per_second } else { 0.0 };
+        let between = (1e9 / per_second).clamp(0.0, NEVER as f64) as u128;
+        let burst = rate.burst.clamp(1.0, 1e9);
+        let burst = if burst.is_nan() { 1.0 } else { burst };
+        Self { between, burst: burst as u64, ahead: (between as f64 * burst) as u128 }
+    }
+
+    fn state(self, whole_in: u128) -> RateState {
+        let left = match self.between {
+            0 => u128::from(self.burst),
+            between => self.ahead.saturating_sub(whole_in) / between,
+        };
+        let remaining = u64::try_from(left).unwrap_or(self.burst).min(self.burst);
+        RateState { limit: self.burst, remaining, reset: nanoseconds(whole_in) }
+    }
+}
+
+fn nanoseconds(number: u128) -> Duration {
+    Duration::from_nanos(u64::try_from(number).unwrap_or(u64::MAX))
+}
+
+impl Default for RateCounters {
+    fn default() -> Self {
+        let state = Counters { whole_at: HashMap::new(), sweep_above: MANY };
+        Self { began: Instant::now(), state: Mutex::new(state) }
+    }
+}
+
+impl Counters {
+    /// Sweeping looks at every counter, so the next sweep waits until there are twice as many.
+    fn sweep(&mut self, now: u128) {
+        if self.whole_at.len() > self.sweep_above {
+            self.whole_at.retain(|_, whole_at| *whole_at > now);
+            self.sweep_above = (2 * self.whole_at.len()).max(MANY);
+        }
+    }
+}
+
+impl RateCounters {
+    /// Counts a call in all of these or, if one of them is used up, in none. Tells what is left of the tightest.
+    pub(crate) fn take(&self, rates: Vec<(RateKey, RateLimit)>) -> (Option<RateState>, Result<(), HubError>) {
+        let now = self.began.elapsed().as_nanos();
+        let mut counters = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        counters.sweep(now);
+        let mut tightest: Option<RateState> = None;
+        let mut counted = Vec::with_capacity(rates.len());
+        for (whose, rate) in rates {
+            let steady = GcraRate::of(rate);
+            let whole_at = counters.whole_at.get(&whose).copied().unwrap_or(0).max(now);
+            let after = whole_at.saturating_add(steady.between);
+            if let Some(early) = (after - now).checked_sub(steady.ahead).filter(|early| *early > 0) {
+                let state = RateState { remaining: 0, ..steady.state(whole_at - now) };
+                return (Some(state), Err(refusal(&whose, rate, steady, early)));
+            }
+            let state = steady.state(after - now);
+            let tighter = |known: &RateState| {
+                state.remaining < known.remaining
+                    || (state.remaining == known.remaining && state.reset > known.reset)
+            };
+            if tightest.as_ref().is_none_or(tighter) {
+                tightest = Some(state);
+            }
+            counted.push((whose, after));
+        }
+        counters.whole_at.extend(counted);
+        (tightest, Ok(()))
+    }
+}
+
+fn refusal(whose: &RateKey, rate: RateLimit, steady: GcraRate, early: u128) -> HubError {
+    let of = match whose {
+        RateKey::Caller(_) | RateKey::Token(_) => String::new(),
+        RateKey::Source(name) => format!(" of all callers to {name}"),
+        RateKey::Tool(name, _) => format!(" of all callers to {name}"),
+    };
+    let error =
+        HubError::new(ErrorKind::RateLimited, format!("more than {} calls a second{of}", rate.per_second));
+    if steady.between >= NEVER {
+        // Without a rate there is no next call, and so no time to wait for it.
+        return error.suggest("the burst is used up and this yard allows no further calls");
+    }
+    let wait = nanoseconds(early);
+    error.suggest(format!("wait {:.1} s before the next call", wait.as_secs_f64())).with_retry_after(wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{RateCounters, RateKey, RateState};
+    use crate::error::{ErrorKind, HubError};
+    use crate::limits::RateLimit;
+    use crate::name::SourceName;
+
+    fn caller(name: &str) -> RateKey {
+        RateKey::Caller(name.into())
+    }
+
+    fn take(counters: &RateCounters, name: &str, rate: RateLimit) -> Result<(), HubError> {
+        counters.take(vec![(caller(name), rate)]).1
+    }
+
+    fn left(counters: &RateCounters, name: &str, rate: RateLimit) -> (u64, Duration) {
+        let state = counters.take(vec![(caller(name), rate)]).0.unwrap();
+        assert_eq!(state.limit, 3);
+        (state.remaining, state.reset)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_passes_then_calls_wait_for_their_turn() {
+        let counters = RateCounters::default();
+        let rate = RateLimit { per_second: 2.0, burst: 3.0 };
+        for _ in 0..3 {
+            take(&counters, "ada", rate).unwrap();
+        }
+        let refused = take(&counters, "ada", rate).unwrap_err();
+        assert_eq!(
+            (refused.kind(), refused.retry_after()),
+            (ErrorKind::RateLimited, Some(Duration::from_millis(500)))
+        );
+        take(&counters, "bob", rate).unwrap();
+        tokio::time::advance(Duration::from_millis(500)).await;
+        take(&counters, "ada", rate).unwrap();
+        take(&counters, "ada", rate).unwrap_err();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tells_how_much_is_left_and_when_all_of_it_is_back() {
+        let counters = RateCounters::default();
+        let rate = RateLimit { per_second: 2.0, burst: 3.0 };
+        let half = Duration::from_millis(500);
+        assert_eq!(left(&counters, "ada", rate), (2, half));
+        assert_eq!(left(&counters, "ada", rate), (1, 2 * half));
+        tokio::time::advance(half).await;
+        assert_eq!(left(&counters, "ada", rate), (1, 2 * half));
+        assert_eq!(left(&counters, "ada", rate), (0, 3 * half));
+        // A refused call changes nothing.
+        assert_eq!(left(&counters, "ada", rate), (0, 3 * half));
+        tokio::time::advance(3 * half).await;
+        assert_eq!(left(&counters, "ada", rate), (2, half));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_one_rate_refuses_uses_up_nothing_of_the_others() {
+        let counters = RateCounters::default();
+        let (wide, narrow) =
+            (RateLimit { per_second: 1.0, burst: 5.0 }, RateLimit { per_second: 0.1, burst: 1.0 });
+        let source = RateKey::Source(SourceName::new("github"));
+        let both = || vec![(caller("ada"), wide), (source.clone(), narrow)];
+        let (state, taken) = counters.take(both());
+        taken.unwrap();
+        let tightest = RateState { limit: 1, remaining: 0, reset: Duration::from_secs(10) };
+        assert_eq!(state, Some(tightest));
+        for _ in 0..20 {
+            let (state, refused) = counters.take(both());
+            assert_eq!(state, Some(tightest));
+            assert_eq!(
+                refused.unwrap_err().message(),
+                "more than 0.1 calls a second of all callers to github"
+            );
+        }
+        let state = counters.take(vec![(caller("ada"), wide)]).0.unwrap();
+        assert_eq!(state.remaining, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_below_one_still_lets_a_steady_caller_through() {
+        for burst in [0.0, -3.0, f64::NAN] {
+            let counters = RateCounters::default();
+            let rate = RateLimit { per_second: 0.5, burst };
+            take(&counters, "ada", rate).unwrap();
+            assert_eq!(take(&counters, "ada", rate).unwrap_err().retry_after(), Some(Duration::from_secs(2)));
+            tokio::time::advance(Duration::from_secs(2)).await;
+            take(&counters, "ada", rate).unwrap();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_of_nothing_promises_no_time_to_wait() {
+        for per_second in [0.0, -1.0, f64::NAN] {
+            let counters = RateCounters::default();
+            let rate = RateLimit { per_second, burst: 2.0 };
+            take(&counters, "ada", rate).unwrap();
+            take(&counters, "ada", rate).unwrap();
+            tokio::time::advance(Duration::from_secs(3600)).await;
+            let refused = take(&counters, "ada", rate).unwrap_err();
+            assert_eq!((refused.kind(), refused.retry_after()), (ErrorKind::RateLimited, None));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_endless_rate_refuses_nobody() {
+        let counters = RateCounters::default();
+        for _ in 0..100 {
+            take(&counters, "ada", RateLimit { per_second: f64::INFINITY, burst: 1.0 }).unwrap();
+        }
+        take(&counters, "bob", RateLimit { per_second: f64::MAX, burst: f64::INFINITY }).unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn counters_that_say_nothing_are_forgotten_once_there_are_many() {
+        let counters = RateCounters::default();
+        let rate = RateLimit { per_second: 1.0, burst: 1.0 };
+        for at in 0..=super::MANY {
+            take(&counters, &at.to_string(), rate).unwrap();
+        }
+        tokio::time::advance(Duration::from_secs(2)).await;
+        take(&counters, "ada", rate).unwrap();
+        assert_eq!(counters.state.lock().unwrap().whole_at.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn over_any_time_no_more_than_the_burst_and_the_rate_pass() {
+        let counters = RateCounters::default();
+        let rate = RateLimit { per_second: 7.0, burst: 4.0 };
+        let mut passed = 0;
+        for _ in 0..10_000 {
+            passed += u32::from(take(&counters, "ada", rate).is_ok());
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        assert_eq!(passed, 4 + 69);
+    }
+}

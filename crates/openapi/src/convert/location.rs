@@ -1,0 +1,204 @@
+//! Where in the files the conversion is, and the notes that it takes there.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::document::{ReferenceTarget, SpecDocument, SpecNode, SpecObject, push_segment};
+use crate::operation::{Diagnostic, DiagnosticSeverity};
+
+/// A place in one of the files, on the way down into it. Most are never written out, so they are only linked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SpecPath<'a> {
+    pub(super) part: usize,
+    /// Steps from where this way began.
+    pub(super) depth: usize,
+    step: SpecPathStep<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum SpecPathStep<'a> {
+    From(&'a str),
+    Key(&'a SpecPath<'a>, &'a str),
+    Index(&'a SpecPath<'a>, usize),
+}
+
+impl<'a> SpecPath<'a> {
+    pub(super) fn new(part: usize, pointer: &'a str) -> Self {
+        Self { part, depth: 0, step: SpecPathStep::From(pointer) }
+    }
+
+    pub(super) fn from_target(target: &'a ReferenceTarget) -> Self {
+        Self::new(target.part, &target.pointer)
+    }
+
+    /// The same place, as deep as if it were inside another one.
+    pub(super) fn below(self, other: &SpecPath<'_>) -> Self {
+        Self { depth: other.depth + 1, ..self }
+    }
+
+    pub(super) fn key(&'a self, key: &'a str) -> Self {
+        Self { part: self.part, depth: self.depth + 1, step: SpecPathStep::Key(self, key) }
+    }
+
+    pub(super) fn index(&'a self, index: usize) -> Self {
+        Self { part: self.part, depth: self.depth + 1, step: SpecPathStep::Index(self, index) }
+    }
+
+    pub(super) fn pointer(&self) -> String {
+        let mut steps = Vec::new();
+        let mut here = self;
+        let mut pointer = loop {
+            match &here.step {
+                SpecPathStep::From(pointer) => break (*pointer).to_owned(),
+                SpecPathStep::Key(up, key) => {
+                    steps.push((*key).to_owned());
+                    here = up;
+                }
+                SpecPathStep::Index(up, index) => {
+                    steps.push(index.to_string());
+                    here = up;
+                }
+            }
+        };
+        for step in steps.iter().rev() {
+            push_segment(&mut pointer, step);
+        }
+        pointer
+    }
+
+    pub(super) fn target(&self) -> ReferenceTarget {
+        ReferenceTarget { part: self.part, pointer: self.pointer() }
+    }
+}
+
+/// What was found out, in the order of the document, each thing once.
+#[derive(Debug)]
+pub(super) struct ConversionReport<'d> {
+    document: &'d SpecDocument,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    seen: HashSet<(String, &'static str, Option<String>, String)>,
+    /// The operation that is at work.
+    pub(super) operation: Option<String>,
+    kept_back: usize,
+}
+
+/// More than this many findings help nobody, and a hostile document could make millions.
+const MOST: usize = 20_000;
+
+impl<'d> ConversionReport<'d> {
+    pub(super) fn new(document: &'d SpecDocument) -> Self {
+        let diagnostics = document.diagnostics.clone();
+        Self { document, diagnostics, seen: HashSet::new(), operation: None, kept_back: 0 }
+    }
+
+    pub(super) fn note(&mut self, at: &SpecPath<'_>, code: &'static str, message: impl Into<String>) {
+        self.add(DiagnosticSeverity::Note, at, code, message.into(), DiagnosticData::None);
+    }
+
+    pub(super) fn warn(&mut self, at: &SpecPath<'_>, code: &'static str, message: impl Into<String>) {
+        self.add(DiagnosticSeverity::Warning, at, code, message.into(), DiagnosticData::None);
+    }
+
+    pub(super) fn error(&mut self, at: &SpecPath<'_>, code: &'static str, message: impl Into<String>) {
+        self.add(DiagnosticSeverity::Error, at, code, message.into(), DiagnosticData::None);
+    }
+
+    pub(super) fn add(
+        &mut self,
+        severity: DiagnosticSeverity,
+        at: &SpecPath<'_>,
+        code: &'static str,
+        message: String,
+        extra: DiagnosticData,
+    ) {
+        if self.diagnostics.len() >= MOST {
+            self.kept_back += 1;
+            return;
+        }
+        let mut pointer = at.pointer();
+        if let Some(part) = self.document.parts.get(at.part).filter(|part| !part.name.is_empty()) {
+            pointer = format!("{}#{pointer}", part.name);
+        }
+        // A schema that many operations share is faulty once, not once for each of them.
+        let about = pointer.starts_with("/paths").then(|| self.operation.clone()).flatten();
+        if self.seen.insert((pointer.clone(), code, about, message.clone())) {
+            let extra = match extra {
+                DiagnosticData::None => None,
+                DiagnosticData::Value(value) => Some(value),
+            };
+            let operation = self.operation.clone();
+            self.diagnostics.push(Diagnostic { severity, pointer, code, message, operation, extra });
+        }
+    }
+
+    pub(super) fn end(mut self) -> Vec<Diagnostic> {
+        if self.kept_back > 0 {
+            let message = format!("{} more findings are not listed", self.kept_back);
+            self.diagnostics.push(Diagnostic {
+                severity: DiagnosticSeverity::Note,
+                pointer: String::new(),
+                code: "more-findings",
+                message,
+                operation: None,
+                extra: None,
+            });
+        }
+        self.diagnostics
+    }
+}
+
+/// Data beside a finding's sentence.
+pub(super) enum DiagnosticData {
+    None,
+    Value(Value),
+}
+
+/// An object of the document that may have been somewhere else, and where it really is.
+#[derive(Debug, Clone)]
+pub(super) struct ResolvedObject<'d> {
+    pub(super) members: &'d SpecObject,
+    pub(super) target: ReferenceTarget,
+}
+
+const MOST_HOPS: usize = 64;
+
+/// Follows `$ref`s to the object that is meant; what is no object, or is not there, is reported.
+pub(super) fn resolve_object<'d>(
+    document: &'d SpecDocument,
+    report: &mut ConversionReport<'_>,
+    value: &'d SpecNode,
+    at: &SpecPath<'_>,
+    what: &str,
+) -> Option<ResolvedObject<'d>> {
+    let mut value = value;
+    let mut target = at.target();
+    for _ in 0..MOST_HOPS {
+        let Some(members) = value.as_object() else {
+            let message = format!("{what} is {}, not an object", crate::document::kind(value));
+            report.warn(&SpecPath::from_target(&target), "wrong-type", message);
+            return None;
+        };
+        let Some(reference) = members.get("$ref").and_then(SpecNode::as_str) else {
+            return Some(ResolvedObject { members, target });
+        };
+        let found = document.index.find(&document.parts, target.part, reference);
+        let next = found.and_then(|next| {
+            let value = document.parts.get(next.part).and_then(|part| part.value.pointer(&next.pointer));
+            value.map(|value| (next, value)).ok_or_else(|| "there is nothing at that place".to_owned())
+        });
+        match next {
+            Ok((next, found)) => {
+                target = next;
+                value = found;
+            }
+            Err(reason) => {
+                let message = format!("{what} refers to `{reference}`: {reason}");
+                report.warn(&SpecPath::from_target(&target), "dangling-reference", message);
+                return None;
+            }
+        }
+    }
+    report.warn(at, "reference-cycle", format!("{what} refers to itself"));
+    None
+}

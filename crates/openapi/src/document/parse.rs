@@ -1,0 +1,168 @@
+//! One file's bytes to one JSON value: finds out the encoding, whether it is JSON or YAML, and whether it is an OpenAPI
+//! document at all.
+
+use std::borrow::Cow;
+
+use super::node::SpecNode;
+use super::{LoadError, json, yaml};
+use crate::operation::{Diagnostic, DiagnosticSeverity};
+
+/// What one reader has to keep to, and what it found on its way.
+#[derive(Debug)]
+pub(super) struct ParseContext {
+    pub(super) depth: usize,
+    /// How many values there may still be.
+    pub(super) left: usize,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// Why a text was not read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ParseRefusal {
+    TooManyValues,
+    Syntax(String),
+}
+
+impl ParseContext {
+    /// Takes the place of one value.
+    pub(super) fn count(&mut self, values: usize) -> Result<(), ParseRefusal> {
+        self.left = self.left.checked_sub(values).ok_or(ParseRefusal::TooManyValues)?;
+        Ok(())
+    }
+
+    pub(super) fn warn(&mut self, pointer: String, code: &'static str, message: String) {
+        let severity = DiagnosticSeverity::Warning;
+        // A file full of the same fault needs no million reports.
+        if self.diagnostics.len() < 1_000 {
+            self.diagnostics.push(Diagnostic {
+                severity,
+                pointer,
+                code,
+                message,
+                operation: None,
+                extra: None,
+            });
+        }
+    }
+}
+
+/// Reads a text as JSON if it looks like it, and else, or if that fails, as YAML: some files that are called JSON are not.
+pub(super) fn read(bytes: &[u8], reading: &mut ParseContext) -> Result<SpecNode, ParseRefusal> {
+    let text = decode(bytes, reading);
+    let text = text.trim_start_matches('\u{feff}');
+    let start = text.trim_start();
+    if start.is_empty() {
+        return Err(ParseRefusal::Syntax("it is empty".to_owned()));
+    }
+    if !start.starts_with(['{', '[', '"']) {
+        return yaml::read(text, reading);
+    }
+    let left = reading.left;
+    let found = reading.diagnostics.len();
+    match json::read(text, reading) {
+        Err(ParseRefusal::Syntax(first)) => {
+            reading.left = left;
+            reading.diagnostics.truncate(found);
+            yaml::read(text, reading).map_err(|error| match error {
+                ParseRefusal::Syntax(second) => {
+                    ParseRefusal::Syntax(format!("as JSON: {first}; as YAML: {second}"))
+                }
+                ParseRefusal::TooManyValues => error,
+            })
+        }
+        done => done,
+    }
+}
+
+/// UTF-8, or UTF-16 with a mark; bytes that are neither are replaced and reported.
+fn decode<'b>(bytes: &'b [u8], reading: &mut ParseContext) -> Cow<'b, str> {
+    let units = |read: fn([u8; 2]) -> u16| -> Cow<'b, str> {
+        let pairs = bytes.get(2..).unwrap_or_default().chunks_exact(2);
+        let units: Vec<u16> = pairs.map(|pair| read([pair[0], pair[1]])).collect();
+        Cow::Owned(String::from_utf16_lossy(&units))
+    };
+    match bytes {
+        [0xff, 0xfe, ..] => units(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => units(u16::from_be_bytes),
+        _ => match std::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(error) => {
+                let at = error.valid_up_to();
+                reading.warn(String::new(), "not-utf-8", format!("byte {at} is not UTF-8; it was replaced"));
+                String::from_utf8_lossy(bytes)
+            }
+        },
+    }
+}
+
+/// The version of OpenAPI or Swagger that a document says it follows.
+pub(super) fn stated_version(document: &SpecNode) -> Option<String> {
+    let version = document.get("openapi").or_else(|| document.get("swagger"))?;
+    match version {
+        SpecNode::String(version) => Some(version.trim().to_owned()),
+        SpecNode::Number(version) => Some(version.to_string()),
+        _ => None,
+    }
+}
+
+/// Refuses what is not OpenAPI, in words that say what it is instead; what leaves its version out but has paths is taken.
+pub(super) fn check(name: &str, document: &SpecNode, reading: &mut ParseContext) -> Result<(), LoadError> {
+    let refuse = |found: String| Err(LoadError::NotOpenApi { name: name.to_owned(), found });
+    let Some(root) = document.as_object() else {
+        // YAML takes such a page for one long text.
+        if document.as_str().is_some_and(|text| text.trim_start().starts_with('<')) {
+            return refuse("it is a page of HTML, or XML".to_owned());
+        }
+        return refuse(format!("it is {}, not an object", kind(document)));
+    };
+    let has_paths = ["paths", "webhooks", "components"].iter().any(|key| root.contains_key(key));
+    let Some(version) = stated_version(document) else {
+        for (key, what) in [
+            ("asyncapi", "an AsyncAPI document"),
+            ("swaggerVersion", "a Swagger 1 document; convert it to Swagger 2 or OpenAPI 3 first"),
+            ("$schema", "a JSON Schema"),
+            ("arazzo", "an Arazzo document"),
+            ("overlay", "an OpenAPI overlay"),
+            ("raml", "a RAML document"),
+        ] {
+            if root.contains_key(key) && !root.contains_key("paths") {
+                return refuse(format!("it is {what}"));
+            }
+        }
+        if !has_paths {
+            let keys: Vec<&str> = root.keys().take(5).collect();
+            return refuse(format!(
+                "it says neither `openapi` nor `swagger`; its keys are {}",
+                keys.join(", ")
+            ));
+        }
+        reading.warn(
+            String::new(),
+            "no-version",
+            "the document does not say which version it follows".to_owned(),
+        );
+        return Ok(());
+    };
+    let known = ["2.", "3.0", "3.1", "3.2"].iter().any(|start| version.starts_with(start))
+        || ["2", "3"].contains(&version.as_str());
+    if version.starts_with("1.") {
+        return refuse(format!("it follows version {version}; 2.0 and 3.0 to 3.2 are understood"));
+    }
+    if !known {
+        let message = format!("version {version} is not known; it is read as the nearest that is");
+        reading.warn("/openapi".to_owned(), "unknown-version", message);
+    }
+    Ok(())
+}
+
+/// A value's kind, as a sentence needs it.
+pub(crate) fn kind(value: &SpecNode) -> &'static str {
+    match value {
+        SpecNode::Null => "null",
+        SpecNode::Bool(_) => "a boolean",
+        SpecNode::Number(_) => "a number",
+        SpecNode::String(_) => "a string",
+        SpecNode::Array(_) => "an array",
+        SpecNode::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,213 @@
+//! Where a `$ref` leads: to a place in this file, in another one, or to something that carries the name itself.
+
+use std::collections::{HashMap, HashSet};
+
+use super::SpecFile;
+use super::node::SpecNode;
+
+/// A place in one of the files.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ReferenceTarget {
+    pub(crate) part: usize,
+    /// A JSON pointer, with nothing encoded but what pointers encode.
+    pub(crate) pointer: String,
+}
+
+/// What files name each other by.
+#[derive(Debug, Default)]
+pub(crate) struct FileLinks {
+    links: HashMap<(usize, String), FileLink>,
+    ids: HashMap<String, ReferenceTarget>,
+    anchors: HashMap<(usize, String), String>,
+}
+
+#[derive(Debug)]
+pub(super) enum FileLink {
+    Part(usize),
+    Missing(String),
+}
+
+impl FileLinks {
+    pub(super) fn link(&mut self, from: usize, name: String, link: FileLink) {
+        self.links.insert((from, name), link);
+    }
+
+    pub(super) fn is_id(&self, name: &str) -> bool {
+        self.ids.contains_key(name)
+    }
+}
+
+/// Finds what references mean.
+#[derive(Debug)]
+pub(crate) struct ReferenceIndex {
+    addresses: FileLinks,
+}
+
+impl ReferenceIndex {
+    pub(super) fn new(addresses: FileLinks) -> Self {
+        Self { addresses }
+    }
+
+    /// The place that a reference in `part` leads to, or why it leads nowhere.
+    pub(crate) fn find(
+        &self,
+        parts: &[SpecFile],
+        from: usize,
+        reference: &str,
+    ) -> Result<ReferenceTarget, String> {
+        let (name, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let (part, below) = if name.is_empty() {
+            (from, String::new())
+        } else if let Some(target) = self.addresses.ids.get(name) {
+            (target.part, target.pointer.clone())
+        } else {
+            match self.addresses.links.get(&(from, name.to_owned())) {
+                Some(FileLink::Part(part)) => (*part, String::new()),
+                Some(FileLink::Missing(reason)) => {
+                    return by_name(parts, from, reference).ok_or_else(|| reason.clone());
+                }
+                None => {
+                    return by_name(parts, from, reference).ok_or_else(|| "nothing has that name".to_owned());
+                }
+            }
+        };
+        let Some(document) = parts.get(part).map(|part| &part.value) else {
+            return Err("nothing has that name".to_owned());
+        };
+        let exists = |pointer: &str| document.pointer(pointer).is_some();
+        if fragment.is_empty() {
+            return Ok(ReferenceTarget { part, pointer: below });
+        }
+        for fragment in [percent_decoded(fragment), fragment.to_owned()] {
+            let pointer = if fragment.starts_with('/') {
+                format!("{below}{fragment}")
+            } else if let Some(anchor) = self.addresses.anchors.get(&(part, fragment.clone())) {
+                anchor.clone()
+            } else {
+                format!("{below}/{fragment}")
+            };
+            if exists(&pointer) {
+                return Ok(ReferenceTarget { part, pointer });
+            }
+        }
+        Err("there is nothing at that place".to_owned())
+    }
+}
+
+/// Some documents name a schema by its bare name.
+fn by_name(parts: &[SpecFile], part: usize, name: &str) -> Option<ReferenceTarget> {
+    let document = &parts.get(part)?.value;
+    ["/components/schemas", "/definitions"].iter().find_map(|folder| {
+        let mut pointer = (*folder).to_owned();
+        push_segment(&mut pointer, name);
+        document.pointer(&pointer).map(|_| ReferenceTarget { part, pointer })
+    })
+}
+
+/// The files that a value names in references; on the way, remembers what carries a name of its own.
+pub(super) fn collect(part: usize, value: &SpecNode, addresses: &mut FileLinks) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut seen = HashSet::new();
+    // The ways are kept apart from the values, so that a pointer is only built for what has a name.
+    let mut ways: Vec<(PointerStep<'_>, usize)> = vec![(PointerStep::Root, 0)];
+    let mut waiting = vec![(value, 0_usize)];
+    while let Some((value, place)) = waiting.pop() {
+        match value {
+            SpecNode::Object(members) => {
+                for (key, member) in members.iter() {
+                    match (key, member) {
+                        ("$ref" | "$dynamicRef", SpecNode::String(reference)) => {
+                            let name = reference.split('#').next().unwrap_or_default();
+                            if !name.is_empty() && seen.insert(name) {
+                                names.push(name.to_owned());
+                            }
+                        }
+                        ("$id" | "$self", SpecNode::String(id)) => {
+                            let id = id.trim_end_matches('#').to_owned();
+                            let target = ReferenceTarget { part, pointer: pointer_of(&ways, place) };
+                            addresses.ids.entry(id).or_insert(target);
+                        }
+                        ("$anchor" | "$dynamicAnchor", SpecNode::String(anchor)) => {
+                            let pointer = pointer_of(&ways, place);
+                            addresses.anchors.entry((part, anchor.to_string())).or_insert(pointer);
+                        }
+                        (_, SpecNode::Object(_) | SpecNode::Array(_)) => {
+                            ways.push((PointerStep::Key(key), place));
+                            waiting.push((member, ways.len() - 1));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            SpecNode::Array(values) => {
+                for (at, value) in values.iter().enumerate() {
+                    if matches!(value, SpecNode::Object(_) | SpecNode::Array(_)) {
+                        ways.push((PointerStep::At(at), place));
+                        waiting.push((value, ways.len() - 1));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+#[derive(Debug, Clone, Copy)]
+enum PointerStep<'a> {
+    Root,
+    Key(&'a str),
+    At(usize),
+}
+
+fn pointer_of(ways: &[(PointerStep<'_>, usize)], place: usize) -> String {
+    let mut steps = Vec::new();
+    let mut at = place;
+    while let Some((way, parent)) = ways.get(at) {
+        match way {
+            PointerStep::Root => break,
+            PointerStep::Key(key) => steps.push((*key).to_owned()),
+            PointerStep::At(index) => steps.push(index.to_string()),
+        }
+        at = *parent;
+    }
+    let mut pointer = String::new();
+    for step in steps.iter().rev() {
+        push_segment(&mut pointer, step);
+    }
+    pointer
+}
+
+/// Adds one step to a JSON pointer.
+pub(crate) fn push_segment(pointer: &mut String, segment: &str) {
+    pointer.push('/');
+    if segment.contains(['~', '/']) {
+        pointer.push_str(&segment.replace('~', "~0").replace('/', "~1"));
+    } else {
+        pointer.push_str(segment);
+    }
+}
+
+/// `%20` and its like as the bytes that they stand for; what is no such thing stays.
+pub(crate) fn percent_decoded(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let pair = bytes.get(at + 1..at + 3).and_then(|pair| std::str::from_utf8(pair).ok());
+        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
+            Some(meant) if byte == b'%' => {
+                decoded.push(meant);
+                at += 3;
+            }
+            _ => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(decoded).unwrap_or_else(|_| text.to_owned())
+}

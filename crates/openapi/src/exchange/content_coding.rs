@@ -1,0 +1,118 @@
+//! Content encodings. None is asked for, but some servers compress all the same.
+
+use std::io::{self, Read};
+
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ContentCoding {
+    Identity,
+    Gzip,
+    Deflate,
+}
+
+/// What was compressed.
+#[derive(Debug, PartialEq)]
+pub(super) struct DecodedBody {
+    pub(super) bytes: Vec<u8>,
+    /// Whether there is more than may be read.
+    pub(super) cut: bool,
+}
+
+impl ContentCoding {
+    /// How an answer is compressed; the error is the name of an encoding that cannot be read.
+    pub(super) fn from_headers(headers: &HeaderMap) -> Result<Self, String> {
+        let said = headers.get_all(CONTENT_ENCODING).iter();
+        let said: Vec<String> =
+            said.map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase()).collect();
+        let said = said.join(",");
+        let mut found = Self::Identity;
+        for name in said.split(',').map(str::trim).filter(|name| !matches!(*name, "" | "identity")) {
+            found = match (found, name) {
+                (Self::Identity, "gzip" | "x-gzip") => Self::Gzip,
+                (Self::Identity, "deflate") => Self::Deflate,
+                _ => return Err(said.chars().filter(|letter| !letter.is_control()).take(100).collect()),
+            };
+        }
+        Ok(found)
+    }
+
+    /// At most so many bytes of what was compressed: a few bytes can stand for any number of them.
+    pub(super) fn unpack(self, bytes: &[u8], most: usize) -> io::Result<DecodedBody> {
+        match self {
+            Self::Identity => Ok(DecodedBody { bytes: bytes.to_vec(), cut: false }),
+            Self::Gzip => read(MultiGzDecoder::new(bytes), most),
+            // The name means zlib, but some servers leave its head out.
+            Self::Deflate => {
+                read(ZlibDecoder::new(bytes), most).or_else(|_| read(DeflateDecoder::new(bytes), most))
+            }
+        }
+    }
+}
+
+fn read(decoder: impl Read, most: usize) -> io::Result<DecodedBody> {
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    decoder.take(limit).read_to_end(&mut bytes)?;
+    let cut = bytes.len() > most;
+    bytes.truncate(most);
+    Ok(DecodedBody { bytes, cut })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+    use http::HeaderMap;
+    use http::header::{CONTENT_ENCODING, HeaderValue};
+
+    use super::{ContentCoding, DecodedBody};
+
+    fn said(value: &'static str) -> Result<ContentCoding, String> {
+        ContentCoding::from_headers(&HeaderMap::from_iter([(
+            CONTENT_ENCODING,
+            HeaderValue::from_static(value),
+        )]))
+    }
+
+    #[test]
+    fn encodings_are_known_by_all_their_names() {
+        assert_eq!(ContentCoding::from_headers(&HeaderMap::new()), Ok(ContentCoding::Identity));
+        for (name, coding) in [
+            ("", ContentCoding::Identity),
+            ("Identity", ContentCoding::Identity),
+            ("GZIP", ContentCoding::Gzip),
+            ("x-gzip, identity", ContentCoding::Gzip),
+            ("deflate", ContentCoding::Deflate),
+        ] {
+            assert_eq!(said(name), Ok(coding), "{name}");
+        }
+        for name in ["br", "zstd", "gzip, gzip", "gzip, br"] {
+            assert_eq!(said(name), Err(name.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_was_compressed_is_read_and_no_more_than_allowed() {
+        let text = b"hello ".repeat(1_000);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
+        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::default());
+        for encoder in [&mut gzip as &mut dyn Write, &mut zlib, &mut deflate] {
+            encoder.write_all(&text).unwrap();
+        }
+        let gzip = gzip.finish().unwrap();
+        let whole = DecodedBody { bytes: text.clone(), cut: false };
+        assert_eq!(ContentCoding::Gzip.unpack(&gzip, text.len()).unwrap(), whole);
+        assert_eq!(ContentCoding::Deflate.unpack(&zlib.finish().unwrap(), text.len()).unwrap(), whole);
+        assert_eq!(ContentCoding::Deflate.unpack(&deflate.finish().unwrap(), text.len()).unwrap(), whole);
+        let part = DecodedBody { bytes: text[..5_999].to_vec(), cut: true };
+        assert_eq!(ContentCoding::Gzip.unpack(&gzip, 5_999).unwrap(), part);
+        assert!(ContentCoding::Gzip.unpack(&gzip[..gzip.len() / 2], 10_000).is_err());
+        assert!(ContentCoding::Gzip.unpack(b"not gzip", 10_000).is_err());
+    }
+}

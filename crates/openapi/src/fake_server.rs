@@ -1,0 +1,161 @@
+//! A server that answers what it is told and remembers what it was asked, for tests.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::clients::HttpClients;
+
+/// Nobody's certificates are trusted: nothing here is encrypted.
+pub(crate) fn tls() -> ClientConfig {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+}
+
+/// What speaks HTTP to it.
+pub(crate) fn http() -> HttpClients {
+    HttpClients::new(&tls()).unwrap()
+}
+
+/// A request as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RecordedRequest {
+    /// `GET /path?query`
+    pub(crate) line: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl RecordedRequest {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+}
+
+/// What is answered: everything after `HTTP/1.1 `, and whether the connection stays open after that.
+#[derive(Debug, Clone)]
+pub(crate) enum FakeReply {
+    Whole(Vec<u8>),
+    /// These bytes, and then nothing for ever.
+    Endless(Vec<u8>),
+    Silence,
+}
+
+/// A whole answer: `200 OK`, header lines with `\r\n` after each, and a body.
+pub(crate) fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> FakeReply {
+    let body = body.as_ref();
+    let head = format!("{status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    FakeReply::Whole([head.as_bytes(), body].concat())
+}
+
+pub(crate) fn json(body: &str) -> FakeReply {
+    answer("200 OK", "content-type: application/json\r\n", body)
+}
+
+#[derive(Debug)]
+pub(crate) struct FakeServer {
+    pub(crate) port: u16,
+    seen: Arc<Mutex<Vec<RecordedRequest>>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl FakeServer {
+    /// `reply` is asked for every request, with how many there were before.
+    pub(crate) async fn start(
+        reply: impl Fn(usize, &RecordedRequest) -> FakeReply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
+        let (kept, reply) = (Arc::clone(&seen), Arc::new(reply));
+        let task = AbortOnDropHandle::new(tokio::spawn(async move {
+            let mut open = tokio::task::JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (kept, reply) = (Arc::clone(&kept), Arc::clone(&reply));
+                open.spawn(async move {
+                    meet(stream, &kept, &*reply).await;
+                });
+            }
+        }));
+        Self { port, seen, _task: task }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn seen(&self) -> Vec<RecordedRequest> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.seen().into_iter().map(|seen| seen.line).collect()
+    }
+}
+
+/// Names that lead to these addresses, all of them.
+#[derive(Debug, Clone)]
+pub(crate) struct StaticResolver(pub(crate) Vec<IpAddr>);
+
+impl Resolve for StaticResolver {
+    fn resolve(&self, _: Name) -> Resolving {
+        let found: Vec<SocketAddr> = self.0.iter().map(|address| SocketAddr::new(*address, 0)).collect();
+        Box::pin(async move { Ok(Box::new(found.into_iter()) as Addrs) })
+    }
+}
+
+async fn meet(
+    mut stream: TcpStream,
+    kept: &Mutex<Vec<RecordedRequest>>,
+    reply: &(dyn Fn(usize, &RecordedRequest) -> FakeReply + Sync),
+) -> Option<()> {
+    let mut bytes = Vec::new();
+    let head_end = loop {
+        let mut piece = [0; 4096];
+        let count = stream.read(&mut piece).await.ok().filter(|count| *count > 0)?;
+        bytes.extend_from_slice(&piece[..count]);
+        if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at;
+        }
+    };
+    let head = String::from_utf8_lossy(&bytes[..head_end]).into_owned();
+    let mut lines = head.split("\r\n");
+    let line = lines.next().unwrap().trim_end_matches(" HTTP/1.1").to_owned();
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length: usize = length.map_or(0, |(_, length)| length.parse().unwrap());
+    while bytes.len() < head_end + 4 + length {
+        let mut piece = [0; 4096];
+        let count = stream.read(&mut piece).await.ok().filter(|count| *count > 0)?;
+        bytes.extend_from_slice(&piece[..count]);
+    }
+    let seen = RecordedRequest { line, headers, body: bytes[head_end + 4..].to_vec() };
+    let before = {
+        let mut kept = kept.lock().unwrap();
+        kept.push(seen.clone());
+        kept.len() - 1
+    };
+    let (rest, ends) = match reply(before, &seen) {
+        FakeReply::Whole(rest) => (rest, true),
+        FakeReply::Endless(rest) => (rest, false),
+        FakeReply::Silence => std::future::pending().await,
+    };
+    stream.write_all(b"HTTP/1.1 ").await.ok()?;
+    stream.write_all(&rest).await.ok()?;
+    if !ends {
+        std::future::pending::<()>().await;
+    }
+    stream.shutdown().await.ok()
+}

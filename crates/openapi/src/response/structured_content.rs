@@ -1,0 +1,151 @@
+//! Structured content as the tool's output schema has it, or which rule of the document an answer breaks.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Raw, Schema, SchemaCheck, SchemaViolation};
+
+use super::{BufferedResponse, ResponseBody};
+use crate::operation::{Operation, ResponseRule, ResultWrapping};
+
+/// How many violations are told, and how many characters of each.
+const TOLD: usize = 3;
+const LONGEST: usize = 300;
+
+/// The structured content of a good answer, if there is any. The error is a line for people: that the call was made, and
+/// what is wrong with its answer.
+pub(super) async fn extract_structured_content(
+    operation: &Operation,
+    answer: &BufferedResponse,
+    body: &ResponseBody,
+) -> Result<Option<Raw>, String> {
+    let Some(schema) = operation.output_schema() else {
+        return Ok(body.json.clone().filter(|json| is_object(json)));
+    };
+    let candidates = candidates(operation.wrapping, body);
+    for candidate in &candidates {
+        if violations(schema, candidate).await.is_empty() {
+            return Ok(Some(candidate.clone()));
+        }
+    }
+    let rule = rule(operation, answer.status.as_u16());
+    let broken = match (kind(answer, body), candidates.first()) {
+        (Some(kind), _) => format!("the answer {kind}"),
+        (None, Some(candidate)) => located(operation, schema, rule, candidate).await,
+        (None, None) => "the answer is JSON, but not an object".to_owned(),
+    };
+    let reason = answer.status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
+    let place = rule.map(|rule| format!(" at #{}", rule.pointer)).unwrap_or_default();
+    let (method, path, status) = (operation.method.as_str(), &operation.path, answer.status.as_u16());
+    Err(format!(
+        "the call was made: {method} {path} answered HTTP {status}{reason}, but the answer breaks the schema of the document{place}: {broken}"
+    ))
+}
+
+/// What may be the structured content, the likeliest first.
+fn candidates(wrapping: ResultWrapping, body: &ResponseBody) -> Vec<Raw> {
+    let shaped = |json: &RawValue| match wrapping {
+        ResultWrapping::Always => Some(wrapped(json.to_owned())),
+        ResultWrapping::Never => is_object(json).then(|| json.to_owned()),
+        ResultWrapping::Others if is_object(json) => Some(json.to_owned()),
+        ResultWrapping::Others => Some(wrapped(json.to_owned())),
+    };
+    if let Some(json) = &body.json {
+        return shaped(json).into_iter().collect();
+    }
+    let mut found = Vec::new();
+    if let Some(text) = &body.text {
+        // Some servers label their JSON as another kind of text.
+        let json = serde_json::from_str::<Raw>(text).ok();
+        found.extend(json.filter(|json| json.get().starts_with(['{', '['])).and_then(|json| shaped(&json)));
+    }
+    if wrapping != ResultWrapping::Never {
+        found.push(wrapped(body.text.as_ref().map_or_else(|| RawValue::NULL.to_owned(), to_raw)));
+    }
+    found
+}
+
+fn is_object(json: &RawValue) -> bool {
+    json.get().starts_with('{')
+}
+
+fn wrapped(inner: Raw) -> Raw {
+    let mut whole = Object::default();
+    whole.set("result", inner);
+    whole.to_raw()
+}
+
+/// Nothing where the check could not be made.
+async fn violations(schema: &Schema, candidate: &Raw) -> Vec<SchemaViolation> {
+    match schema.check(candidate).await {
+        SchemaCheck::Checked(violations) => violations,
+        SchemaCheck::Skipped(_) => Vec::new(),
+    }
+}
+
+/// What is wrong with an answer that is not JSON.
+fn kind(answer: &BufferedResponse, body: &ResponseBody) -> Option<String> {
+    if body.json.is_some() {
+        return None;
+    }
+    if answer.bytes.is_empty() {
+        return Some("has no body".to_owned());
+    }
+    let kind = super::content_type(&answer.headers);
+    Some(match super::essence(kind).as_str() {
+        "" => "has no content type and is not JSON".to_owned(),
+        kind if crate::request::is_json(kind) => format!("says {kind} but is not JSON"),
+        kind => format!("is {}, not JSON", kind.chars().take(100).collect::<String>()),
+    })
+}
+
+/// The schema that the document has for a status.
+fn rule(operation: &Operation, status: u16) -> Option<&ResponseRule> {
+    let rules = &operation.answer_rules;
+    let named = |name: &str| rules.iter().find(|rule| rule.status.eq_ignore_ascii_case(name));
+    named(&status.to_string()).or_else(|| named("2XX")).or_else(|| rules.first())
+}
+
+/// Where the answer does not fit. Of several schemas only the one for this status can say that.
+async fn located(
+    operation: &Operation,
+    schema: &Schema,
+    rule: Option<&ResponseRule>,
+    candidate: &Raw,
+) -> String {
+    let several = operation.answer_rules.iter().any(|rule| rule.branch > 0);
+    let own = rule.filter(|_| several).and_then(|rule| branch(schema, operation.wrapping, rule.branch));
+    let mut found = match own {
+        Some(own) => violations(&own, candidate).await,
+        None => Vec::new(),
+    };
+    if found.is_empty() {
+        found = violations(schema, candidate).await;
+    }
+    let sentence = |violation: &SchemaViolation| {
+        let pointer = match operation.wrapping {
+            ResultWrapping::Always => violation.pointer.trim_start_matches("/result"),
+            ResultWrapping::Never | ResultWrapping::Others => &violation.pointer,
+        };
+        let told = SchemaViolation::new(pointer, violation.reason.as_str(), Value::Null).sentence();
+        told.chars().take(LONGEST).collect::<String>()
+    };
+    let mut told: Vec<String> = found.iter().take(TOLD).map(sentence).collect();
+    if found.len() > TOLD {
+        told.push(format!("and {} more", found.len() - TOLD));
+    }
+    told.join("; ")
+}
+
+/// One of the schemas in the output schema's `anyOf`, as an output schema of its own.
+fn branch(schema: &Schema, wrapping: ResultWrapping, number: usize) -> Option<Schema> {
+    let mut whole: Map<String, Value> = serde_json::from_str(schema.text().get()).ok()?;
+    let list = match wrapping {
+        ResultWrapping::Always => whole.get_mut("properties")?.get_mut("result")?.as_object_mut()?,
+        ResultWrapping::Never | ResultWrapping::Others => &mut whole,
+    };
+    let Value::Array(mut branches) = list.remove("anyOf")? else { return None };
+    let own = (number < branches.len()).then(|| branches.swap_remove(number))?;
+    list.insert("allOf".to_owned(), Value::Array(vec![own]));
+    Some(Schema::new(to_raw(&whole)))
+}

@@ -1,0 +1,179 @@
+//! Brings the document here: from a file, or from an address, which is only asked whether there is a newer one. Reading
+//! and converting take place on a thread that nobody waits for.
+
+use std::sync::Arc;
+
+use http::header::{ETAG, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED};
+use reqwest::{RequestBuilder, Url};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+use toolyard_hub::{DefinitionBudget, SourceOffer};
+
+use super::file_versions::FileVersions;
+use super::offer::{allowed_hosts, offer, served_warnings};
+use crate::clients::HttpClients;
+use crate::convert::convert;
+use crate::document::{DocumentLocation, FetchFn, LoadSettings, load};
+use crate::fetch;
+use crate::host_policy::{AllowedHosts, redact_url};
+use crate::settings::{DocumentSettings, ReferencePolicy};
+use crate::source::{DocumentVersion, OpenApiState};
+
+/// What is remembered from one time to the next.
+#[derive(Debug, Default)]
+pub(super) struct DocumentLoader {
+    etag: Option<HeaderValue>,
+    modified: Option<HeaderValue>,
+}
+
+pub(super) enum LoadOutcome {
+    /// It is what it was.
+    Unchanged,
+    New(Box<LoadedDocument>),
+}
+
+pub(super) struct LoadedDocument {
+    pub(super) served: DocumentVersion,
+    pub(super) offer: SourceOffer,
+    pub(super) warnings: Vec<String>,
+    pub(super) stamps: FileVersions,
+}
+
+impl DocumentLoader {
+    pub(super) async fn load(&mut self, inner: &Arc<OpenApiState>) -> Result<LoadOutcome, String> {
+        let settings = &inner.settings;
+        let named = allowed_hosts(settings);
+        let bringing = async {
+            let (location, main) = match &settings.location {
+                DocumentLocation::Url(url) => {
+                    let url = Url::parse(url).map_err(|_| "its address is none".to_owned())?;
+                    match self.fetch_main(inner, &named, url).await? {
+                        None => return Ok(LoadOutcome::Unchanged),
+                        Some((url, bytes)) => (DocumentLocation::Url(url.to_string()), Some((url, bytes))),
+                    }
+                }
+                other => (other.clone(), None),
+            };
+            let definitions = inner.definitions.clone();
+            let http = inner.http.clone();
+            let work = ConversionJob { settings: settings.clone(), named, location, main, http, definitions };
+            let runtime = Handle::current();
+            let done = tokio::task::spawn_blocking(move || work.convert(&runtime)).await;
+            done.map_err(|_| "reading it crashed".to_owned())?.map(|new| LoadOutcome::New(Box::new(new)))
+        };
+        let brought = timeout(settings.start_time, bringing).await;
+        let brought =
+            brought.unwrap_or_else(|_| Err(format!("it did not come within {:?}", settings.start_time)));
+        if brought.is_err() {
+            // Whatever could not be used must be sent again, also if it has not changed.
+            *self = Self::default();
+        }
+        brought
+    }
+
+    async fn fetch_main(
+        &mut self,
+        inner: &OpenApiState,
+        named: &AllowedHosts,
+        url: Url,
+    ) -> Result<Option<(Url, Vec<u8>)>, String> {
+        let settings = &inner.settings;
+        let own = settings.base_url.as_deref().and_then(|base| Url::parse(base).ok());
+        let dressed = |url: &Url, mut request: RequestBuilder| {
+            // What is for the API is for the document too where both are the same server.
+            if own.as_ref().is_some_and(|own| own.origin() == url.origin()) {
+                for (name, value) in &settings.headers {
+                    request = request.header(name, value.reveal());
+                }
+            }
+            if inner.is_serving() {
+                if let Some(etag) = &self.etag {
+                    request = request.header(IF_NONE_MATCH, etag);
+                }
+                if let Some(modified) = &self.modified {
+                    request = request.header(IF_MODIFIED_SINCE, modified);
+                }
+            }
+            request
+        };
+        let (url, answer) = fetch::get_following_redirects(&inner.http, named, url, dressed).await?;
+        let status = answer.status();
+        if status.as_u16() == 304 {
+            return Ok(None);
+        }
+        if !status.is_success() {
+            return Err(format!("{} answered {}", redact_url(&url), status.as_u16()));
+        }
+        let (etag, modified) =
+            (answer.headers().get(ETAG).cloned(), answer.headers().get(LAST_MODIFIED).cloned());
+        let bytes = fetch::read(answer).await?;
+        (self.etag, self.modified) = (etag, modified);
+        Ok(Some((url, bytes)))
+    }
+}
+
+/// What the thread needs.
+struct ConversionJob {
+    settings: DocumentSettings,
+    named: AllowedHosts,
+    location: DocumentLocation,
+    /// The document itself, where it came from an address.
+    main: Option<(Url, Vec<u8>)>,
+    http: HttpClients,
+    definitions: DefinitionBudget,
+}
+
+impl ConversionJob {
+    fn convert(self, runtime: &Handle) -> Result<LoadedDocument, String> {
+        let Self { settings, named, location, main, http, definitions } = self;
+        let network = settings.references == ReferencePolicy::Network;
+        // Files are looked at before they are read: a change in between is then seen as one, never missed.
+        let mut stamps = match &location {
+            DocumentLocation::File(path) => FileVersions::read(std::slice::from_ref(path)),
+            DocumentLocation::Url(_) | DocumentLocation::Text { .. } => FileVersions::default(),
+        };
+        let document_url = main.as_ref().map(|(url, _)| url.clone());
+        let fetch = others(main, named.clone(), http, runtime.clone());
+        let loading = LoadSettings {
+            fetch: Some(fetch),
+            follow_network_references: network,
+            ..LoadSettings::default()
+        };
+        let document = load(&location, &loading).map_err(|error| error.to_string())?;
+        if document.files().len() > 1 {
+            let first = stamps.clone();
+            stamps = FileVersions::read(document.files());
+            stamps.keep(first);
+        }
+        let conversion = convert(&document, &settings.convert);
+        let warnings = served_warnings(&conversion, &settings, document_url.as_ref(), &named);
+        let mut reserved = definitions.reserve();
+        for operation in &conversion.operations {
+            reserved.grow(operation.definition.get().len()).map_err(|over| format!("it {over}"))?;
+        }
+        let offer = SourceOffer { reserved: Some(reserved), ..offer(&conversion.operations, &settings) };
+        let operations =
+            conversion.operations.into_iter().map(|operation| (operation.name.clone(), operation));
+        let served = DocumentVersion {
+            operations: operations.collect(),
+            schemes: conversion.schemes,
+            document: document_url,
+            named,
+        };
+        Ok(LoadedDocument { served, offer, warnings, stamps })
+    }
+}
+
+/// What brings the document itself, which is here already, and what else it refers to.
+fn others(
+    main: Option<(Url, Vec<u8>)>,
+    named: AllowedHosts,
+    http: HttpClients,
+    runtime: Handle,
+) -> Arc<FetchFn> {
+    let others = fetch::blocking_fetcher(named, http, runtime);
+    Arc::new(move |address: &str| match &main {
+        Some((url, bytes)) if url.as_str() == address => Ok(bytes.clone()),
+        _ => others(address),
+    })
+}

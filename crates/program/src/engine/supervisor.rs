@@ -1,0 +1,183 @@
+//! Keeps one sandbox running: starts it at first use, attacks it before it is trusted, and starts another one when it is
+//! gone.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::session::{self, StopConditions};
+use super::zygote::{Zygote, has_layer};
+use super::{AttackReport, EngineSettings, SandboxInfo, SandboxLayer, attacks};
+use crate::program::{PendingProgramQuestion, Program, ProgramOutcome, SandboxUnavailable};
+
+type ZygoteStart = Shared<BoxFuture<'static, Result<Arc<Zygote>, SandboxUnavailable>>>;
+
+#[derive(Debug)]
+pub(super) struct SandboxSupervisor {
+    settings: Arc<EngineSettings>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The last start, running or done.
+    started: Option<ZygoteStart>,
+    trust: Trust,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Trust {
+    /// Not attacked yet.
+    #[default]
+    Unknown,
+    Proven,
+    /// An attack got through. This is final.
+    Off(SandboxUnavailable),
+}
+
+impl SandboxSupervisor {
+    pub(super) fn new(settings: EngineSettings) -> Self {
+        Self { settings: Arc::new(settings), state: Arc::default() }
+    }
+
+    pub(super) async fn ready(&self) -> Result<SandboxInfo, SandboxUnavailable> {
+        let zygote = self.trusted().await?;
+        Ok(SandboxInfo {
+            python_version: zygote.version.clone(),
+            modules: zygote.modules.clone(),
+            missing: zygote.missing.clone(),
+        })
+    }
+
+    pub(super) async fn run(
+        &self,
+        program: Program,
+        asked: mpsc::Sender<PendingProgramQuestion>,
+        cancel: CancellationToken,
+    ) -> Result<ProgramOutcome, SandboxUnavailable> {
+        let mut zygote = self.trusted().await?;
+        let begun = match session::start_worker(&zygote, &program.limits).await {
+            // It is gone, and this is the first to notice.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
+            {
+                zygote.gone.cancel();
+                zygote = self.trusted().await?;
+                session::start_worker(&zygote, &program.limits).await
+            }
+            begun => begun,
+        };
+        let begun = begun.map_err(|error| session::unavailable(&error))?;
+        let stops = StopConditions { time: Some(program.limits.time), cancel };
+        session::run(&zygote, begun, program, asked, stops).await
+    }
+
+    pub(super) async fn attacks(&self) -> Result<Vec<AttackReport>, SandboxUnavailable> {
+        let zygote = self.zygote().await?;
+        Ok(attacks::run_all(&zygote, clock(&self.settings)).await)
+    }
+
+    pub(super) async fn attack(&self, name: &str) -> Result<AttackReport, SandboxUnavailable> {
+        let zygote = self.zygote().await?;
+        let unknown =
+            || SandboxUnavailable { reason: format!("there is no attack {name:?}"), suggestion: None };
+        attacks::run_one(&zygote, clock(&self.settings), name).await.ok_or_else(unknown)
+    }
+
+    pub(super) fn process(&self) -> Option<u32> {
+        let started = lock(&self.state).started.clone();
+        started.as_ref().and_then(Shared::peek)?.as_ref().ok().map(|zygote| zygote.pid)
+    }
+
+    pub(super) async fn stop(&self) {
+        let started = lock(&self.state).started.take();
+        if let Some(Ok(zygote)) = started.as_ref().and_then(Shared::peek) {
+            zygote.end().await;
+        }
+    }
+
+    /// A sandbox that held against every attack.
+    async fn trusted(&self) -> Result<Arc<Zygote>, SandboxUnavailable> {
+        let zygote = self.zygote().await?;
+        let trust = lock(&self.state).trust.clone();
+        match trust {
+            Trust::Proven => return Ok(zygote),
+            Trust::Off(unavailable) => return Err(unavailable),
+            Trust::Unknown => {}
+        }
+        let attacked = attacks::run_all(&zygote, clock(&self.settings)).await;
+        let Some(unavailable) = attacks::verdict(&attacked) else {
+            lock(&self.state).trust = Trust::Proven;
+            return Ok(zygote);
+        };
+        tracing::error!(reason = %unavailable.reason, "programs are switched off");
+        // What is merely unclear may be clear the next time, on a machine that is less busy.
+        if attacks::has_escape(&attacked) {
+            lock(&self.state).trust = Trust::Off(unavailable.clone());
+        }
+        zygote.end().await;
+        Err(unavailable)
+    }
+
+    /// The running sandbox, or a new one.
+    async fn zygote(&self) -> Result<Arc<Zygote>, SandboxUnavailable> {
+        let starting = {
+            let mut state = lock(&self.state);
+            if let Trust::Off(unavailable) = &state.trust {
+                return Err(unavailable.clone());
+            }
+            let usable = state.started.as_ref().filter(|started| match started.peek() {
+                None => true,
+                Some(Ok(zygote)) => !zygote.gone.is_cancelled(),
+                Some(Err(_)) => false,
+            });
+            match usable {
+                Some(started) => started.clone(),
+                None => {
+                    let starting = start(Arc::clone(&self.settings));
+                    state.started = Some(starting.clone());
+                    starting
+                }
+            }
+        };
+        starting.await
+    }
+}
+
+impl Drop for SandboxSupervisor {
+    fn drop(&mut self) {
+        if let Some(Ok(zygote)) = lock(&self.state).started.as_ref().and_then(Shared::peek) {
+            zygote.request_stop();
+        }
+    }
+}
+
+/// In a task of its own, so that it goes on when the first one who waits for it goes away.
+fn start(settings: Arc<EngineSettings>) -> ZygoteStart {
+    let task = tokio::spawn(async move { Zygote::start(&settings).await });
+    let done = async move {
+        task.await.unwrap_or_else(|error| {
+            Err(SandboxUnavailable {
+                reason: format!("the sandbox for programs did not start: {error}"),
+                suggestion: None,
+            })
+        })
+    };
+    done.boxed().shared()
+}
+
+fn clock(settings: &EngineSettings) -> attacks::WallClockLimit {
+    if has_layer(settings, SandboxLayer::WallClock) {
+        attacks::WallClockLimit::Wall
+    } else {
+        attacks::WallClockLimit::None
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

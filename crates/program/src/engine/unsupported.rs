@@ -1,0 +1,69 @@
+//! The engine where there is no Linux: it says so. Nothing ever runs without a sandbox.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{AttackReport, EngineSettings, SandboxInfo, SandboxLayer};
+use crate::program::{PendingProgramQuestion, Program, ProgramOutcome, SandboxUnavailable};
+
+/// What the launcher would be asked to build.
+#[derive(Debug, Clone, Default)]
+pub struct LaunchSettings {
+    pub python: Option<PathBuf>,
+}
+
+pub fn launch(_launch: &LaunchSettings) -> ExitCode {
+    ExitCode::FAILURE
+}
+
+pub fn launch_without(_launch: &LaunchSettings, _without: &[SandboxLayer]) -> ExitCode {
+    ExitCode::FAILURE
+}
+
+#[derive(Debug)]
+pub(super) struct SandboxSupervisor;
+
+impl SandboxSupervisor {
+    pub(super) fn new(_settings: EngineSettings) -> Self {
+        Self
+    }
+
+    pub(super) async fn ready(&self) -> Result<SandboxInfo, SandboxUnavailable> {
+        Err(not_linux())
+    }
+
+    pub(super) async fn run(
+        &self,
+        _program: Program,
+        _asked: mpsc::Sender<PendingProgramQuestion>,
+        _cancel: CancellationToken,
+    ) -> Result<ProgramOutcome, SandboxUnavailable> {
+        Err(not_linux())
+    }
+
+    pub(super) async fn attacks(&self) -> Result<Vec<AttackReport>, SandboxUnavailable> {
+        Err(not_linux())
+    }
+
+    pub(super) async fn attack(&self, _name: &str) -> Result<AttackReport, SandboxUnavailable> {
+        Err(not_linux())
+    }
+
+    pub(super) fn process(&self) -> Option<u32> {
+        None
+    }
+
+    pub(super) async fn stop(&self) {}
+}
+
+fn not_linux() -> SandboxUnavailable {
+    SandboxUnavailable {
+        reason: format!("programs run on Linux only, and this is {}", std::env::consts::OS),
+        suggestion: Some(
+            "run the yard on Linux, in a virtual machine or in a container that allows namespaces".into(),
+        ),
+    }
+}

@@ -1,0 +1,94 @@
+//! What resources and templates say about themselves, set the same way for both.
+
+use serde::Serialize;
+use toolyard_hub::json::{self, Object};
+
+use crate::definition::{Annotations, DefinitionBuilder, Icon};
+use crate::resource::Resource;
+use crate::template::ResourceTemplate;
+
+/// What resources and templates say about themselves.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ResourceMetadata {
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) mime_type: Option<String>,
+    pub(crate) annotations: Option<Annotations>,
+    pub(crate) icons: Vec<Icon>,
+    pub(crate) permissions: Vec<String>,
+    pub(crate) by_hand: Object,
+}
+
+impl ResourceMetadata {
+    pub(crate) fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    pub(crate) fn write(&self, definition: &mut DefinitionBuilder) {
+        definition.put("name", &self.name);
+        definition.put_some("title", self.title.as_ref());
+        definition.put_some("description", self.description.as_ref());
+        definition.put_some("mimeType", self.mime_type.as_ref());
+        definition.put_some("annotations", self.annotations.as_ref());
+        definition.put_all("icons", &self.icons);
+    }
+}
+
+macro_rules! describes_itself {
+    ($kind:ty) => {
+        impl $kind {
+            /// A name for people.
+            #[must_use]
+            pub fn title(mut self, title: impl Into<String>) -> Self {
+                self.about.title = Some(title.into());
+                self
+            }
+
+            /// What is there to read.
+            #[must_use]
+            pub fn description(mut self, description: impl Into<String>) -> Self {
+                self.about.description = Some(description.into());
+                self
+            }
+
+            /// What kind of text or bytes it is.
+            #[must_use]
+            pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+                self.about.mime_type = Some(mime_type.into());
+                self
+            }
+
+            /// Who it is for and how much it matters.
+            #[must_use]
+            pub fn annotations(mut self, annotations: Annotations) -> Self {
+                self.about.annotations = Some(annotations);
+                self
+            }
+
+            /// Adds an icon.
+            #[must_use]
+            pub fn icon(mut self, icon: Icon) -> Self {
+                self.about.icons.push(icon);
+                self
+            }
+
+            /// Permissions that a caller needs, all of them, to see and to read it.
+            #[must_use]
+            pub fn permissions<P: Into<String>>(mut self, permissions: impl IntoIterator<Item = P>) -> Self {
+                self.about.permissions.extend(permissions.into_iter().map(Into::into));
+                self
+            }
+
+            /// Sets any member of the definition, byte for byte: one that is there is replaced, a new one comes
+            /// last.
+            #[must_use]
+            pub fn definition_member<T: Serialize + ?Sized>(mut self, key: &str, value: &T) -> Self {
+                self.about.by_hand.set(key, json::to_raw(value));
+                self
+            }
+        }
+    };
+}
+describes_itself!(Resource);
+describes_itself!(ResourceTemplate);

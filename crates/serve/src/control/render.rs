@@ -1,0 +1,182 @@
+//! Servers and calls as the control socket shows them. Tools are next door, with the lists.
+
+use std::time::SystemTime;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{
+    AuthStatus, CallEndReason, CallStatus, CatalogView, ExecutionId, FrontName, PastCall, Progress, Raw,
+    SourceName, SourceState, SourceStatus, Timestamp,
+};
+
+use super::journal::JournalCall;
+use crate::rest::{execution_name, state_name};
+
+/// A source, with what of it one principal sees.
+pub(super) fn server(name: &SourceName, status: &SourceStatus, view: &CatalogView) -> Raw {
+    let mut server = Object::default();
+    let mut put = |key: &str, value: Value| server.set(key, to_raw(&value));
+    put("name", name.as_str().into());
+    put("state", state_name(status.state).into());
+    if let Some(reason) = &status.reason {
+        put("reason", reason.as_str().into());
+    }
+    if status.state == SourceState::NeedsAuthorization {
+        put("suggestion", format!("log in, here or with: toolyard login {name}").into());
+    }
+    for (key, said) in
+        [("transport", status.transport), ("era", status.era), ("protocolVersion", status.version)]
+    {
+        if let Some(said) = said {
+            put(key, said.into());
+        }
+    }
+    if let Some(info) = status.server_info.as_deref().and_then(info) {
+        put("serverInfo", info);
+    }
+    put("auth", auth(status).into());
+    put("tools", view.tools().count().into());
+    put("resources", view.resources().count().into());
+    put("templates", view.templates().count().into());
+    put("prompts", view.prompts().count().into());
+    put("warnings", json!(status.warnings));
+    put("since", Timestamp(moment(status.since)).to_string().into());
+    if let Some(retry_at) = status.retry_at {
+        put("retryInMs", millis(retry_at.saturating_duration_since(Instant::now())).into());
+    }
+    server.to_raw()
+}
+
+/// What a server says about itself, of what it should say.
+fn info(raw: &RawValue) -> Option<Value> {
+    let said: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
+    let text = |key: &str| said.get(key).and_then(Value::as_str);
+    let mut info = json!({"name": text("name")?, "version": text("version").unwrap_or_default()});
+    if let Some(title) = text("title") {
+        info["title"] = title.into();
+    }
+    Some(info)
+}
+
+/// How we stand with a source, in the words of the list that command-line assistants have.
+pub(super) fn auth(status: &SourceStatus) -> &'static str {
+    match status.authorization {
+        AuthStatus::OAuth => "o_auth",
+        AuthStatus::BearerToken => "bearer_token",
+        AuthStatus::NotLoggedIn => "not_logged_in",
+        AuthStatus::Unsupported => "unsupported",
+    }
+}
+
+/// When this was, on the clock that people read.
+fn moment(at: Instant) -> SystemTime {
+    let now = SystemTime::now();
+    now.checked_sub(at.elapsed()).unwrap_or(now)
+}
+
+pub(super) fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A call that was seen to come in.
+pub(super) fn call(seen: &JournalCall) -> Value {
+    let mut call = json!({
+        "id": execution_name(seen.id),
+        "thing": seen.thing.as_str(),
+        "subject": seen.subject,
+        "principal": seen.principal,
+        "startedAt": Timestamp(seen.at).to_string(),
+        "status": seen.end.as_ref().map_or("running", |end| status(end.ended)),
+    });
+    let source = seen.source.as_ref().map(SourceName::as_str);
+    let told = [
+        ("serverName", source),
+        ("sessionId", seen.session_id.as_deref()),
+        ("userId", seen.user_id.as_deref()),
+        ("front", seen.front.map(FrontName::as_str)),
+        ("error", seen.end.as_ref().and_then(|end| end.error.as_deref())),
+    ];
+    for (key, value) in told {
+        if let Some(value) = value {
+            call[key] = value.into();
+        }
+    }
+    if let Some(end) = &seen.end {
+        call["durationMs"] = millis(end.duration).into();
+    }
+    call
+}
+
+/// A call that only the history knows.
+pub(super) fn past(past: &PastCall) -> Value {
+    let mut call = json!({
+        "id": execution_name(past.id),
+        "thing": past.thing.as_str(),
+        "subject": past.subject,
+        "principal": past.principal,
+        "startedAt": Timestamp(past.at).to_string(),
+        "durationMs": millis(past.duration),
+        "status": status(past.ended),
+    });
+    let told = [
+        ("serverName", past.source.as_deref()),
+        ("sessionId", past.session_id.as_deref()),
+        ("userId", past.user_id.as_deref()),
+        ("error", past.error.as_deref()),
+    ];
+    for (key, value) in told {
+        if let Some(value) = value {
+            call[key] = value.into();
+        }
+    }
+    call
+}
+
+fn status(ended: CallEndReason) -> &'static str {
+    match CallStatus::from(ended) {
+        CallStatus::Succeeded => "completed",
+        CallStatus::Failed => "failed",
+        CallStatus::Cancelled => "cancelled",
+    }
+}
+
+/// How far a call is.
+pub(super) fn progress(progress: &Progress) -> Map<String, Value> {
+    let mut told = Map::new();
+    told.insert("progress".to_owned(), number(progress.progress));
+    if let Some(total) = progress.total {
+        told.insert("total".to_owned(), number(total));
+    }
+    if let Some(message) = &progress.message {
+        told.insert("message".to_owned(), message.as_str().into());
+    }
+    told
+}
+
+/// Whole numbers as whole numbers: 50, not 50.0.
+fn number(value: f64) -> Value {
+    crate::mcp::number(value)
+}
+
+pub(super) fn execution(id: ExecutionId) -> String {
+    execution_name(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use toolyard_hub::{AuthStatus, SourceState, SourceStatus};
+
+    use super::auth;
+
+    #[test]
+    fn how_we_stand_with_a_server_has_the_words_of_the_list() {
+        let words =
+            [AuthStatus::Unsupported, AuthStatus::NotLoggedIn, AuthStatus::BearerToken, AuthStatus::OAuth]
+                .map(|authorization| {
+                    auth(&SourceStatus { authorization, ..SourceStatus::new(SourceState::Ready, true) })
+                });
+        assert_eq!(words, ["unsupported", "not_logged_in", "bearer_token", "o_auth"]);
+    }
+}

@@ -1,0 +1,279 @@
+//! What a client sends: the envelope, and the words that each request takes. Members that nobody knows are refused, because
+//! a word that is spelled wrong would otherwise mean nothing without anybody noticing.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toolyard_hub::Raw;
+use toolyard_hub::json::{Object, to_raw};
+
+use super::errors::ControlError;
+
+const LONGEST_ID: usize = 64;
+const LONGEST_WORD: usize = 64;
+
+/// By what a request is recognised among those of one socket.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum ControlRequestId {
+    Number(i64),
+    Text(String),
+}
+
+impl fmt::Display for ControlRequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// What a client can ask for. It is parsed by looking it up in [`ControlRequest::ALL`], so one that is missing there does
+/// not exist for any client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ControlRequest {
+    Hello,
+    Subscribe,
+    Unsubscribe,
+    Servers,
+    Tools,
+    Tool,
+    Prompts,
+    List,
+    Call,
+    Read,
+    Prompt,
+    Complete,
+    Cancel,
+    Answer,
+    History,
+    Transcript,
+    Stderr,
+    Reconnect,
+    Enable,
+    Disable,
+    LogIn,
+}
+
+impl ControlRequest {
+    /// Every request with its `subtype`.
+    pub(super) const ALL: [(Self, &str); 21] = [
+        (Self::Hello, "hello"),
+        (Self::Subscribe, "subscribe"),
+        (Self::Unsubscribe, "unsubscribe"),
+        (Self::Servers, "mcp_servers"),
+        (Self::Tools, "mcp_tools"),
+        (Self::Tool, "mcp_tool"),
+        (Self::Prompts, "mcp_prompts"),
+        (Self::List, "mcp_list"),
+        (Self::Call, "mcp_call"),
+        (Self::Read, "mcp_read"),
+        (Self::Prompt, "mcp_prompt"),
+        (Self::Complete, "mcp_complete"),
+        (Self::Cancel, "mcp_cancel"),
+        (Self::Answer, "mcp_answer"),
+        (Self::History, "mcp_history"),
+        (Self::Transcript, "mcp_transcript"),
+        (Self::Stderr, "mcp_stderr"),
+        (Self::Reconnect, "mcp_reconnect"),
+        (Self::Enable, "mcp_enable"),
+        (Self::Disable, "mcp_disable"),
+        (Self::LogIn, "mcp_login"),
+    ];
+
+    /// Whether it is answered with a list, which takes from the rate of its caller as a call does.
+    pub(super) fn is_list(self) -> bool {
+        matches!(
+            self,
+            Self::Servers
+                | Self::Tools
+                | Self::Prompts
+                | Self::List
+                | Self::History
+                | Self::Transcript
+                | Self::Stderr
+        )
+    }
+
+    fn parse(subtype: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(_, known)| *known == subtype).map(|(request, _)| request)
+    }
+}
+
+/// One request, its words not read yet.
+#[derive(Debug)]
+pub(super) struct ControlEnvelope {
+    pub(super) id: ControlRequestId,
+    pub(super) subtype: String,
+    /// What the subtype stands for, if it is one that exists.
+    pub(super) request: Option<ControlRequest>,
+    words: Raw,
+}
+
+impl ControlEnvelope {
+    /// Nothing if it is no request at all; then nobody could be answered.
+    pub(super) fn read(text: &str) -> Result<Self, &'static str> {
+        #[derive(Deserialize)]
+        struct Envelope<'a> {
+            #[serde(borrow)]
+            id: Option<&'a RawValue>,
+            subtype: Option<Value>,
+        }
+        let raw: &RawValue = serde_json::from_str(text).map_err(|_| "the message is no JSON")?;
+        let envelope: Envelope<'_> =
+            serde_json::from_str(raw.get()).map_err(|_| "the message is no JSON object")?;
+        let id = envelope.id.and_then(|id| serde_json::from_str(id.get()).ok()).filter(|id| match id {
+            ControlRequestId::Number(_) => true,
+            ControlRequestId::Text(text) => text.len() <= LONGEST_ID,
+        });
+        let id = id.ok_or("the message has no id that is a whole number or a short string")?;
+        let Some(Value::String(subtype)) = envelope.subtype else { return Err("the message has no subtype") };
+        if subtype.len() > LONGEST_WORD {
+            return Err("the message has a subtype that is none");
+        }
+        let words =
+            Object::parse_without(raw, &["id", "subtype"]).map_err(|_| "the message is no JSON object")?;
+        Ok(Self { id, request: ControlRequest::parse(&subtype), subtype, words: words.to_raw() })
+    }
+
+    /// The words of this request.
+    pub(super) fn params<T: DeserializeOwned>(&self) -> Result<T, ControlError> {
+        serde_json::from_str(self.words.get())
+            .map_err(|error| ControlError::invalid(format!("{} cannot be read: {error}", self.subtype)))
+    }
+}
+
+/// A message about a request.
+#[derive(Serialize)]
+pub(super) struct ControlRequestMessage<'a, T> {
+    pub(super) r#type: &'static str,
+    pub(super) id: &'a ControlRequestId,
+    #[serde(flatten)]
+    pub(super) more: T,
+}
+
+impl<T: Serialize> ControlRequestMessage<'_, T> {
+    pub(super) fn write(&self) -> String {
+        to_raw(self).get().to_owned()
+    }
+}
+
+/// The end of a request that went well. Put together as text: what is inside may be large.
+pub(super) fn response(id: &ControlRequestId, subtype: &str, body: &str) -> String {
+    format!(r#"{{"type":"response","id":{},"subtype":{},"response":{body}}}"#, to_raw(id), to_raw(subtype))
+}
+
+/// The end of one that did not.
+pub(super) fn error(id: &ControlRequestId, subtype: &str, trouble: &ControlError) -> String {
+    format!(
+        r#"{{"type":"error","id":{},"subtype":{},"error":{}}}"#,
+        to_raw(id),
+        to_raw(subtype),
+        to_raw(trouble)
+    )
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EmptyParams {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HelloParams {
+    pub(super) token: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ServerFilterParams {
+    pub(super) server_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ServerNameParams {
+    pub(super) server_name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolNameParams {
+    pub(super) tool: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TranscriptParams {
+    pub(super) server_name: String,
+    pub(super) after: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SubscribeParams {
+    pub(super) events: Vec<String>,
+    pub(super) after: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UnsubscribeParams {
+    pub(super) events: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CancelParams {
+    pub(super) request: ControlRequestId,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AnswerParams {
+    pub(super) request: ControlRequestId,
+    pub(super) answers: Object,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ControlEnvelope, ControlRequestId, HelloParams};
+
+    #[test]
+    fn a_message_that_is_none_is_not_taken_for_a_request() {
+        for wrong in [
+            "",
+            "x",
+            "[]",
+            "1",
+            "null",
+            "{}",
+            r#"{"id":1}"#,
+            r#"{"id":null,"subtype":"hello"}"#,
+            r#"{"id":1.5,"subtype":"hello"}"#,
+            r#"{"id":[1],"subtype":"hello"}"#,
+            r#"{"id":1,"subtype":7}"#,
+            r#"{"id":1,"subtype":"hello"} {}"#,
+            r#"{"id":99999999999999999999,"subtype":"hello"}"#,
+            &format!(r#"{{"id":"{}","subtype":"hello"}}"#, "x".repeat(65)),
+            &format!(r#"{{"id":1,"subtype":"{}"}}"#, "x".repeat(65)),
+        ] {
+            assert!(ControlEnvelope::read(wrong).is_err(), "{wrong}");
+        }
+        let order = ControlEnvelope::read(r#"{"token":"t","id":"a","subtype":"hello"}"#).unwrap();
+        assert_eq!(
+            (order.id.clone(), order.subtype.as_str()),
+            (ControlRequestId::Text("a".to_owned()), "hello")
+        );
+        assert_eq!(order.params::<HelloParams>().ok().and_then(|hello| hello.token), Some("t".to_owned()));
+    }
+
+    #[test]
+    fn a_word_that_nobody_knows_is_refused() {
+        let order = ControlEnvelope::read(r#"{"id":1,"subtype":"hello","tokken":"t"}"#).unwrap();
+        assert!(order.params::<HelloParams>().is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! `/mcp/executions`: what is under way, what is just over and, where there is a history, what is long over; and how to
+//! stop it. Everybody sees their own; others' are for who may observe, and for who may manage to stop.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Response, StatusCode};
+use serde_json::{Map, Value};
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{EntryKind, ErrorKind, HistoryCursor, OBSERVE, Principal, Raw, RecordedCall, Timestamp};
+
+use super::errors::RestError;
+use super::execute::{ChunkDelivery, envelope};
+use super::execute_request::ContentDetail;
+use super::executions::{Execution, ExecutionState as Standing};
+use super::history::{self, ExecutionFilter};
+use super::query::Query;
+use super::response::json;
+use super::result::list as list_of;
+use super::stream::progress_data;
+use super::{PathName, RestCaller, RestFront};
+
+pub(super) async fn list(
+    State(rest): State<Arc<RestFront>>,
+    RestCaller(principal): RestCaller,
+    request: Request,
+) -> Result<Response<Body>, RestError> {
+    let mut query = Query::read(request.uri().query());
+    let filter = ExecutionFilter::read(&mut query);
+    query.finish()?;
+    rest.admit_list(&principal)?;
+    let all = rest.executions.all();
+    let over = all.iter().filter(|execution| execution.ending().is_some());
+    let over: Vec<_> = over.map(|execution| execution.about.call).collect();
+    let visibility = rest.yard.visibility(&principal);
+    let past = history::recent(&rest, &filter, &visibility, &over).await?;
+    let wanted =
+        all.iter().filter(|execution| visibility.sees_call(&recorded(execution)) && filter.fits(execution));
+    let mut found: Vec<(HistoryCursor, Raw)> = wanted
+        .map(|execution| (history::mark(execution), describe(execution, &principal).to_raw()))
+        .chain(past.iter().map(|call| (call.cursor(), history::describe(call, &principal))))
+        .collect();
+    found.sort_by_key(|(mark, _)| std::cmp::Reverse(*mark));
+    let more = found.len() > filter.limit;
+    found.truncate(filter.limit);
+    let next = found.last().filter(|_| more).map(|(last, _)| format!(r#","nextCursor":"{last}""#));
+    let (shown, next) = (list_of(found.into_iter().map(|(_, shown)| shown)), next.unwrap_or_default());
+    Ok(json(StatusCode::OK, format!(r#"{{"executions":{shown}{next}}}"#)))
+}
+
+pub(super) async fn show(
+    State(rest): State<Arc<RestFront>>,
+    RestCaller(principal): RestCaller,
+    PathName(id): PathName,
+    request: Request,
+) -> Result<Response<Body>, RestError> {
+    let mut query = Query::read(request.uri().query());
+    let content = query.word("content", &[("full", ContentDetail::Full), ("result", ContentDetail::Result)]);
+    query.finish()?;
+    let visibility = rest.yard.visibility(&principal);
+    let found = rest.executions.find(&id).filter(|execution| visibility.sees_call(&recorded(execution)));
+    let Some(execution) = found else {
+        let call = history::find(&rest, &id, &visibility).await?.ok_or_else(unknown)?;
+        return Ok(json(StatusCode::OK, history::describe(&call, &principal).get().to_owned()));
+    };
+    let content = content.unwrap_or(ContentDetail::Result);
+    Ok(json(StatusCode::OK, whole(&execution, &principal, content).get().to_owned()))
+}
+
+pub(super) async fn cancel(
+    State(rest): State<Arc<RestFront>>,
+    RestCaller(principal): RestCaller,
+    PathName(id): PathName,
+    request: Request,
+) -> Result<Response<Body>, RestError> {
+    Query::read(request.uri().query()).finish()?;
+    let visibility = rest.yard.visibility(&principal);
+    let found = rest.executions.find(&id);
+    let execution = match found {
+        Some(execution) if visibility.may_stop_call(&recorded(&execution)) => execution,
+        Some(execution) if visibility.sees_call(&recorded(&execution)) => {
+            let message = "cancelling somebody else's execution needs the permission manage";
+            return Err(RestError::of_kind(ErrorKind::Forbidden, message));
+        }
+        // What only the history knows is over, so there is nothing to cancel.
+        _ => {
+            let call = history::find(&rest, &id, &visibility).await?.ok_or_else(unknown)?;
+            return Ok(json(StatusCode::OK, history::describe(&call, &principal).get().to_owned()));
+        }
+    };
+    let status = if execution.ending().is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    execution.cancel.cancel();
+    Ok(json(status, describe(&execution, &principal).to_raw().get().to_owned()))
+}
+
+fn unknown() -> RestError {
+    // The same for what never was, what is not kept any more, and what is none of the caller's business.
+    RestError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no recent execution of this id")
+}
+
+/// What decides who may see it.
+fn recorded(execution: &Execution) -> RecordedCall<'_> {
+    let about = &execution.about;
+    RecordedCall {
+        principal: about.principal.id(),
+        thing: EntryKind::Tool,
+        subject: &about.tool,
+        source: about.server.as_deref(),
+    }
+}
+
+fn standing(execution: &Execution) -> Standing {
+    execution.ending().map_or(Standing::Running, |ending| ending.state())
+}
+
+/// One execution in a few words.
+fn describe(execution: &Execution, principal: &Principal) -> Object {
+    let about = &execution.about;
+    let duration = execution.ending().map_or_else(|| about.began.clock.elapsed(), |ending| ending.duration);
+    let mut members = Map::new();
+    let mut put = |key: &str, value: Value| members.insert(key.to_owned(), value);
+    put("executionId", about.id.clone().into());
+    put("tool", about.tool.clone().into());
+    if let Some(server) = &about.server {
+        put("server", server.clone().into());
+    }
+    put("state", standing(execution).as_str().into());
+    put("timestamp", Timestamp(about.began.at).to_string().into());
+    put("duration", u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into());
+    if principal.holds(OBSERVE) {
+        put("principal", about.principal.id().into());
+    }
+    if let Some(session) = about.session_id.as_deref() {
+        put("sessionId", session.into());
+    }
+    if let Some(user) = about.user_id.as_deref() {
+        put("userId", user.into());
+    }
+    if let (None, Some(progress)) = (execution.ending(), execution.progress()) {
+        put("progress", progress_data(&progress));
+    }
+    let mut object = Object::default();
+    for (key, value) in &members {
+        object.set(key, to_raw(value));
+    }
+    object
+}
+
+/// The same with its outcome, once there is one.
+fn whole(execution: &Execution, principal: &Principal, content: ContentDetail) -> Raw {
+    let mut object = describe(execution, principal);
+    if let Some(ending) = execution.ending() {
+        let text = match envelope(execution, ending, content, ChunkDelivery::InEnvelope) {
+            Ok(text) | Err((_, text)) => text,
+        };
+        object.set("response", toolyard_hub::json::from_text(text));
+    }
+    object.to_raw()
+}

@@ -1,0 +1,176 @@
+//! Executions that only the history knows, beside those in memory: which are asked for, and how they are described.
+
+use std::time::SystemTime;
+
+use serde_json::{Map, Value, json};
+use toolyard_hub::json::to_raw;
+use toolyard_hub::{
+    CallEndReason, CallStatus, EntryKind, ErrorKind, ExecutionId, HistoryCursor, HistoryError, HistoryQuery,
+    HubError, OBSERVE, PastCall, Principal, Raw, Timestamp, Visibility,
+};
+
+use super::RestFront;
+use super::errors::RestError;
+use super::executions::{Execution, ExecutionState};
+use super::query::{Query, page};
+use super::response::execution_name;
+
+/// How many are shown to who does not say.
+const USUAL: usize = 100;
+const LONGEST_TEXT: usize = 200;
+
+/// Which executions are asked for.
+#[derive(Debug)]
+pub(super) struct ExecutionFilter {
+    pub(super) limit: usize,
+    after: Option<HistoryCursor>,
+    state: Option<ExecutionState>,
+    tool: Option<String>,
+    principal: Option<String>,
+    since: Option<SystemTime>,
+    until: Option<SystemTime>,
+    /// In lower case.
+    text: Option<String>,
+}
+
+impl ExecutionFilter {
+    pub(super) fn read(query: &mut Query) -> Self {
+        let time = |text: &str| text.parse().map(|Timestamp(at)| at).map_err(|error| error.to_string());
+        let short = |text: &str| {
+            let fine = text.chars().count() <= LONGEST_TEXT;
+            fine.then(|| text.to_ascii_lowercase()).ok_or_else(|| "must be at most 200 characters".to_owned())
+        };
+        Self {
+            limit: query.read_one("limit", page).unwrap_or(USUAL),
+            after: query
+                .read_one("cursor", |text| text.parse::<HistoryCursor>().map_err(|error| error.to_string())),
+            state: query.word("state", &ExecutionState::WORDS),
+            tool: query.one("tool"),
+            principal: query.one("principal"),
+            since: query.read_one("since", time),
+            until: query.read_one("until", time),
+            text: query.read_one("q", short),
+        }
+    }
+
+    /// Whether one that is in memory is among them.
+    pub(super) fn fits(&self, execution: &Execution) -> bool {
+        let about = &execution.about;
+        let state = execution.ending().map_or(ExecutionState::Running, |ending| ending.state());
+        let contains = |text: &str| {
+            let error = execution.ending().and_then(|ending| ending.answer.as_ref().err());
+            let said = [
+                Some(about.tool.as_str()),
+                about.server.as_deref(),
+                about.session_id.as_deref(),
+                about.user_id.as_deref(),
+                error.map(|error| error.message()),
+            ];
+            said.into_iter().flatten().any(|said| said.to_ascii_lowercase().contains(text))
+        };
+        self.after.is_none_or(|after| mark(execution) < after)
+            && self.state.is_none_or(|wanted| wanted == state)
+            && self.tool.as_deref().is_none_or(|tool| tool == about.tool)
+            && self.principal.as_deref().is_none_or(|id| id == about.principal.id())
+            && self.since.is_none_or(|since| about.began.at >= since)
+            && self.until.is_none_or(|until| about.began.at < until)
+            && self.text.as_deref().is_none_or(contains)
+    }
+
+    /// The same question to the history, for `more` than are shown; nothing if it can know of none.
+    fn to_history(&self, more: usize) -> Option<HistoryQuery> {
+        let standing = match self.state {
+            Some(ExecutionState::Running) => return None,
+            Some(ExecutionState::Succeeded) => Some(CallStatus::Succeeded),
+            Some(ExecutionState::Failed) => Some(CallStatus::Failed),
+            Some(ExecutionState::Cancelled) => Some(CallStatus::Cancelled),
+            None => None,
+        };
+        Some(HistoryQuery {
+            limit: self.limit + more,
+            after: self.after,
+            thing: Some(EntryKind::Tool),
+            principal: self.principal.clone(),
+            subject: self.tool.clone(),
+            standing,
+            since: self.since,
+            until: self.until,
+            text: self.text.clone(),
+        })
+    }
+}
+
+/// The place of an execution among all others.
+pub(super) fn mark(execution: &Execution) -> HistoryCursor {
+    HistoryCursor::new(execution.about.began.at, execution.about.call)
+}
+
+/// Those that fit, that this caller may see, and that are not in memory: one more than are shown, if there are so many.
+pub(super) async fn recent(
+    rest: &RestFront,
+    filter: &ExecutionFilter,
+    visibility: &Visibility,
+    in_memory: &[ExecutionId],
+) -> Result<Vec<PastCall>, RestError> {
+    let Some(history) = rest.yard.history() else { return Ok(Vec::new()) };
+    let Some(query) = filter.to_history(in_memory.len() + 1) else { return Ok(Vec::new()) };
+    let calls = visibility.recent_calls(&**history, query).await;
+    let mut calls = calls.map_err(|error| unreadable(&error))?;
+    calls.retain(|call| !in_memory.contains(&call.id));
+    Ok(calls)
+}
+
+/// The one of this name, if this caller may see it.
+pub(super) async fn find(
+    rest: &RestFront,
+    id: &str,
+    visibility: &Visibility,
+) -> Result<Option<PastCall>, RestError> {
+    let id = id.strip_prefix("exec-").and_then(|id| id.parse().ok());
+    let (Some(history), Some(id)) = (rest.yard.history(), id) else { return Ok(None) };
+    let found = history.find(id).await.map_err(|error| unreadable(&error))?;
+    Ok(found.filter(|call| call.thing == EntryKind::Tool && visibility.sees_call(&call.into())))
+}
+
+/// In the words that executions in memory have. What came back is not kept.
+pub(super) fn describe(call: &PastCall, caller: &Principal) -> Raw {
+    let id = execution_name(call.id);
+    let mut members = Map::new();
+    let mut put = |key: &str, value: Value| members.insert(key.to_owned(), value);
+    put("executionId", id.as_str().into());
+    put("tool", call.subject.as_str().into());
+    if let Some(server) = &call.source {
+        put("server", server.as_str().into());
+    }
+    let state = match CallStatus::from(call.ended) {
+        CallStatus::Succeeded => ExecutionState::Succeeded,
+        CallStatus::Failed => ExecutionState::Failed,
+        CallStatus::Cancelled => ExecutionState::Cancelled,
+    };
+    put("state", state.as_str().into());
+    put("timestamp", Timestamp(call.at).to_string().into());
+    put("duration", u64::try_from(call.duration.as_millis()).unwrap_or(u64::MAX).into());
+    if caller.holds(OBSERVE) {
+        put("principal", call.principal.as_str().into());
+    }
+    if let Some(session) = &call.session_id {
+        put("sessionId", session.as_str().into());
+    }
+    if let Some(user) = &call.user_id {
+        put("userId", user.as_str().into());
+    }
+    put("outcomeKept", false.into());
+    if let (CallEndReason::Error(kind), Some(message)) = (call.ended, &call.error) {
+        let failure = match kind {
+            ErrorKind::Bug => RestError::of_kind(kind, "internal error"),
+            kind => RestError::from_hub_error(&HubError::new(kind, message.as_str()), &id),
+        };
+        put("error", json!({"code": failure.code, "message": failure.message}));
+    }
+    to_raw(&members)
+}
+
+fn unreadable(error: &HistoryError) -> RestError {
+    tracing::error!(%error, "an execution was asked for");
+    RestError::of_kind(ErrorKind::Bug, "the history cannot be read")
+}

@@ -1,0 +1,270 @@
+//! Keys that make a call safe to repeat: within a window, the same key of the same principal for the same tool leads to
+//! the first execution and never to a second one. A key is kept longer than its outcome where memory is short, because
+//! running twice is worse than not being told; and a new key is refused rather than an old one forgotten.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use super::executions::Execution;
+
+/// One principal's key for one tool.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct IdempotencyKey {
+    pub(super) principal: String,
+    pub(super) tool: String,
+    pub(super) key: String,
+}
+
+/// What a key leads to.
+#[derive(Debug)]
+pub(super) enum IdempotencyClaim {
+    /// Nothing yet: it now leads to the execution that it was claimed for.
+    First,
+    /// An execution that is under way, or over.
+    Replay(Arc<Execution>),
+    /// An execution with other parameters.
+    Different,
+    /// An execution that is over and whose outcome is not kept any more.
+    Evicted,
+    /// There are too many keys.
+    Full,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct IdempotencyLimits {
+    /// All keys, and the bytes of all outcomes behind them.
+    pub(super) most: usize,
+    pub(super) bytes: usize,
+    /// How long a key is good for, from when it was first used.
+    pub(super) time: Duration,
+}
+
+/// The share of all keys that one principal may have.
+const SHARE: usize = 4;
+
+#[derive(Debug)]
+pub(super) struct IdempotencyStore {
+    rules: IdempotencyLimits,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    entries: HashMap<Arc<IdempotencyKey>, Entry>,
+    per_principal: HashMap<String, usize>,
+    /// In the order in which they were claimed.
+    claimed: VecDeque<(Instant, Arc<IdempotencyKey>)>,
+    /// In the order in which their executions ended.
+    held: VecDeque<Arc<IdempotencyKey>>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    params: [u8; 32],
+    execution: Option<Arc<Execution>>,
+    bytes: usize,
+}
+
+impl IdempotencyStore {
+    pub(super) fn new(rules: IdempotencyLimits) -> Self {
+        Self { rules, inner: Mutex::default() }
+    }
+
+    pub(super) fn claim(
+        &self,
+        name: &Arc<IdempotencyKey>,
+        params: &str,
+        execution: &Arc<Execution>,
+    ) -> IdempotencyClaim {
+        let params: [u8; 32] = Sha256::digest(params.as_bytes()).into();
+        let mut inner = self.lock();
+        inner.expire(self.rules.time);
+        match inner.entries.get(name) {
+            Some(entry) if entry.params != params => return IdempotencyClaim::Different,
+            Some(Entry { execution: Some(first), .. }) => return IdempotencyClaim::Replay(Arc::clone(first)),
+            Some(_) => return IdempotencyClaim::Evicted,
+            None => {}
+        }
+        let mine = inner.per_principal.get(&name.principal).copied().unwrap_or_default();
+        if inner.entries.len() >= self.rules.most || mine >= (self.rules.most / SHARE).max(1) {
+            return IdempotencyClaim::Full;
+        }
+        let since = Instant::now();
+        let entry = Entry { params, execution: Some(Arc::clone(execution)), bytes: 0 };
+        *inner.per_principal.entry(name.principal.clone()).or_default() += 1;
+        inner.entries.insert(Arc::clone(name), entry);
+        inner.claimed.push_back((since, Arc::clone(name)));
+        IdempotencyClaim::First
+    }
+
+    /// The execution is over; where there is too much to keep, the outcomes that are the longest over go.
+    pub(super) fn keep(&self, name: &Arc<IdempotencyKey>, bytes: usize) {
+        let mut inner = self.lock();
+        let Some(entry) = inner.entries.get_mut(name) else { return };
+        entry.bytes = bytes;
+        inner.bytes += bytes;
+        inner.held.push_back(Arc::clone(name));
+        while inner.bytes > self.rules.bytes {
+            let Some(oldest) = inner.held.pop_front() else { return };
+            if let Some(entry) = inner.entries.get_mut(&oldest) {
+                entry.execution = None;
+                let freed = std::mem::take(&mut entry.bytes);
+                inner.bytes -= freed;
+            }
+        }
+    }
+
+    /// Nothing was executed: the key is as good as new.
+    pub(super) fn release(&self, name: &IdempotencyKey) {
+        let mut inner = self.lock();
+        inner.remove(name);
+        // It was claimed only just now, so its turn is among the last.
+        if let Some(at) = inner.claimed.iter().rposition(|(_, claimed)| **claimed == *name) {
+            inner.claimed.remove(at);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn expire(&mut self, time: Duration) {
+        let now = Instant::now();
+        let before = self.entries.len();
+        let mut running = Vec::new();
+        while let Some((since, _)) = self.claimed.front() {
+            if now.saturating_duration_since(*since) <= time {
+                break;
+            }
+            let Some((since, name)) = self.claimed.pop_front() else { break };
+            let Some(entry) = self.entries.get(&name) else { continue };
+            // A call may take longer than the window; it must not be made twice meanwhile.
+            match &entry.execution {
+                Some(execution) if execution.ending().is_none() => running.push((since, name)),
+                _ => self.remove(&name),
+            }
+        }
+        running.into_iter().rev().for_each(|entry| self.claimed.push_front(entry));
+        if self.entries.len() < before {
+            self.held.retain(|name| self.entries.contains_key(name));
+        }
+    }
+
+    fn remove(&mut self, name: &IdempotencyKey) {
+        let Some(entry) = self.entries.remove(name) else { return };
+        self.bytes -= entry.bytes;
+        if let Some(count) = self.per_principal.get_mut(&name.principal) {
+            *count -= 1;
+            if *count == 0 {
+                self.per_principal.remove(&name.principal);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use toolyard_hub::Outcome;
+    use toolyard_hub::json::to_raw;
+
+    use super::{IdempotencyClaim, IdempotencyKey, IdempotencyLimits, IdempotencyStore};
+    use crate::rest::executions::tests::execution;
+    use crate::rest::executions::{Chunks, Execution, Executions, RetentionLimits};
+
+    fn keys() -> IdempotencyStore {
+        IdempotencyStore::new(IdempotencyLimits { most: 12, bytes: 250, time: Duration::from_secs(60) })
+    }
+
+    fn name(key: &str) -> Arc<IdempotencyKey> {
+        name_of("ada", key)
+    }
+
+    fn name_of(principal: &str, key: &str) -> Arc<IdempotencyKey> {
+        Arc::new(IdempotencyKey {
+            principal: principal.to_owned(),
+            tool: "t".to_owned(),
+            key: key.to_owned(),
+        })
+    }
+
+    fn end(execution: &Arc<Execution>) {
+        let keeping = RetentionLimits { running: 1, most: 1, bytes: 1_000, time: Duration::from_secs(1) };
+        let executions = Executions::new(keeping);
+        executions.end(execution, Ok(Outcome::success(to_raw("x"))), Chunks::default());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_leads_to_its_first_execution_for_as_long_as_it_is_good() {
+        let keys = keys();
+        let first = execution();
+        assert!(matches!(keys.claim(&name("k"), "{}", &first), IdempotencyClaim::First));
+        let again = keys.claim(&name("k"), "{}", &execution());
+        assert!(matches!(again, IdempotencyClaim::Replay(known) if Arc::ptr_eq(&known, &first)));
+        assert!(matches!(keys.claim(&name("k"), "{ }", &execution()), IdempotencyClaim::Different));
+        assert!(matches!(keys.claim(&name_of("bob", "k"), "{}", &execution()), IdempotencyClaim::First));
+        // Not over yet: the window does not close on it.
+        tokio::time::advance(Duration::from_secs(100)).await;
+        assert!(matches!(keys.claim(&name("k"), "{}", &execution()), IdempotencyClaim::Replay(_)));
+        end(&first);
+        assert!(matches!(keys.claim(&name("k"), "{}", &execution()), IdempotencyClaim::First));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_whose_call_was_never_made_is_good_again() {
+        let keys = keys();
+        assert!(matches!(keys.claim(&name("k"), "1", &execution()), IdempotencyClaim::First));
+        keys.release(&name("k"));
+        tokio::time::advance(Duration::from_secs(40)).await;
+        let second = execution();
+        assert!(matches!(keys.claim(&name("k"), "2", &second), IdempotencyClaim::First));
+        end(&second);
+        // The window counts from the second claim.
+        tokio::time::advance(Duration::from_secs(40)).await;
+        assert!(matches!(keys.claim(&name("k"), "2", &execution()), IdempotencyClaim::Replay(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn outcomes_are_forgotten_before_keys_are() {
+        let keys = keys();
+        let all = [name("a"), name("b"), name("c")];
+        for name in &all {
+            let execution = execution();
+            assert!(matches!(keys.claim(name, "{}", &execution), IdempotencyClaim::First));
+            end(&execution);
+            keys.keep(name, 100);
+        }
+        assert!(matches!(keys.claim(&all[0], "{}", &execution()), IdempotencyClaim::Evicted));
+        assert!(matches!(keys.claim(&all[1], "{}", &execution()), IdempotencyClaim::Replay(_)));
+        assert!(matches!(keys.claim(&all[2], "{}", &execution()), IdempotencyClaim::Replay(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_can_use_up_all_keys_and_no_key_is_forgotten_for_a_new_one() {
+        let keys = keys();
+        for at in 0..3 {
+            assert!(matches!(
+                keys.claim(&name(&at.to_string()), "{}", &execution()),
+                IdempotencyClaim::First
+            ));
+        }
+        assert!(matches!(keys.claim(&name("more"), "{}", &execution()), IdempotencyClaim::Full));
+        for (at, principal) in ["bob", "eve", "zoe"].iter().enumerate() {
+            for key in 0..3 {
+                let claim = keys.claim(&name_of(principal, &key.to_string()), "{}", &execution());
+                assert!(matches!(claim, IdempotencyClaim::First), "{at} {key}");
+            }
+        }
+        assert!(matches!(keys.claim(&name_of("max", "k"), "{}", &execution()), IdempotencyClaim::Full));
+        assert!(matches!(keys.claim(&name("0"), "{}", &execution()), IdempotencyClaim::Replay(_)));
+    }
+}

@@ -1,0 +1,168 @@
+//! Who is connected to what: one connection for each caller, bounded in number, ended when nobody uses it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+use toolyard_hub::{ErrorKind, HubError};
+
+use crate::caller::TesterCaller;
+use crate::connection::TesterConnection;
+
+/// How many connections there are at once, over all callers.
+const MOST: usize = 64;
+/// How long one is kept that nobody uses.
+const IDLE: Duration = Duration::from_secs(30 * 60);
+/// When there is no room, one that nobody has used for this long makes it.
+const DISPENSABLE: Duration = Duration::from_secs(5 * 60);
+
+#[derive(Debug, Default)]
+pub(crate) struct CallerConnections {
+    taken: Mutex<HashMap<TesterCaller, ConnectionSlot>>,
+}
+
+#[derive(Debug)]
+enum ConnectionSlot {
+    /// Being connected, to this.
+    Reserved(String),
+    Taken(Arc<TesterConnection>),
+}
+
+/// A seat that is held while the connection is made; it is free again if that comes to nothing.
+#[derive(Debug)]
+pub(crate) struct ConnectionReservation {
+    seats: Arc<CallerConnections>,
+    caller: Option<TesterCaller>,
+}
+
+impl CallerConnections {
+    /// Takes a seat for a connection that is about to be made, and hands back those that made room for it.
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        caller: TesterCaller,
+        url: &str,
+    ) -> Result<(ConnectionReservation, Vec<Arc<TesterConnection>>), HubError> {
+        let mut taken = self.lock();
+        let mut ended = Vec::new();
+        match taken.get(&caller) {
+            Some(ConnectionSlot::Reserved(other)) => {
+                let message = format!("a connection to {other} is being made");
+                return Err(HubError::new(ErrorKind::CannotConnect, message).suggest("wait for it"));
+            }
+            // One whose server is gone is in nobody's way.
+            Some(ConnectionSlot::Taken(connection)) if connection.link.disconnect_reason().is_none() => {
+                return Err(still_connected(connection));
+            }
+            Some(ConnectionSlot::Taken(connection)) => ended.push(Arc::clone(connection)),
+            None if taken.len() >= MOST => ended.push(make_room(&mut taken)?),
+            None => {}
+        }
+        taken.insert(caller.clone(), ConnectionSlot::Reserved(url.to_owned()));
+        Ok((ConnectionReservation { seats: Arc::clone(self), caller: Some(caller) }, ended))
+    }
+
+    /// The caller's connection, if there is one. To look at it is not to use it.
+    pub(crate) fn peek(&self, caller: &TesterCaller) -> Option<Arc<TesterConnection>> {
+        match self.lock().get(caller) {
+            Some(ConnectionSlot::Taken(connection)) => Some(Arc::clone(connection)),
+            Some(ConnectionSlot::Reserved(_)) | None => None,
+        }
+    }
+
+    /// The caller's connection.
+    pub(crate) fn connection(&self, caller: &TesterCaller) -> Result<Arc<TesterConnection>, HubError> {
+        match self.lock().get(caller) {
+            Some(ConnectionSlot::Taken(connection)) => {
+                connection.touch();
+                Ok(Arc::clone(connection))
+            }
+            Some(ConnectionSlot::Reserved(url)) => {
+                let message = format!("the connection to {url} is still being made");
+                Err(HubError::new(ErrorKind::NotConnected, message)
+                    .suggest("wait for connect_to_server to answer"))
+            }
+            None => Err(HubError::new(ErrorKind::NotConnected, "not connected to any server")
+                .suggest("call connect_to_server first")),
+        }
+    }
+
+    /// Gives the caller's connection up.
+    pub(crate) fn remove(&self, caller: &TesterCaller) -> Result<Arc<TesterConnection>, HubError> {
+        let connection = self.connection(caller)?;
+        self.lock().remove(caller);
+        Ok(connection)
+    }
+
+    /// Gives up this very connection, if the caller still has it.
+    pub(crate) fn remove_if_same(&self, caller: &TesterCaller, connection: &Arc<TesterConnection>) {
+        let mut taken = self.lock();
+        if matches!(taken.get(caller), Some(ConnectionSlot::Taken(held)) if Arc::ptr_eq(held, connection)) {
+            taken.remove(caller);
+        }
+    }
+
+    /// Those that nobody has used for too long; they are not connected any more.
+    pub(crate) fn take_idle(&self) -> Vec<Arc<TesterConnection>> {
+        self.take_if(|connection| connection.idle_for() > IDLE)
+    }
+
+    pub(crate) fn take_all(&self) -> Vec<Arc<TesterConnection>> {
+        self.take_if(|_| true)
+    }
+
+    fn take_if(&self, wanted: impl Fn(&TesterConnection) -> bool) -> Vec<Arc<TesterConnection>> {
+        let mut out = Vec::new();
+        self.lock().retain(|_, seat| match seat {
+            ConnectionSlot::Taken(connection) if wanted(connection) => {
+                out.push(Arc::clone(connection));
+                false
+            }
+            ConnectionSlot::Taken(_) | ConnectionSlot::Reserved(_) => true,
+        });
+        out
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TesterCaller, ConnectionSlot>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn still_connected(connection: &TesterConnection) -> HubError {
+    let message = format!("still connected to {}", connection.url);
+    let details = json!({"server_url": connection.url, "connected_at": connection.connected_at()});
+    HubError::new(ErrorKind::CannotConnect, message).with_details(details).suggest("call disconnect first")
+}
+
+fn make_room(taken: &mut HashMap<TesterCaller, ConnectionSlot>) -> Result<Arc<TesterConnection>, HubError> {
+    let used = taken.iter().filter_map(|(caller, seat)| match seat {
+        ConnectionSlot::Taken(connection) => Some((connection.idle_for(), caller)),
+        ConnectionSlot::Reserved(_) => None,
+    });
+    let oldest = used.filter(|(idle, _)| *idle > DISPENSABLE).max_by_key(|(idle, _)| *idle);
+    let oldest = oldest.map(|(_, caller)| caller.clone());
+    match oldest.and_then(|caller| taken.remove(&caller)) {
+        Some(ConnectionSlot::Taken(connection)) => Ok(connection),
+        Some(ConnectionSlot::Reserved(_)) | None => {
+            let message = format!("all {MOST} connections of this tester are in use");
+            Err(HubError::new(ErrorKind::CannotConnect, message)
+                .suggest("disconnect one, or try again later"))
+        }
+    }
+}
+
+impl ConnectionReservation {
+    pub(crate) fn fill(mut self, connection: Arc<TesterConnection>) {
+        if let Some(caller) = self.caller.take() {
+            self.seats.lock().insert(caller, ConnectionSlot::Taken(connection));
+        }
+    }
+}
+
+impl Drop for ConnectionReservation {
+    fn drop(&mut self) {
+        if let Some(caller) = self.caller.take() {
+            self.seats.lock().remove(&caller);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What the server under test advertised, as far as calls are checked against it. Kept between calls, and read again
+//! when the server says that it changed or when a call would be refused because of it: a tester must not refuse what
+//! the server would take.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Deserialize;
+use toolyard_hub::{DefinitionReservation, ErrorKind, HubError, Raw, Schema};
+use toolyard_upstream::{DirectConnection, PagedList, ServerListKind};
+
+#[derive(Debug, Default)]
+pub(crate) struct ToolSchemaCache {
+    tools: Mutex<Option<Arc<ToolSchemaIndex>>>,
+}
+
+/// The tools that calls are checked against.
+#[derive(Debug, Default)]
+pub(crate) struct ToolSchemaIndex {
+    by_name: HashMap<String, Arc<TesterToolSchemas>>,
+    names: Vec<String>,
+    /// The number of changes that the server had announced when they were read.
+    at: u64,
+    /// The bytes that the schemas take up.
+    _reserved: Option<Arc<DefinitionReservation>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct TesterToolSchemas {
+    pub(crate) input: Option<Schema>,
+    pub(crate) output: Option<Schema>,
+}
+
+/// Which reading will do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    /// The last one, unless the server has said that it changed.
+    Cached,
+    Fresh,
+}
+
+impl ToolSchemaIndex {
+    fn read(pages: &PagedList, at: u64) -> Self {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Definition {
+            name: String,
+            input_schema: Option<Raw>,
+            output_schema: Option<Raw>,
+        }
+        let mut tools = Self { at, _reserved: pages.reserved.clone(), ..Self::default() };
+        for item in &pages.items {
+            // One that cannot be read cannot be checked against; it is still listed as it came.
+            let Ok(definition) = serde_json::from_str::<Definition>(item.get()) else { continue };
+            let tool = TesterToolSchemas {
+                input: definition.input_schema.map(Schema::new),
+                output: definition.output_schema.map(Schema::new),
+            };
+            tools.names.push(definition.name.clone());
+            tools.by_name.insert(definition.name, Arc::new(tool));
+        }
+        tools
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<TesterToolSchemas>> {
+        self.by_name.get(name).cloned()
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+impl ToolSchemaCache {
+    /// Keeps what a list said.
+    pub(crate) fn store_tools(&self, pages: &PagedList, at: u64) {
+        self.put(Arc::new(ToolSchemaIndex::read(pages, at)));
+    }
+
+    pub(crate) async fn tools(
+        &self,
+        link: &DirectConnection,
+        reading: Freshness,
+    ) -> Result<Arc<ToolSchemaIndex>, HubError> {
+        let now = link.changes();
+        let kept = self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match kept.filter(|kept| reading == Freshness::Cached && kept.at == now) {
+            Some(kept) => Ok(kept),
+            None => {
+                let tools =
+                    Arc::new(ToolSchemaIndex::read(&read_list(link, ServerListKind::Tools).await?.0, now));
+                self.put(Arc::clone(&tools));
+                Ok(tools)
+            }
+        }
+    }
+
+    fn put(&self, tools: Arc<ToolSchemaIndex>) {
+        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(tools);
+    }
+}
+
+/// Whether the server knows the method that a list is read with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListSupport {
+    Supported,
+    Unsupported,
+}
+
+/// Reads a list; a server that does not know the method has an empty one.
+pub(crate) async fn read_list(
+    link: &DirectConnection,
+    list: ServerListKind,
+) -> Result<(PagedList, ListSupport), HubError> {
+    const METHOD_NOT_FOUND: i64 = -32601;
+    match link.list(list).await {
+        Ok(pages) => Ok((pages, ListSupport::Supported)),
+        Err(error) if error.source_error().is_some_and(|origin| origin.code == METHOD_NOT_FOUND) => {
+            Ok((PagedList::default(), ListSupport::Unsupported))
+        }
+        // An error of the server about a list is not about the caller's arguments.
+        Err(error) if error.source_error().is_some() => Err(error.with_kind(ErrorKind::ToolFailed)),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,204 @@
+//! What each of the nine tools does. A verb finds its connection, does one thing on it, and says exactly what happened.
+
+mod arguments;
+mod call_tool;
+mod connect;
+mod disconnect;
+mod get_prompt;
+mod lists;
+mod read_resource;
+mod status;
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use toolyard_hub::json::Object;
+use toolyard_hub::{ErrorKind, HubError, Outcome, Raw, SourceCall, SourceTarget};
+
+use crate::access::forbidden;
+use crate::answer::{Stopwatch, TesterAnswer, failure};
+use crate::caller::TesterCaller;
+use crate::connection::TesterConnection;
+use crate::definitions::TesterTool;
+use crate::error::TesterError;
+use crate::source::Tester;
+
+/// One use of one of the tools.
+#[derive(Debug)]
+struct ToolInvocation<'a> {
+    tester: &'a Tester,
+    call: SourceCall,
+    caller: TesterCaller,
+    arguments: Raw,
+}
+
+pub(crate) async fn perform(tester: &Tester, mut call: SourceCall) -> Result<Outcome, HubError> {
+    let watch = Stopwatch::start();
+    let nothing = SourceTarget::Resource { uri: String::new() };
+    let SourceTarget::Tool { name, arguments } = std::mem::replace(&mut call.target, nothing) else {
+        return Err(HubError::new(ErrorKind::Bug, "the tester has tools and nothing else"));
+    };
+    let Some(verb) = TesterTool::from_name(&name) else {
+        return Err(HubError::new(ErrorKind::UnknownTool, format!("unknown tool {name}")));
+    };
+    let caller = TesterCaller::from_call(&call, tester.settings.sharing);
+    let this = ToolInvocation { tester, call, caller, arguments };
+    let answer = match verb {
+        TesterTool::ConnectToServer => this.connect_to_server().await,
+        TesterTool::Disconnect => this.disconnect().await,
+        TesterTool::GetConnectionStatus => Ok(this.get_connection_status()),
+        TesterTool::ListTools => this.list_tools().await,
+        TesterTool::CallTool => this.call_tool().await,
+        TesterTool::ListResources => this.list_resources().await,
+        TesterTool::ReadResource => this.read_resource().await,
+        TesterTool::ListPrompts => this.list_prompts().await,
+        TesterTool::GetPrompt => this.get_prompt().await,
+    };
+    let connection = tester.seats.peek(&this.caller);
+    // The status tells all of them.
+    let heard = connection.as_ref().filter(|_| verb != TesterTool::GetConnectionStatus);
+    let notes = heard.map(|connection| connection.take_violations()).unwrap_or_default();
+    Ok(match answer {
+        Ok(answer) => answer.with_notes(notes).into_outcome(watch),
+        Err(fault) => {
+            let connection = fault.connection.clone().or(connection);
+            failure(&TesterError { connection, ..fault }, notes, watch)
+        }
+    })
+}
+
+/// An error of the yard about one of these tools, with what helps to call it rightly.
+pub(crate) fn explain_refusal(tool: &str, error: &HubError) -> HubError {
+    let Some(verb) = TesterTool::from_name(tool).filter(|_| error.kind() == ErrorKind::InvalidArguments)
+    else {
+        return error.clone();
+    };
+    let mut details = error.details().cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
+    details["input_schema"] = serde_json::from_str(verb.input_schema().get()).unwrap_or_default();
+    let error = error.clone().with_details(details);
+    error.suggest(format!("give {tool} what its input schema asks for; it is in the details"))
+}
+
+impl ToolInvocation<'_> {
+    /// The arguments, which the yard has checked against the tool's schema.
+    fn read<T: DeserializeOwned>(&self) -> Result<T, HubError> {
+        serde_json::from_str(self.arguments.get()).map_err(|error| {
+            HubError::new(ErrorKind::InvalidArguments, format!("the arguments cannot be read: {error}"))
+        })
+    }
+
+    fn connection(&self) -> Result<Arc<TesterConnection>, TesterError> {
+        let connection = self.tester.seats.connection(&self.caller)?;
+        // Permissions can change while a connection is open.
+        if let Some(missing) = self.missing(&connection.terms.needed) {
+            return Err(forbidden("this connection", missing).into());
+        }
+        Ok(connection)
+    }
+
+    /// Stays with some work on a connection until it is done, the time is up, or somebody disconnects.
+    async fn on<T>(
+        &self,
+        connection: &Arc<TesterConnection>,
+        work: impl Future<Output = Result<T, HubError>>,
+    ) -> Result<T, TesterError> {
+        let done = tokio::select! {
+            biased;
+            done = work => done,
+            () = connection.closed.cancelled() => {
+                Err(HubError::new(ErrorKind::NotConnected, "the connection was given up meanwhile").suggest("connect again"))
+            }
+            () = self.call.deadline.passed() => {
+                Err(HubError::new(ErrorKind::TimedOut, "it took longer than a call may take"))
+            }
+        };
+        connection.touch();
+        done.map_err(|error| {
+            let error = if connection.terms.hides_failures { hidden(error) } else { error };
+            TesterError::on_connection(connection, helped(error))
+        })
+    }
+
+    /// The first of these permissions that the caller lacks. The one client of a process is its owner.
+    fn missing<'b>(&self, needed: &'b [String]) -> Option<&'b str> {
+        match self.caller {
+            TesterCaller::Process => None,
+            TesterCaller::Session { .. } => self.call.principal.first_missing(needed),
+        }
+    }
+
+    /// A call to the server under test, for the same caller.
+    fn onwards(&self, target: SourceTarget) -> SourceCall {
+        SourceCall {
+            target,
+            principal: self.call.principal.clone(),
+            context: self.call.context.clone(),
+            deadline: self.call.deadline.clone(),
+            cancel: self.call.cancel.clone(),
+            priority: self.call.priority,
+            meta: None,
+            client: self.call.client.clone(),
+        }
+    }
+}
+
+/// The same error without what a stranger answered to a request that failed; errors of the protocol stay.
+fn hidden(error: HubError) -> HubError {
+    match error.kind() {
+        ErrorKind::CannotConnect | ErrorKind::ConnectionLost | ErrorKind::Unauthenticated => {
+            HubError::new(error.kind(), "the connection to the server failed")
+                .suggest("connect again; why it failed is only shown to callers with the permission spawn")
+        }
+        _ => error,
+    }
+}
+
+/// Says what to do next about an error on a connection, where it does not say that itself.
+fn helped(error: HubError) -> HubError {
+    if error.suggestion().is_some() {
+        return error;
+    }
+    let status = error.details().and_then(|details| details.get("http_status")).and_then(Value::as_u64);
+    match (error.kind(), status) {
+        (ErrorKind::Unauthenticated, _) => error.suggest(
+            "its token is not accepted any more: log in again with `toolyard login`, then disconnect and connect",
+        ),
+        (ErrorKind::ConnectionLost, Some(404)) => {
+            error.suggest("the session is gone: call disconnect, then connect_to_server again")
+        }
+        (ErrorKind::ConnectionLost, Some(_)) => error.suggest("look at what the server answered, in the details"),
+        (ErrorKind::ConnectionLost, None) => {
+            error.suggest("see why in the details and the server's log, then connect_to_server again")
+        }
+        (ErrorKind::ToolFailed, _) => error.suggest("the server's own error is in details.rpc_error"),
+        _ => error,
+    }
+}
+
+/// The members of a result of the server, or why it is none.
+fn members(connection: &Arc<TesterConnection>, method: &str, body: &Raw) -> Result<Object, TesterError> {
+    Object::parse(body).map_err(|error| {
+        let kind = match body.get().as_bytes().first() {
+            Some(b'[') => "a list",
+            Some(b'"') => "a string",
+            Some(b'n') => "null",
+            Some(b't' | b'f') => "true or false",
+            Some(b'{') => "an object that cannot be read",
+            _ => "a number",
+        };
+        let rule = format!("the result of {method} must be an object, and is {kind}");
+        connection.record_violations(std::slice::from_ref(&rule));
+        let error =
+            HubError::new(ErrorKind::ConnectionLost, rule).with_details(json!({"reason": error.to_string()}));
+        TesterError::on_connection(
+            connection,
+            error.suggest("the server breaks the protocol: fix what it answers"),
+        )
+    })
+}
+
+/// An answer that begins with the connection it is about.
+fn about(connection: &TesterConnection) -> TesterAnswer {
+    TesterAnswer::success().with("connection", connection.summary_json())
+}

@@ -1,0 +1,207 @@
+//! `call_tool`
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{ErrorKind, HubError, Outcome, Raw, SchemaCheck, SourceTarget, nearest};
+
+use super::arguments::refusal;
+use super::{ToolInvocation, about, members};
+use crate::answer::{AnswerMetadata, TesterAnswer, format_time};
+use crate::connection::{ConnectionCounts, TesterConnection};
+use crate::error::TesterError;
+use crate::rules;
+use crate::tool_schemas::{Freshness, TesterToolSchemas, ToolSchemaIndex};
+
+/// How many names an error repeats.
+const TOLD: usize = 100;
+
+#[derive(Deserialize)]
+struct Arguments {
+    name: String,
+    arguments: Raw,
+}
+
+impl ToolInvocation<'_> {
+    pub(super) async fn call_tool(&self) -> Result<TesterAnswer, TesterError> {
+        let Arguments { name, arguments } = self.read()?;
+        let connection = self.connection()?;
+        let mut metadata = AnswerMetadata::default();
+        let tool = self.checked(&connection, &name, &arguments, &mut metadata).await?;
+
+        let began = SystemTime::now();
+        let call = self.onwards(SourceTarget::Tool { name: name.clone(), arguments: arguments.clone() });
+        let mut took = None;
+        let work = async {
+            let exchange = connection.link.call(&call).await;
+            took = Some(exchange.took);
+            if exchange.reached {
+                ConnectionCounts::increment(&connection.counts.tools_called);
+            }
+            exchange.ended
+        };
+        let ended = self.on(&connection, work).await;
+        let execution = |success: bool| Execution { began, took, success };
+        let call = |success, result| told(&name, &arguments, result, execution(success));
+        let outcome = match ended {
+            Ok(outcome) => outcome,
+            Err(fault) => {
+                // The tool is known, so only its arguments can be what the server does not accept.
+                let fault = match fault.error.kind() {
+                    ErrorKind::UnknownResource => fault.with_kind(ErrorKind::ToolFailed),
+                    _ => fault,
+                };
+                return Err(fault.with_member("tool_call", call(false, None)));
+            }
+        };
+        let result = match members(&connection, "tools/call", &outcome.body) {
+            Ok(result) => result,
+            Err(fault) => return Err(fault.with_member("tool_call", call(false, Some(&outcome.body)))),
+        };
+        connection.record_violations(&rules::check_call_result(&result, outcome.modern));
+        if outcome.failed {
+            let fault = TesterError::on_connection(&connection, failed(&name, &outcome));
+            return Err(fault.with_member("tool_call", call(false, Some(&outcome.body))));
+        }
+        let checking = async { Ok(with_output_violations(metadata, &tool, &outcome).await) };
+        let metadata = self.on(&connection, checking).await?;
+        Ok(about(&connection).with("tool_call", call(true, Some(&outcome.body))).metadata(metadata))
+    }
+
+    /// The tool, once its name and the arguments are known to be what the server advertises just now.
+    async fn checked(
+        &self,
+        connection: &Arc<TesterConnection>,
+        name: &str,
+        arguments: &Raw,
+        metadata: &mut AnswerMetadata,
+    ) -> Result<Arc<TesterToolSchemas>, TesterError> {
+        let mut refused = None;
+        // What was read before may be out of date: nothing is refused before it was read again.
+        for reading in [Freshness::Cached, Freshness::Fresh] {
+            let tools = self.on(connection, connection.offered.tools(&connection.link, reading)).await?;
+            let Some(tool) = tools.get(name) else {
+                refused = Some(unknown(name, &tools));
+                continue;
+            };
+            let Some(schema) = &tool.input else { return Ok(tool) };
+            let violations = match self.on(connection, async { Ok(schema.check(arguments).await) }).await? {
+                SchemaCheck::Checked(violations) if violations.is_empty() => return Ok(tool),
+                SchemaCheck::Checked(violations) => violations,
+                SchemaCheck::Skipped(problem) if rules::is_uncompilable(schema) => {
+                    let name: String = name.chars().take(100).collect();
+                    let rule = "cannot be compiled, so nothing was checked";
+                    connection.record_violations(&[format!("the input schema of {name} {rule}: {problem}")]);
+                    return Ok(tool);
+                }
+                SchemaCheck::Skipped(problem) => {
+                    metadata
+                        .note(format!("the input schema cannot be used, so nothing was checked: {problem}"));
+                    return Ok(tool);
+                }
+            };
+            let given: Map<String, Value> = serde_json::from_str(arguments.get()).unwrap_or_default();
+            refused = Some(refusal(name, schema, &given, &violations));
+        }
+        let error = refused.unwrap_or_else(|| HubError::new(ErrorKind::Bug, "nothing was checked"));
+        Err(TesterError::on_connection(connection, error))
+    }
+}
+
+/// How the call itself went.
+#[derive(Clone, Copy)]
+struct Execution {
+    began: SystemTime,
+    /// The time on the wire; nothing if it never came back from there.
+    took: Option<Duration>,
+    success: bool,
+}
+
+fn told(name: &str, arguments: &Raw, result: Option<&Raw>, execution: Execution) -> Raw {
+    let took = execution.took.or_else(|| execution.began.elapsed().ok()).unwrap_or_default();
+    let mut call = Object::default();
+    call.set("tool_name", to_raw(name));
+    call.set("arguments", arguments.clone());
+    if let Some(result) = result {
+        call.set("result", result.clone());
+    }
+    let execution = json!({
+        "started_at": format_time(execution.began),
+        "completed_at": format_time(execution.began + took),
+        "duration_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        "success": execution.success,
+    });
+    call.set("execution", to_raw(&execution));
+    call.to_raw()
+}
+
+fn unknown(name: &str, tools: &ToolSchemaIndex) -> HubError {
+    let names = tools.names();
+    let error = HubError::new(ErrorKind::UnknownTool, format!("the server has no tool named {name:?}"));
+    let error = error.with_details(json!({
+        "requested": name,
+        "total_tools": names.len(),
+        "available": names.iter().take(TOLD).collect::<Vec<_>>(),
+    }));
+    match nearest(name, names.iter().map(String::as_str)) {
+        Some(close) => error.suggest(format!("did you mean {close}?")),
+        None if names.is_empty() => error.suggest("this server has no tools at all"),
+        None => error.suggest("call list_tools to see what it has"),
+    }
+}
+
+/// The tool has answered that it failed. Its words become the message.
+fn failed(name: &str, outcome: &Outcome) -> HubError {
+    #[derive(Deserialize)]
+    struct Result {
+        content: Option<Vec<Block>>,
+    }
+    #[derive(Deserialize)]
+    struct Block {
+        text: Option<String>,
+    }
+    let read = serde_json::from_str::<Result>(outcome.body.get()).ok();
+    let blocks = read.and_then(|result| result.content).unwrap_or_default();
+    let text: Vec<String> = blocks.into_iter().filter_map(|block| block.text).collect();
+    let message = match text.is_empty() {
+        true => format!("{name} answered that it failed, without saying why"),
+        false => text.join("\n"),
+    };
+    HubError::new(ErrorKind::ToolFailed, message)
+        .with_details(json!({"is_error": true}))
+        .suggest("the tool's whole answer is in tool_call.result")
+}
+
+/// Notes where a result does not match the tool's own output schema.
+async fn with_output_violations(
+    mut metadata: AnswerMetadata,
+    tool: &TesterToolSchemas,
+    outcome: &Outcome,
+) -> AnswerMetadata {
+    let Some(schema) = &tool.output else { return metadata };
+    let structured =
+        Object::parse(&outcome.body).ok().and_then(|mut result| result.remove("structuredContent"));
+    let Some(structured) = structured else {
+        metadata.note("the tool has an output schema, and its result has no structuredContent");
+        return metadata.with(
+            "output_schema_violations",
+            json!([{"pointer": "", "reason": "structuredContent is missing"}]),
+        );
+    };
+    let violations = match schema.check(&structured).await {
+        SchemaCheck::Checked(violations) => violations,
+        SchemaCheck::Skipped(problem) => {
+            metadata
+                .note(format!("the output schema cannot be used, so the result was not checked: {problem}"));
+            return metadata;
+        }
+    };
+    let violations: Vec<Value> = violations
+        .iter()
+        .map(|violation| json!({"pointer": violation.pointer, "reason": violation.reason, "provided": violation.provided}))
+        .collect();
+    if violations.is_empty() { metadata } else { metadata.with("output_schema_violations", violations) }
+}

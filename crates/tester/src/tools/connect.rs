@@ -1,0 +1,191 @@
+//! `connect_to_server`
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolyard_hub::json::to_raw;
+use toolyard_hub::permission::SPAWN;
+use toolyard_hub::{ClientCapabilities, ErrorKind, HubError};
+use toolyard_upstream::{AddressFilter, CredentialPolicy, DirectConnection, ServerSettings};
+
+use super::ToolInvocation;
+use crate::access::{authorize_address, can_see_failures, cannot_connect, forbidden, required_permissions};
+use crate::answer::{AnswerMetadata, TesterAnswer};
+use crate::caller::TesterCaller;
+use crate::connection::{ConnectionTerms, TesterConnection};
+use crate::error::TesterError;
+use crate::source::close_all;
+use crate::target::{TesterServer, TesterTarget, parse_target, suggest_server};
+
+#[derive(Deserialize)]
+struct Arguments {
+    url: String,
+}
+
+/// What a caller may connect with.
+#[derive(Default)]
+struct ConnectGrant {
+    /// Which resolved addresses may be used; all where there is none.
+    filter: Option<AddressFilter>,
+    terms: ConnectionTerms,
+}
+
+impl ToolInvocation<'_> {
+    pub(super) async fn connect_to_server(&self) -> Result<TesterAnswer, TesterError> {
+        let Arguments { url } = self.read()?;
+        let servers = self.tester.servers.load_full();
+        let principal = &self.call.principal;
+        let target = parse_target(&url, &servers, principal)?;
+        let granted = self.allowed(&url, &target, &servers).await?;
+        let (seat, ended) = self.tester.seats.reserve(self.caller.clone(), &url)?;
+        close_all(ended).await;
+        let is_command = matches!(target, TesterTarget::Command(_));
+        let (settings, credentials) = self.settings(target);
+        // Which log lines a client wants differs from call to call.
+        let abilities = ClientCapabilities { log_level: None, ..self.call.client.capabilities().clone() };
+        let common = match granted.filter {
+            None => Cow::Borrowed(&self.tester.common),
+            Some(filter) => Cow::Owned(
+                self.tester
+                    .common
+                    .with_address_filter(filter)
+                    .map_err(|error| HubError::new(ErrorKind::Bug, format!("cannot set up HTTP: {error}")))?,
+            ),
+        };
+        let opening = DirectConnection::open(settings, &common, &abilities, credentials);
+        let opened = tokio::select! {
+            biased;
+            opened = opening => opened,
+            () = self.call.deadline.passed() => Err(HubError::new(ErrorKind::CannotConnect, "it took longer than a call may take")),
+        };
+        let link = opened.map_err(|error| {
+            let error = addressed(&error, &url);
+            let meant = suggest_server(&url, &servers, principal).filter(|_| is_command);
+            match meant {
+                _ if granted.terms.hides_failures => cannot_connect(&url),
+                Some(name) => error.suggest(format!("did you mean the configured server {name}?")),
+                None => suggested(error, is_command),
+            }
+        })?;
+        let connection = Arc::new(TesterConnection::new(url, link, granted.terms));
+        let message = greeting(&connection);
+        let answer = TesterAnswer::success()
+            .with("connection", connection.details_json())
+            .with("message", to_raw(&message))
+            .metadata(AnswerMetadata::default());
+        seat.fill(Arc::clone(&connection));
+        if let (TesterCaller::Session { .. }, Some(session)) =
+            (&self.caller, &self.call.context.client_session)
+        {
+            self.tester.close_with_session(session.ended().clone(), self.caller.clone(), connection);
+        }
+        Ok(answer)
+    }
+
+    /// Whether this caller may have this connected to, and on which terms.
+    async fn allowed(
+        &self,
+        url: &str,
+        target: &TesterTarget,
+        servers: &BTreeMap<String, TesterServer>,
+    ) -> Result<ConnectGrant, HubError> {
+        if self.caller == TesterCaller::Process {
+            return Ok(ConnectGrant::default());
+        }
+        let principal = &self.call.principal;
+        let (what, needed) = match target {
+            TesterTarget::Address(_) => {
+                let approach = authorize_address(url, servers, principal).await?;
+                let hides_failures = !approach.is_configured && !can_see_failures(principal);
+                let terms = ConnectionTerms { needed: approach.needed, hides_failures };
+                return Ok(ConnectGrant { filter: approach.filter, terms });
+            }
+            TesterTarget::Command(_) => ("starting a command line".to_owned(), vec![SPAWN.to_owned()]),
+            TesterTarget::Configured(settings) => {
+                (format!("testing {}", settings.name), required_permissions(settings, principal))
+            }
+        };
+        match self.missing(&needed) {
+            None => {
+                Ok(ConnectGrant { filter: None, terms: ConnectionTerms { needed, hides_failures: false } })
+            }
+            Some(missing) => Err(forbidden(&what, missing)),
+        }
+    }
+
+    fn settings(&self, target: TesterTarget) -> (ServerSettings, CredentialPolicy) {
+        let ours = &self.tester.settings;
+        match target {
+            TesterTarget::Address(settings) | TesterTarget::Command(settings) => {
+                let (start_time, call_time) = (ours.connect_time, ours.call_time);
+                (ServerSettings { start_time, call_time, ..settings }, CredentialPolicy::ConfiguredOnly)
+            }
+            TesterTarget::Configured(settings) => (*settings, CredentialPolicy::Granted),
+        }
+    }
+}
+
+/// The same error, which says what could not be connected to.
+fn addressed(error: &HubError, url: &str) -> HubError {
+    let mut details = error.details().cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
+    details["server_url"] = url.into();
+    let message = match error.message().contains(url) {
+        true => error.message().to_owned(),
+        false => format!("cannot connect to {url}: {}", error.message()),
+    };
+    let told = HubError::new(error.kind(), message).with_details(details);
+    error.suggestion().map(ToOwned::to_owned).into_iter().fold(told, HubError::suggest)
+}
+
+fn greeting(connection: &TesterConnection) -> String {
+    let named = connection.server_info();
+    let name = named.name.as_deref().unwrap_or("a server that does not say its name");
+    let version = named.version.map(|version| format!(" {version}")).unwrap_or_default();
+    let transport = match connection.is_legacy_sse() {
+        true => "the old HTTP+SSE transport, the only one it speaks".to_owned(),
+        false => connection.transport().to_owned(),
+    };
+    let protocol = connection.link.version().as_str();
+    format!("Connected to {name}{version} over {transport}, in protocol version {protocol}")
+}
+
+/// What to try next, by what is known about the failure.
+fn suggested(error: HubError, is_command: bool) -> HubError {
+    if error.suggestion().is_some() {
+        return error;
+    }
+    let fact = |key: &str| error.details().and_then(|details| details.get(key)).cloned();
+    let status = fact("http_status").as_ref().and_then(Value::as_u64);
+    let says = error.message().to_ascii_lowercase();
+    let suggestion = match status {
+        Some(401 | 403) => {
+            "it wants to know who you are: configure it as a server with `headers`, or log in with \
+             `toolyard login`, and connect by its configured name"
+        }
+        Some(300..=399) => "connect to the address that it redirects to",
+        Some(404..=406) => "check the path: MCP is often served at /mcp, and at /sse by old servers",
+        Some(500..=599) => "the server itself fails: look at its log",
+        Some(_) => "check that this is the address of an MCP server",
+        None if is_command && fact("stderr").is_some() => {
+            "what it wrote to standard error is in details.stderr"
+        }
+        None if is_command => {
+            "run the command by hand: an MCP server waits for JSON on standard input and writes nothing else to \
+             standard output"
+        }
+        None if says.contains("certificate") => {
+            "its certificate is not trusted by this machine: check its name, its dates and who issued it"
+        }
+        None if says.contains("did not answer within") => {
+            "check that something is listening there and that it is not overloaded"
+        }
+        None if says.contains("no mcp") || says.contains("makes no sense") => {
+            "what answers there is no MCP server: check the address and the path, which is often /mcp"
+        }
+        None => "check the name and the port, and that the server runs",
+    };
+    error.suggest(suggestion)
+}

@@ -1,0 +1,158 @@
+//! `get_prompt`
+
+use std::sync::{Arc, LazyLock};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toolyard_hub::json::{Object, empty_object, to_raw};
+use toolyard_hub::{ErrorKind, HubError, Raw, Schema, SourceTarget, nearest};
+use toolyard_upstream::ServerListKind;
+
+use super::{ToolInvocation, about, members};
+use crate::answer::{AnswerMetadata, TesterAnswer, now};
+use crate::connection::{ConnectionCounts, TesterConnection};
+use crate::definitions::{TesterTool, contract_violations};
+use crate::error::TesterError;
+use crate::rules;
+use crate::tool_schemas::read_list;
+
+/// What the contract says about the prompt in an answer.
+static PROMPT: LazyLock<Schema> =
+    LazyLock::new(|| TesterTool::GetPrompt.output_schema_part(&["properties", "prompt"]));
+
+#[derive(Deserialize)]
+struct Arguments {
+    name: String,
+    arguments: Option<Raw>,
+}
+
+/// A prompt as far as arguments are checked against it.
+#[derive(Deserialize)]
+struct Definition {
+    name: String,
+    arguments: Option<Vec<Raw>>,
+}
+
+#[derive(Deserialize)]
+struct Argument {
+    name: String,
+    required: Option<bool>,
+}
+
+impl ToolInvocation<'_> {
+    pub(super) async fn get_prompt(&self) -> Result<TesterAnswer, TesterError> {
+        let Arguments { name, arguments } = self.read()?;
+        let arguments = arguments.unwrap_or_else(empty_object);
+        let connection = self.connection()?;
+        self.fits(&connection, &name, &arguments).await?;
+        let call = self.onwards(SourceTarget::Prompt { name: name.clone(), arguments });
+        let work = async { connection.link.call(&call).await.ended };
+        let outcome = self.on(&connection, work).await.map_err(|fault| match fault.error.kind() {
+            ErrorKind::UnknownResource => fault.with_kind(ErrorKind::ToolFailed),
+            _ => fault,
+        })?;
+        let result = members(&connection, "prompts/get", &outcome.body)?;
+        connection.record_violations(&rules::check_prompt(&result));
+        ConnectionCounts::increment(&connection.counts.prompts_retrieved);
+        let mut metadata = AnswerMetadata::default().with("retrieved_at", now());
+        let mut prompt = Object::default();
+        prompt.set("name", to_raw(&name));
+        for (key, value) in result.members().filter(|(key, _)| *key != "name") {
+            prompt.set(key, value.to_owned());
+        }
+        let prompt = prompt.to_raw();
+        let answer = match contract_violations(&PROMPT, &prompt).first() {
+            None => about(&connection).with("prompt", prompt),
+            // What came is told as it came, but not where the contract promises something else.
+            Some(first) => {
+                metadata.note(format!("the answer is malformed: {}", first.sentence()));
+                let bare = to_raw(&json!({"name": name}));
+                about(&connection).with("prompt", bare).with("malformed", outcome.body)
+            }
+        };
+        Ok(answer.metadata(metadata))
+    }
+
+    /// Whether the server has this prompt and it takes these arguments.
+    async fn fits(
+        &self,
+        connection: &Arc<TesterConnection>,
+        name: &str,
+        arguments: &Raw,
+    ) -> Result<(), TesterError> {
+        let (pages, _) = self.on(connection, read_list(&connection.link, ServerListKind::Prompts)).await?;
+        let read = |item: &Raw| serde_json::from_str::<Definition>(item.get()).ok();
+        let all: Vec<Definition> = pages.items.iter().filter_map(read).collect();
+        let Some(prompt) = all.iter().find(|prompt| prompt.name == name) else {
+            return Err(TesterError::on_connection(connection, unknown(name, &all)));
+        };
+        let advertised = prompt.arguments.as_deref().unwrap_or_default();
+        let read = |argument: &Raw| serde_json::from_str::<Argument>(argument.get()).ok();
+        let declared: Vec<Argument> = advertised.iter().filter_map(read).collect();
+        let given: Map<String, Value> = serde_json::from_str(arguments.get()).unwrap_or_default();
+        let violations = violations(&declared, &given);
+        if violations.is_empty() {
+            return Ok(());
+        }
+        let error = misfit(name, &declared, &given, &violations);
+        // As the server advertises them, with everything that it says about them.
+        let known: Vec<Value> =
+            advertised.iter().filter_map(|one| serde_json::from_str(one.get()).ok()).collect();
+        let mut details = error.details().cloned().unwrap_or_else(|| json!({}));
+        details["arguments"] = json!(known);
+        Err(TesterError::on_connection(connection, error.with_details(details)))
+    }
+}
+
+/// Where, and why.
+type Violation = (String, String);
+
+fn violations(declared: &[Argument], given: &Map<String, Value>) -> Vec<Violation> {
+    let missing = declared
+        .iter()
+        .filter(|argument| argument.required == Some(true) && !given.contains_key(&argument.name))
+        .map(|argument| (format!("/{}", argument.name), "is required".to_owned()));
+    // The protocol knows no other values here.
+    let no_text = given
+        .iter()
+        .filter(|(_, value)| !value.is_string())
+        .map(|(name, value)| (format!("/{name}"), format!("must be a string, not {value}")));
+    missing.chain(no_text).collect()
+}
+
+fn misfit(
+    name: &str,
+    declared: &[Argument],
+    given: &Map<String, Value>,
+    violations: &[Violation],
+) -> HubError {
+    let said: Vec<String> =
+        violations.iter().map(|(pointer, reason)| format!("{pointer} {reason}")).collect();
+    let told: Vec<Value> =
+        violations.iter().map(|(pointer, reason)| json!({"pointer": pointer, "reason": reason})).collect();
+    let error = HubError::new(
+        ErrorKind::InvalidArguments,
+        format!("invalid arguments for {name}: {}", said.join("; ")),
+    );
+    let error = error.with_details(json!({"violations": told}));
+    let strangers = given.keys().filter(|key| declared.iter().all(|argument| argument.name != **key));
+    let missing =
+        declared.iter().map(|argument| argument.name.as_str()).filter(|name| !given.contains_key(*name));
+    let missing: Vec<&str> = missing.collect();
+    let slip = strangers.filter_map(|key| Some((key, nearest(key, missing.iter().copied())?))).next();
+    match slip {
+        Some((given, meant)) => error.suggest(format!("did you mean {meant} instead of {given}?")),
+        None => error.suggest("give every required argument, as a string; they are in the details"),
+    }
+}
+
+fn unknown(name: &str, all: &[Definition]) -> HubError {
+    let names: Vec<&str> = all.iter().map(|prompt| prompt.name.as_str()).collect();
+    let error = HubError::new(ErrorKind::UnknownPrompt, format!("the server has no prompt named {name:?}"));
+    let error = error.with_details(json!({"requested": name, "available": names}));
+    match nearest(name, names.iter().copied()) {
+        Some(close) => error.suggest(format!("did you mean {close}?")),
+        None if names.is_empty() => error.suggest("this server has no prompts at all"),
+        None => error.suggest("call list_prompts to see what it has"),
+    }
+}

@@ -1,0 +1,228 @@
+//! `list_tools`, `list_resources` and `list_prompts`: everything, as it was advertised.
+
+use std::sync::Arc;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{Raw, Schema};
+use toolyard_upstream::{PagedList, ServerListKind};
+
+use super::{ToolInvocation, about};
+use crate::answer::{AnswerMetadata, TesterAnswer, now};
+use crate::connection::TesterConnection;
+use crate::definitions::{TesterTool, contract_violations};
+use crate::error::TesterError;
+use crate::rules;
+use crate::tool_schemas::{ListSupport, read_list};
+
+/// What the contract says about one item of each list.
+static TOOL: LazyLock<Schema> =
+    LazyLock::new(|| TesterTool::ListTools.output_schema_part(&["properties", "tools", "items"]));
+static RESOURCE: LazyLock<Schema> =
+    LazyLock::new(|| TesterTool::ListResources.output_schema_part(&["properties", "resources", "items"]));
+static PROMPT: LazyLock<Schema> =
+    LazyLock::new(|| TesterTool::ListPrompts.output_schema_part(&["properties", "prompts", "items"]));
+
+impl ToolInvocation<'_> {
+    pub(super) async fn list_tools(&self) -> Result<TesterAnswer, TesterError> {
+        let connection = self.connection()?;
+        let at = connection.link.changes();
+        let (pages, has) = self.on(&connection, read_list(&connection.link, ServerListKind::Tools)).await?;
+        connection.offered.store_tools(&pages, at);
+        let named = connection.server_info();
+        let mut metadata = AnswerMetadata::default().with("total_tools", pages.items.len());
+        if let Some(name) = named.name {
+            metadata = metadata.with("server_name", name);
+        }
+        if let Some(version) = named.version {
+            metadata = metadata.with("server_version", version);
+        }
+        noted(&mut metadata, &connection, "tools", &pages, has);
+        ruled(&connection, ServerListKind::Tools, &pages);
+        let metadata = metadata.with("retrieved_at", now()).with("pages", pages.pages);
+        Ok(sorted(about(&connection), "tools", pages.items, &TOOL, renamed).metadata(metadata))
+    }
+
+    pub(super) async fn list_resources(&self) -> Result<TesterAnswer, TesterError> {
+        let connection = self.connection()?;
+        let (pages, has) =
+            self.on(&connection, read_list(&connection.link, ServerListKind::Resources)).await?;
+        let (templates, _) =
+            self.on(&connection, read_list(&connection.link, ServerListKind::Templates)).await?;
+        let mut metadata = AnswerMetadata::default().with("total_resources", pages.items.len());
+        noted(&mut metadata, &connection, "resources", &pages, has);
+        ruled(&connection, ServerListKind::Resources, &pages);
+        ruled(&connection, ServerListKind::Templates, &templates);
+        let metadata = metadata
+            .with("total_resource_templates", templates.items.len())
+            .with("retrieved_at", now())
+            .with("pages", pages.pages);
+        let answer = sorted(about(&connection), "resources", pages.items, &RESOURCE, |_| None);
+        Ok(answer.with("resource_templates", to_raw(&templates.items)).metadata(metadata))
+    }
+
+    pub(super) async fn list_prompts(&self) -> Result<TesterAnswer, TesterError> {
+        let connection = self.connection()?;
+        let (pages, has) = self.on(&connection, read_list(&connection.link, ServerListKind::Prompts)).await?;
+        let mut metadata = AnswerMetadata::default().with("total_prompts", pages.items.len());
+        noted(&mut metadata, &connection, "prompts", &pages, has);
+        ruled(&connection, ServerListKind::Prompts, &pages);
+        let metadata = metadata.with("retrieved_at", now()).with("pages", pages.pages);
+        Ok(sorted(about(&connection), "prompts", pages.items, &PROMPT, |_| None).metadata(metadata))
+    }
+}
+
+/// The definition with its schema under the contract's name, `input_schema`, and otherwise byte for byte as the server sent
+/// it. One without a schema that could stand there stays as it is.
+fn renamed(tool: &RawValue) -> Option<Raw> {
+    let members = Object::parse(tool).ok()?;
+    let is_schema = members.get("inputSchema")?.get().starts_with('{');
+    if members.contains("input_schema") || !is_schema {
+        return None;
+    }
+    let text = tool.get();
+    let (mut depth, mut at, mut is_key) = (0_usize, 0, false);
+    let bytes = text.as_bytes();
+    let mut keys = Vec::new();
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                let end = end_of_string(bytes, at)?;
+                if depth == 1 && is_key && &text[at..end] == r#""inputSchema""# {
+                    keys.push(at);
+                }
+                (is_key, at) = (false, end);
+                continue;
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                is_key = bytes[at] == b'{';
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' => is_key = depth == 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    // Spelled in another way, with escapes.
+    let [key] = keys.as_slice() else { return None };
+    let rest = &text[key + r#""inputSchema""#.len()..];
+    RawValue::from_string(format!(r#"{}"input_schema"{rest}"#, &text[..*key])).ok()
+}
+
+/// Where a string that begins here ends, behind its second quote.
+fn end_of_string(bytes: &[u8], begin: usize) -> Option<usize> {
+    let mut at = begin + 1;
+    loop {
+        match bytes.get(at)? {
+            b'\\' => at += 2,
+            b'"' => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+}
+
+/// Puts the items under their key, as `shown` shows them. Those that the contract's own schema does not allow there are
+/// told beside, as they came: leaving them in would make the whole answer unreadable for clients that check it.
+fn sorted(
+    answer: TesterAnswer,
+    key: &str,
+    items: Vec<Raw>,
+    contract: &Schema,
+    shown: impl Fn(&RawValue) -> Option<Raw>,
+) -> TesterAnswer {
+    let mut malformed = Vec::new();
+    let mut wellformed = Vec::new();
+    for item in items {
+        let shown = shown(&item);
+        let violations = contract_violations(contract, shown.as_ref().unwrap_or(&item));
+        if violations.is_empty() {
+            wellformed.push(shown.unwrap_or(item));
+        } else {
+            let problems: Vec<_> = violations
+                .iter()
+                .map(|violation| json!({"pointer": violation.pointer, "reason": violation.reason}))
+                .collect();
+            let mut told = Object::default();
+            told.set("definition", item);
+            told.set("problems", to_raw(&problems));
+            malformed.push(told.to_raw());
+        }
+    }
+    let answer = answer.with(key, to_raw(&wellformed));
+    if malformed.is_empty() { answer } else { answer.with("malformed", to_raw(&malformed)) }
+}
+
+/// Puts down the rules of the protocol that a list breaks.
+fn ruled(connection: &TesterConnection, which: ServerListKind, pages: &PagedList) {
+    if pages.without > 0 {
+        let (method, key) = match which {
+            ServerListKind::Tools => ("tools/list", "tools"),
+            ServerListKind::Resources => ("resources/list", "resources"),
+            ServerListKind::Templates => ("resources/templates/list", "resourceTemplates"),
+            ServerListKind::Prompts => ("prompts/list", "prompts"),
+        };
+        connection.record_violations(&[format!("the result of {method} has no `{key}`")]);
+    }
+    connection.record_violations(&rules::check_list(which, &pages.items));
+}
+
+/// Notes what does not fit together about a list.
+fn noted(
+    metadata: &mut AnswerMetadata,
+    connection: &Arc<TesterConnection>,
+    key: &str,
+    pages: &PagedList,
+    has: ListSupport,
+) {
+    #[derive(Deserialize)]
+    struct Capabilities {
+        tools: Option<Raw>,
+        resources: Option<Raw>,
+        prompts: Option<Raw>,
+    }
+    let read = serde_json::from_str::<Capabilities>(connection.link.capabilities().get());
+    let declared = read.is_ok_and(|has| match key {
+        "tools" => has.tools.is_some(),
+        "resources" => has.resources.is_some(),
+        _ => has.prompts.is_some(),
+    });
+    match (declared, has) {
+        (true, ListSupport::Unsupported) => {
+            metadata.note(format!("the server declares {key} and does not know how to list them"));
+        }
+        (false, ListSupport::Unsupported) => metadata.note(format!("the server has no {key}")),
+        (false, ListSupport::Supported) if !pages.items.is_empty() => {
+            metadata.note(format!("the server lists {key} without declaring that it has them"));
+        }
+        (false, ListSupport::Supported) => {
+            metadata.note(format!("the server does not declare that it has {key}"))
+        }
+        (true, ListSupport::Supported) => {}
+    }
+    if let Some(cut) = &pages.cut {
+        metadata.note(format!("the list is not complete: {cut}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::renamed;
+    use toolyard_hub::json::from_text;
+
+    #[test]
+    fn only_the_key_of_the_input_schema_changes() {
+        let of = |text: &str| renamed(&from_text(text.to_owned())).map(|raw| raw.get().to_owned());
+        let text = r#"{ "name" : "inputSchema", "a":["inputSchema",{"inputSchema":1e400}], "inputSchema" :{"inputSchema":0.10},"z":"\"inputSchema\":" }"#;
+        let expected = text.replacen(r#""inputSchema" :"#, r#""input_schema" :"#, 1);
+        assert_eq!(of(text).unwrap(), expected);
+        for same in
+            [r#"{"name":"x"}"#, r#"{"inputSchema":null}"#, r#"{"inputSchema":{},"input_schema":{}}"#, "7"]
+        {
+            assert_eq!(of(same), None, "{same}");
+        }
+    }
+}

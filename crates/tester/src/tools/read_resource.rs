@@ -1,0 +1,168 @@
+//! `read_resource`
+
+use std::sync::{Arc, LazyLock};
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde::Deserialize;
+use serde_json::json;
+use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::{ErrorKind, HubError, Raw, Schema, SourceTarget, UriTemplate, nearest};
+use toolyard_upstream::ServerListKind;
+
+use super::{ToolInvocation, about, members};
+use crate::answer::{AnswerMetadata, TesterAnswer, now};
+use crate::connection::{ConnectionCounts, TesterConnection};
+use crate::definitions::{TesterTool, contract_violations};
+use crate::error::TesterError;
+use crate::rules;
+use crate::tool_schemas::read_list;
+
+/// What the contract says about the resource in an answer.
+static RESOURCE: LazyLock<Schema> =
+    LazyLock::new(|| TesterTool::ReadResource.output_schema_part(&["properties", "resource"]));
+
+/// Some servers leave the padding away, and some bits of it set.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+#[derive(Deserialize)]
+struct Arguments {
+    uri: String,
+}
+
+impl ToolInvocation<'_> {
+    pub(super) async fn read_resource(&self) -> Result<TesterAnswer, TesterError> {
+        let Arguments { uri } = self.read()?;
+        let connection = self.connection()?;
+        let call = self.onwards(SourceTarget::Resource { uri: uri.clone() });
+        let work = async { connection.link.call(&call).await.ended };
+        let outcome = match self.on(&connection, work).await {
+            Ok(outcome) => outcome,
+            Err(fault) if fault.error.source_error().is_some() => {
+                return Err(self.why_unread(&connection, &uri, fault).await);
+            }
+            Err(fault) => return Err(fault),
+        };
+        let result = members(&connection, "resources/read", &outcome.body)?;
+        connection.record_violations(&rules::check_resource(&result));
+        ConnectionCounts::increment(&connection.counts.resources_read);
+        let mut metadata = AnswerMetadata::default().with("retrieved_at", now());
+        let (resource, size) = resource(&uri, &result);
+        if let Some(size) = size {
+            metadata = metadata.with("content_size", size);
+        } else {
+            metadata.note("the server's answer has no contents that could be read");
+        }
+        let violations = contract_violations(&RESOURCE, &resource);
+        let answer = match violations.first() {
+            None => about(&connection).with("resource", resource),
+            // What came is told as it came, but not where the contract promises something else.
+            Some(first) => {
+                metadata.note(format!("the answer is malformed: {}", first.sentence()));
+                let bare = to_raw(&json!({"uri": uri}));
+                about(&connection).with("resource", bare).with("malformed", outcome.body)
+            }
+        };
+        Ok(answer.metadata(metadata))
+    }
+
+    /// Servers have many codes for a resource that they do not have. Whether they have it is seen in their lists.
+    async fn why_unread(
+        &self,
+        connection: &Arc<TesterConnection>,
+        uri: &str,
+        fault: TesterError,
+    ) -> TesterError {
+        if fault.error.kind() == ErrorKind::UnknownResource {
+            let known = self.on(connection, known(connection)).await.unwrap_or_default();
+            return TesterError { error: unknown(&fault.error, uri, &known), ..fault };
+        }
+        match self.on(connection, known(connection)).await {
+            Ok(known) if !known.has(uri) => {
+                TesterError { error: unknown(&fault.error, uri, &known), ..fault }
+            }
+            // It is there, or it cannot be known: then the server's error is about something else.
+            Ok(_) | Err(_) => fault.with_kind(ErrorKind::ToolFailed),
+        }
+    }
+}
+
+/// What the server says can be read.
+#[derive(Default)]
+struct AdvertisedResources {
+    uris: Vec<String>,
+    templates: Vec<UriTemplate>,
+}
+
+impl AdvertisedResources {
+    fn has(&self, uri: &str) -> bool {
+        self.uris.iter().any(|known| known == uri)
+            || self.templates.iter().any(|template| template.values(uri).is_some())
+    }
+}
+
+async fn known(connection: &TesterConnection) -> Result<AdvertisedResources, HubError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Definition {
+        uri: Option<String>,
+        uri_template: Option<String>,
+    }
+    let read = |item: &Raw| serde_json::from_str::<Definition>(item.get()).ok();
+    let (resources, _) = read_list(&connection.link, ServerListKind::Resources).await?;
+    let (templates, _) = read_list(&connection.link, ServerListKind::Templates).await?;
+    Ok(AdvertisedResources {
+        uris: resources.items.iter().filter_map(|item| read(item)?.uri).collect(),
+        templates: templates
+            .items
+            .iter()
+            .filter_map(|item| Some(UriTemplate::parse(&read(item)?.uri_template?)))
+            .collect(),
+    })
+}
+
+fn unknown(error: &HubError, uri: &str, known: &AdvertisedResources) -> HubError {
+    let message = format!("the server has no resource {uri:?}: {}", error.message());
+    let mut details = error.details().cloned().unwrap_or_else(|| json!({}));
+    details["requested"] = uri.into();
+    let error = HubError::new(ErrorKind::UnknownResource, message).with_details(details);
+    match nearest(uri, known.uris.iter().map(String::as_str)) {
+        Some(close) => error.suggest(format!("did you mean {close}?")),
+        None => error.suggest("call list_resources to see what it has"),
+    }
+}
+
+/// The resource as the contract shows it, and the size of its content in bytes if there is any.
+fn resource(uri: &str, result: &Object) -> (Raw, Option<usize>) {
+    let contents: Option<Vec<Raw>> =
+        result.get("contents").and_then(|contents| serde_json::from_str(contents.get()).ok());
+    let first = contents.as_ref().and_then(|contents| Object::parse(contents.first()?).ok());
+    let mut resource = Object::default();
+    let own = |key: &str| first.as_ref().and_then(|first| first.get(key)).map(ToOwned::to_owned);
+    resource.set("uri", own("uri").unwrap_or_else(|| to_raw(uri)));
+    if let Some(kind) = own("mimeType") {
+        resource.set("mimeType", kind);
+    }
+    let text = |raw: &Raw| serde_json::from_str::<String>(raw.get()).ok();
+    let mut size = None;
+    if let Some(content) = own("text") {
+        size = text(&content).map(|text| text.len());
+        resource.set("content", content);
+    } else if let Some(content) = own("blob") {
+        size = text(&content).and_then(|blob| Some(LENIENT.decode(blob).ok()?.len()));
+        resource.set("content", content);
+    }
+    for (key, value) in result.members() {
+        // The rest of what the server said, as it said it.
+        if !resource.contains(key) {
+            resource.set(key, value.to_owned());
+        }
+    }
+    (resource.to_raw(), size)
+}

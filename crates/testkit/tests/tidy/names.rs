@@ -1,0 +1,176 @@
+//! Names: a type that is visible outside its module has a name of its own, and nothing is named by a private metaphor.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::Span;
+use syn::{Attribute, Ident, Item, Visibility};
+
+use super::super::{File, check, crate_of, holds, is_any};
+
+/// Module names that once stood for something the field has a word for.
+const FORBIDDEN_MODULES: [(&str, &str); 31] = [
+    ("asks", "questions"),
+    ("attach", "remote"),
+    ("bank", "schema interning: say what it does"),
+    ("common", "say what is in it"),
+    ("crew", "servers"),
+    ("cut", "pruning: say what it does"),
+    ("desk", "dispatch"),
+    ("door", "auth"),
+    ("fleet", "servers"),
+    ("hear", "notifications"),
+    ("house", "common_args or supervisor"),
+    ("keeper", "supervisor"),
+    ("keeping", "recording"),
+    ("keyring", "tokens"),
+    ("lanes", "pool"),
+    ("mirror", "remote"),
+    ("order", "request"),
+    ("outside", "outbound"),
+    ("own", "private_sessions"),
+    ("pack", "say what it does"),
+    ("pages", "cors"),
+    ("past", "history"),
+    ("places", "concurrency"),
+    ("seats", "connections"),
+    ("shelf", "result_store"),
+    ("split", "say what it does"),
+    ("spot", "location"),
+    ("turned", "rejection"),
+    ("visit", "one_shot"),
+    ("visitor", "unauthenticated"),
+    ("way", "remote, route, transport: say which"),
+];
+
+/// Type names that say nothing about what they hold.
+const FORBIDDEN_TYPES: [&str; 20] = [
+    "Asked", "Dress", "Dressed", "Found", "Kept", "Line", "Manned", "Order", "Place", "Reading", "Said",
+    "Seen", "Slot", "Thing", "Told", "Trouble", "Wanted", "Way", "What", "Which",
+];
+
+/// A type definition: its name, where it is, and whether other modules can see it.
+struct Definition {
+    name: String,
+    place: String,
+    is_visible: bool,
+}
+
+fn duplicate_types(files: &[File]) -> Vec<String> {
+    let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for definition in definitions(files).into_iter().filter(|definition| definition.is_visible) {
+        by_name.entry(definition.name).or_default().push(definition.place);
+    }
+    let several = by_name.into_iter().filter(|(_, places)| places.len() > 1);
+    several
+        .map(|(name, places)| {
+            format!("`{name}` is defined at {}: give each a name that says what it holds", places.join(", "))
+        })
+        .collect()
+}
+
+fn forbidden_names(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in shipped(files) {
+        let stem = file.path.rsplit('/').next().and_then(|name| name.strip_suffix(".rs")).unwrap_or_default();
+        if let Some((name, instead)) = FORBIDDEN_MODULES.iter().find(|(name, _)| *name == stem) {
+            broken.push(format!("{}: a module is not called `{name}`, but: {instead}", file.path));
+        }
+    }
+    for Definition { name, place, .. } in definitions(files) {
+        if FORBIDDEN_TYPES.contains(&name.as_str()) {
+            broken.push(format!("{place}: `{name}` says nothing: use a noun for what it holds"));
+        }
+    }
+    broken
+}
+
+/// What is shipped, without the tests beside it.
+fn shipped(files: &[File]) -> impl Iterator<Item = &File> {
+    files.iter().filter(|file| {
+        let Some((name, rest)) = crate_of(file) else { return false };
+        let is_test = rest.contains("/tests/") || rest.ends_with("/tests.rs");
+        // Compiled where the module of the same types is not.
+        let is_stand_in = name == "program" && rest == "src/engine/unsupported.rs";
+        is_any(file, &["rs"]) && rest.starts_with("src/") && name != "testkit" && !is_test && !is_stand_in
+    })
+}
+
+fn definitions(files: &[File]) -> Vec<Definition> {
+    let mut found = Vec::new();
+    for file in shipped(files) {
+        // What does not parse does not build, so cargo says why.
+        if let Ok(parsed) = syn::parse_file(&file.text) {
+            collect(&file.path, &parsed.items, &mut found);
+        }
+    }
+    found
+}
+
+fn collect(path: &str, items: &[Item], found: &mut Vec<Definition>) {
+    let mut add = |attributes: &[Attribute], visibility: &Visibility, name: &Ident| {
+        if !is_for_tests(attributes) {
+            let (place, is_visible) = (at(path, name.span()), !matches!(visibility, Visibility::Inherited));
+            found.push(Definition { name: name.to_string(), place, is_visible });
+        }
+    };
+    for item in items {
+        match item {
+            Item::Struct(item) => add(&item.attrs, &item.vis, &item.ident),
+            Item::Enum(item) => add(&item.attrs, &item.vis, &item.ident),
+            Item::Union(item) => add(&item.attrs, &item.vis, &item.ident),
+            Item::Trait(item) => add(&item.attrs, &item.vis, &item.ident),
+            Item::Type(item) => add(&item.attrs, &item.vis, &item.ident),
+            _ => {}
+        }
+    }
+    for item in items {
+        if let Item::Mod(module) = item
+            && let Some((_, items)) = &module.content
+            && !is_for_tests(&module.attrs)
+        {
+            collect(path, items, found);
+        }
+    }
+}
+
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.meta.require_list().is_ok_and(|list| list.tokens.to_string() == "test")
+    })
+}
+
+fn at(path: &str, span: Span) -> String {
+    format!("{path}:{}", span.start().line)
+}
+
+#[test]
+fn a_visible_type_has_a_name_of_its_own() {
+    holds(duplicate_types);
+}
+
+#[test]
+fn nothing_is_named_by_a_private_metaphor() {
+    holds(forbidden_names);
+}
+
+#[test]
+fn a_duplicate_visible_type_name_is_found() {
+    let text = "pub struct Reply;\nmod inner {\n    pub(super) enum Reply {}\n}\n#[cfg(test)]\nmod tests {\n    pub struct Reply;\n}\n";
+    let broken = [
+        "`Reply` is defined at crates/hub/src/a.rs:1, crates/hub/src/a.rs:3: give each a name that says what it holds",
+    ];
+    check(duplicate_types, "crates/hub/src/a.rs", text, &broken);
+    check(duplicate_types, "crates/hub/src/a.rs", &text.replace("pub(super) ", ""), &[]);
+    check(duplicate_types, "crates/testkit/src/a.rs", text, &[]);
+    check(duplicate_types, "crates/hub/src/a/tests.rs", text, &[]);
+}
+
+#[test]
+fn a_forbidden_name_is_found() {
+    let broken = ["crates/hub/src/a.rs:2: `Said` says nothing: use a noun for what it holds"];
+    check(forbidden_names, "crates/hub/src/a.rs", "//! a\nenum Said {}\nstruct SaidTwice;\n", &broken);
+    let broken = ["crates/serve/src/door.rs: a module is not called `door`, but: auth"];
+    check(forbidden_names, "crates/serve/src/door.rs", "//! a\n", &broken);
+    check(forbidden_names, "crates/serve/src/auth.rs", "//! a\n", &[]);
+}

@@ -1,0 +1,95 @@
+//! What every screen can see: the yard as it is, the calls of this session, the log, and the time.
+
+use std::collections::HashMap;
+
+use toolyard_hub::{PastCall, SourceName, SourceState, SourceStatus};
+
+use crate::calls::SessionCalls;
+use crate::catalog_item::CatalogItem;
+use crate::log::UiLog;
+use crate::message::{ClockTime, UiSettings, YardSnapshot};
+use crate::theme::Theme;
+
+#[derive(Debug)]
+pub(crate) struct UiState {
+    pub(crate) settings: UiSettings,
+    pub(crate) theme: Theme,
+    pub(crate) now: ClockTime,
+    pub(crate) yard: YardSnapshot,
+    /// Grows whenever the yard offers something else.
+    pub(crate) edition: u64,
+    pub(crate) calls: SessionCalls,
+    pub(crate) log: UiLog,
+    /// Why the yard cannot be reached, if it runs elsewhere and cannot.
+    pub(crate) away: Option<String>,
+    /// What the yard remembers of calls, if it remembers any.
+    pub(crate) past: Option<Vec<PastCall>>,
+    counts: HashMap<SourceName, ItemCounts>,
+}
+
+/// How much a source offers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ItemCounts {
+    pub(crate) tools: usize,
+    pub(crate) resources: usize,
+    pub(crate) templates: usize,
+    pub(crate) prompts: usize,
+}
+
+impl UiState {
+    pub(crate) fn new(settings: UiSettings, yard: YardSnapshot, now: ClockTime) -> Self {
+        let theme = Theme { colour: settings.colour };
+        let (calls, log, counts) = (SessionCalls::default(), UiLog::default(), HashMap::new());
+        let (away, past) = (None, None);
+        let mut world = Self { settings, theme, now, yard, edition: 0, calls, log, away, past, counts };
+        world.count();
+        world
+    }
+
+    pub(crate) fn set_yard(&mut self, yard: YardSnapshot) {
+        let same = std::ptr::eq(yard.view.catalog(), self.yard.view.catalog());
+        self.yard = yard;
+        if !same {
+            self.edition += 1;
+            self.count();
+        }
+    }
+
+    pub(crate) fn counts(&self, source: &SourceName) -> ItemCounts {
+        self.counts.get(source).copied().unwrap_or_default()
+    }
+
+    /// Of all sources together.
+    pub(crate) fn total(&self) -> ItemCounts {
+        self.counts.values().fold(ItemCounts::default(), |sum, one| ItemCounts {
+            tools: sum.tools + one.tools,
+            resources: sum.resources + one.resources,
+            templates: sum.templates + one.templates,
+            prompts: sum.prompts + one.prompts,
+        })
+    }
+
+    pub(crate) fn status(&self, source: &SourceName) -> Option<&SourceStatus> {
+        self.yard.sources.iter().find(|(name, _)| name == source).map(|(_, status)| status)
+    }
+
+    /// Why a thing cannot be used just now, if it cannot.
+    pub(crate) fn unavailable_reason(&self, thing: &CatalogItem) -> Option<String> {
+        let source = thing.source();
+        if thing.current(&self.yard.view).is_none() {
+            return Some(format!("{source} does not offer this any more"));
+        }
+        let status = self.status(source)?;
+        (status.state != SourceState::Ready).then(|| format!("{source} is {}", status.state.as_str()))
+    }
+
+    fn count(&mut self) {
+        let mut counts: HashMap<SourceName, ItemCounts> = HashMap::new();
+        let view = &self.yard.view;
+        view.tools().for_each(|tool| counts.entry(tool.source.clone()).or_default().tools += 1);
+        view.resources().for_each(|one| counts.entry(one.source.clone()).or_default().resources += 1);
+        view.templates().for_each(|one| counts.entry(one.source.clone()).or_default().templates += 1);
+        view.prompts().for_each(|one| counts.entry(one.source.clone()).or_default().prompts += 1);
+        self.counts = counts;
+    }
+}

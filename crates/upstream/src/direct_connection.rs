@@ -1,0 +1,359 @@
+//! One connection to one server for somebody who wants to see what it is like: nothing is retried, nothing is hidden,
+//! and when it breaks it stays broken. Servers of the yard are supervised instead.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use futures_util::FutureExt;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use toolyard_hub::{ClientCapabilities, ErrorKind, HubError, Outcome, SourceCall, SourceError};
+use toolyard_wire::{McpClient, MessageLog, Version, Violations, WireError, code};
+
+use crate::auth::Authorizer;
+use crate::call::{CallSender, ExchangeError};
+use crate::child::Child;
+use crate::connect::{
+    ConnectError, ConnectErrorCause, CredentialPolicy, DedicatedConnectionParams, UpstreamContext,
+    connect_dedicated,
+};
+use crate::connection::{HeaderSchemas, LiveConnection};
+use crate::list::{PagedList, ServerListKind, collect_header_schemas, fetch_pages};
+use crate::settings::ServerSettings;
+
+/// How long the end of a process may take to be noticed after its streams broke.
+const EXIT: Duration = Duration::from_millis(500);
+/// How long a server may take to go by itself once it was told that it is over.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// One connection, of one client's own.
+#[derive(Debug)]
+pub struct DirectConnection {
+    live: LiveConnection,
+    settings: ServerSettings,
+    mirrored: ArcSwap<HeaderSchemas>,
+    /// How often the server has said that its lists are not what they were.
+    changes: Arc<AtomicU64>,
+    tape: Arc<MessageLog>,
+    /// How many requests are waited for.
+    waiting: AtomicUsize,
+    /// Why the server is known to be gone, over transports where only a request finds that out.
+    gone: Mutex<Option<String>>,
+}
+
+/// How a call went.
+#[derive(Debug)]
+pub struct DirectCallOutcome {
+    pub ended: Result<Outcome, HubError>,
+    /// The time of the conversation alone.
+    pub took: Duration,
+    /// Whether the server has got the call, as far as can be known.
+    pub reached: bool,
+}
+
+impl DirectConnection {
+    /// Connects for a client with these abilities, or says why not: the error is of the kind *cannot connect*, and its
+    /// details have the facts.
+    pub async fn open(
+        settings: ServerSettings,
+        common: &UpstreamContext,
+        abilities: &ClientCapabilities,
+        credentials: CredentialPolicy,
+    ) -> Result<Self, HubError> {
+        let tape = Arc::new(MessageLog::default());
+        let authoriser = Authorizer::new(&settings, &common.auth);
+        let alone = DedicatedConnectionParams {
+            common,
+            settings: &settings,
+            authoriser: &authoriser,
+            abilities,
+            era: settings.era,
+            tape: &tape,
+            credentials,
+        };
+        let (mut live, lists) =
+            connect_dedicated(alone).await.map_err(|refused| cannot_connect(refused, tape.violations()))?;
+        let changes = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&changes);
+        live.tasks.spawn(async move {
+            loop {
+                lists.notified().await;
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Ok(Self {
+            live,
+            settings,
+            mirrored: ArcSwap::default(),
+            changes,
+            tape,
+            waiting: AtomicUsize::new(0),
+            gone: Mutex::default(),
+        })
+    }
+
+    /// `stdio`, `streamable-http`, or `sse` for the transport of before.
+    pub fn transport(&self) -> &'static str {
+        self.live.client.transport()
+    }
+
+    pub fn version(&self) -> Version {
+        self.live.server.version
+    }
+
+    /// Who the server says it is.
+    pub fn server_info(&self) -> Option<&RawValue> {
+        self.live.server.info.as_deref()
+    }
+
+    pub fn capabilities(&self) -> &RawValue {
+        &self.live.server.capabilities
+    }
+
+    pub fn instructions(&self) -> Option<&str> {
+        self.live.server.instructions.as_deref()
+    }
+
+    /// Why the server is known to be gone, if it is.
+    pub fn disconnect_reason(&self) -> Option<String> {
+        let noticed = self.gone.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        noticed.or_else(|| self.live.client.closed().now_or_never())
+    }
+
+    /// What the server has done against the rules of the protocol.
+    pub fn violations(&self) -> &Violations {
+        self.tape.violations()
+    }
+
+    /// How often the server has said that its lists are not what they were.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Reads a list to its end. One that the server does not have at all is an error of its own with its code.
+    pub async fn list(&self, list: ServerListKind) -> Result<PagedList, HubError> {
+        let limit = self.settings.start_time;
+        let mut reserved = self.live.definitions.reserve();
+        let read = self.unless_stray(fetch_pages(&self.live, list, &mut reserved));
+        let read = match tokio::time::timeout(limit, read).await {
+            Ok(read) => read.unwrap_or_else(Err),
+            Err(_) => return Err(self.silent(limit)),
+        };
+        match read {
+            Ok(pages) => {
+                let pages = PagedList { reserved: Some(Arc::new(reserved)), ..pages };
+                self.noticed(None);
+                if list == ServerListKind::Tools
+                    && self.live.is_modern()
+                    && matches!(*self.live.client, McpClient::StreamableHttp(_))
+                {
+                    self.mirrored.store(Arc::new(collect_header_schemas(&pages.items)));
+                }
+                Ok(pages)
+            }
+            Err(failure) => Err(self.told(failure).await),
+        }
+    }
+
+    /// Carries one call out, once.
+    pub async fn call(&self, call: &SourceCall) -> DirectCallOutcome {
+        Box::pin(self.live.authoriser.ensure_fresh()).await;
+        let mirrored = self.mirrored.load();
+        let sending = CallSender { live: &self.live, settings: &self.settings, mirrored: &mirrored };
+        let was_there = self.disconnect_reason().is_none();
+        let began = Instant::now();
+        let ended = self.unless_stray(Box::pin(sending.exchange(call))).await;
+        let ended = ended.unwrap_or_else(|failure| Err(ExchangeError::Failure(failure)));
+        let took = began.elapsed();
+        let reached = match &ended {
+            Ok(_) | Err(ExchangeError::Silent | ExchangeError::Error(_)) => true,
+            Err(ExchangeError::Failure(failure)) => was_there && was_sent(failure),
+        };
+        let ended = match ended {
+            Ok(outcome) => {
+                self.noticed(None);
+                Ok(outcome)
+            }
+            Err(ExchangeError::Failure(failure)) => Err(self.told(failure).await),
+            Err(ExchangeError::Silent) => Err(self.silent(self.settings.call_time)),
+            Err(ExchangeError::Error(error)) => Err(error),
+        };
+        DirectCallOutcome { ended, took, reached }
+    }
+
+    /// Stays with a request until it is answered, or until the server answers something that no request has asked while
+    /// this is the only one: then that was its answer.
+    async fn unless_stray<T>(&self, work: impl Future<Output = T>) -> Result<T, WireError> {
+        let stray = self.violations().next_stray_response();
+        let _waiting = PendingRequestGuard::of(&self.waiting);
+        tokio::pin!(work);
+        tokio::select! {
+            biased;
+            done = &mut work => return Ok(done),
+            why = stray => if self.waiting.load(Ordering::Relaxed) == 1 {
+                return Err(WireError::Protocol(why));
+            },
+        }
+        Ok(work.await)
+    }
+
+    /// Ends it politely; calls that are under way fail. Says how its process ended, if it has one.
+    pub async fn close(&self) -> Option<String> {
+        if let McpClient::StreamableHttp(post) = &*self.live.client {
+            let _ = tokio::time::timeout(Duration::from_secs(3), post.end_session()).await;
+        }
+        self.live.authoriser.finish().await;
+        match &self.live.child {
+            Some(child) => Some(child.end(GRACE).await.words),
+            None => None,
+        }
+    }
+
+    fn noticed(&self, gone: Option<String>) {
+        *self.gone.lock().unwrap_or_else(PoisonError::into_inner) = gone;
+    }
+
+    fn silent(&self, limit: Duration) -> HubError {
+        let message = format!("the server said nothing for {} s", limit.as_secs_f64());
+        let mut facts = Map::new();
+        add_stderr(&mut facts, &self.live.stderr());
+        HubError::new(ErrorKind::TimedOut, message)
+            .with_details(Value::Object(facts))
+            .suggest("find out what it waits for, or allow it more time")
+    }
+
+    async fn told(&self, failure: WireError) -> HubError {
+        let words = failure.to_string();
+        if matches!(failure, WireError::Unreachable(_) | WireError::SessionGone) {
+            self.noticed(Some(words.clone()));
+        }
+        if let WireError::Protocol(rule) = &failure
+            && !self.violations().last().contains(rule)
+        {
+            self.violations().add(rule);
+        }
+        let (kind, mut facts) = match &failure {
+            WireError::Rpc(error) => {
+                let kind = match error.code {
+                    code::RESOURCE_NOT_FOUND => ErrorKind::UnknownResource,
+                    code::INVALID_PARAMS => ErrorKind::InvalidArguments,
+                    _ => ErrorKind::ToolFailed,
+                };
+                let origin = SourceError {
+                    code: error.code,
+                    message: error.message.clone(),
+                    data: error.data.clone(),
+                };
+                return HubError::new(kind, &error.message)
+                    .with_details(Value::Object(facts(&failure)))
+                    .with_source_error(origin);
+            }
+            WireError::Unauthorized { .. } => (ErrorKind::Unauthenticated, facts(&failure)),
+            WireError::TooLarge(_) => (ErrorKind::ToolFailed, facts(&failure)),
+            _ => (ErrorKind::ConnectionLost, facts(&failure)),
+        };
+        let mut message = match &failure {
+            WireError::Lost(why) => format!("the connection to the server was lost: {why}"),
+            _ => format!("the server {words}"),
+        };
+        if let Some(child) = &self.live.child {
+            if let Some(fate) = exited(child).await {
+                message = format!("the server {}", fate.0);
+                facts.extend(fate.1);
+            }
+            add_stderr(&mut facts, &child.stderr_tail());
+        }
+        HubError::new(kind, message).with_details(Value::Object(facts))
+    }
+}
+
+/// One more request is waited for, as long as this is there.
+struct PendingRequestGuard<'a>(&'a AtomicUsize);
+
+impl<'a> PendingRequestGuard<'a> {
+    fn of(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for PendingRequestGuard<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether the server has got a request that ended like this. What was refused before it was looked at has not arrived.
+fn was_sent(failure: &WireError) -> bool {
+    match failure {
+        WireError::Rpc(_) | WireError::Lost(_) | WireError::Protocol(_) | WireError::TooLarge(_) => true,
+        WireError::Status { status, .. } => *status == 500,
+        WireError::Unreachable(_)
+        | WireError::Unauthorized { .. }
+        | WireError::SessionGone
+        | WireError::Redirected { .. } => false,
+    }
+}
+
+/// How a process ended, if it has.
+async fn exited(child: &Child) -> Option<(String, Map<String, Value>)> {
+    let fate = tokio::time::timeout(EXIT, child.wait()).await.ok()?;
+    let mut facts = Map::new();
+    facts.insert("exit_code".to_owned(), json!(fate.code));
+    Some((fate.words, facts))
+}
+
+/// What a failure has beside its words.
+fn facts(failure: &WireError) -> Map<String, Value> {
+    let facts = match failure {
+        WireError::Rpc(error) => {
+            let mut rpc = json!({"code": error.code, "message": error.message});
+            if let Some(data) = &error.data {
+                rpc["data"] = data.clone();
+            }
+            json!({"rpc_error": rpc})
+        }
+        WireError::Unauthorized { challenge, status } => {
+            json!({"http_status": status, "www_authenticate": challenge})
+        }
+        WireError::Status { status, body } => json!({"http_status": status, "body": body}),
+        WireError::Redirected { status, to } => json!({"http_status": status, "redirects_to": to}),
+        WireError::SessionGone => json!({"http_status": 404}),
+        WireError::Unreachable(_) | WireError::Lost(_) | WireError::Protocol(_) | WireError::TooLarge(_) => {
+            json!({})
+        }
+    };
+    match facts {
+        Value::Object(facts) => facts,
+        _ => Map::new(),
+    }
+}
+
+fn add_stderr(facts: &mut Map<String, Value>, stderr: &[String]) {
+    if !stderr.is_empty() {
+        facts.insert("stderr".to_owned(), json!(stderr));
+    }
+}
+
+fn cannot_connect(refused: ConnectError, violations: &Violations) -> HubError {
+    let mut reason = refused.reason;
+    let (mut facts, suggestion) = match *refused.cause {
+        ConnectErrorCause::Failure(failure) => (facts(&failure), None),
+        ConnectErrorCause::Spawn(error) => {
+            reason = error.to_string();
+            (Map::new(), error.suggestion())
+        }
+        ConnectErrorCause::Exit(fate) => (Map::from_iter([("exit_code".to_owned(), json!(fate.code))]), None),
+        ConnectErrorCause::Other | ConnectErrorCause::TimedOut | ConnectErrorCause::Unauthorized(_) => {
+            (Map::new(), None)
+        }
+    };
+    add_stderr(&mut facts, &refused.stderr);
+    if violations.total() > 0 {
+        facts.insert("protocol_violations".to_owned(), json!(violations.last()));
+    }
+    let error = HubError::new(ErrorKind::CannotConnect, reason).with_details(Value::Object(facts));
+    suggestion.into_iter().fold(error, HubError::suggest)
+}

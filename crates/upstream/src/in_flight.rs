@@ -1,0 +1,321 @@
+//! The calls that one connection is busy with, so that what the server says meanwhile finds the call it is for.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::sync::Notify;
+use toolyard_hub::{CallerChannel, HubError, QuestionKind, SourceCall};
+
+/// How many clients are remembered that gave calls up. Beyond that, anybody may have.
+const MOST_GIVEN_UP: usize = 64;
+
+#[derive(Debug, Default)]
+pub(crate) struct InFlightCalls {
+    next: AtomicU64,
+    inner: Mutex<Inner>,
+    entered: Notify,
+    /// How many questions of the server came while nobody called, and wait for a call.
+    orphans: AtomicU64,
+    settled: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    flights: BTreeMap<u64, Arc<InFlightCall>>,
+    /// Whose calls were given up before the server had answered them: it may still ask about those.
+    given_up: AbandonedCalls,
+}
+
+/// A client, as far as two calls can be told to be of the same one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct CallerKey {
+    principal: String,
+    session: Arc<str>,
+}
+
+#[derive(Debug, Default)]
+struct AbandonedCalls {
+    by: HashSet<CallerKey>,
+    /// Somebody who cannot be told from others gave a call up.
+    by_anybody: bool,
+}
+
+/// One call under way.
+#[derive(Debug)]
+pub(crate) struct InFlightCall {
+    pub(crate) client: CallerChannel,
+    /// Nothing where the client has no session, so that two calls may be of two clients.
+    caller: Option<CallerKey>,
+    /// The server was heard of: a silent call's clock starts anew.
+    pub(crate) heard: Notify,
+    /// Why it must end before the server has answered.
+    stopped: OnceLock<HubError>,
+    /// How many questions to the client are open.
+    asked: AtomicU64,
+    /// How many there have been.
+    questions: AtomicU64,
+    /// How many questions that belong to no call are put to this caller.
+    adopted: AtomicU64,
+}
+
+impl InFlightCall {
+    fn new(call: &SourceCall) -> Self {
+        let session = call.context.client_session.as_ref();
+        let caller = session.map(|session| CallerKey {
+            principal: call.principal.id().to_owned(),
+            session: Arc::clone(session.id()),
+        });
+        Self {
+            client: call.client.clone(),
+            caller,
+            heard: Notify::new(),
+            stopped: OnceLock::new(),
+            asked: AtomicU64::new(0),
+            questions: AtomicU64::new(0),
+            adopted: AtomicU64::new(0),
+        }
+    }
+
+    /// Marks that the client is being asked, until the guard is dropped.
+    pub(crate) fn begin_question(&self) -> QuestionGuard<'_> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        QuestionGuard(self)
+    }
+
+    /// A name for the next question, the same in every run of the same call.
+    pub(crate) fn next_key(&self) -> String {
+        format!("question-{}", self.questions.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    pub(crate) fn has_open_questions(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) > 0
+    }
+
+    /// Ends the call with this error, whatever the server says from now on.
+    pub(crate) fn stop(&self, why: HubError) {
+        let _ = self.stopped.set(why);
+        self.heard.notify_one();
+    }
+
+    /// Why the call must end now, if it must.
+    pub(crate) fn abort_reason(&self) -> Option<&HubError> {
+        self.stopped.get()
+    }
+
+    fn can(&self, kind: QuestionKind) -> bool {
+        self.client.capabilities().supports(kind)
+    }
+
+    fn is_of_client(&self, other: &Self) -> bool {
+        let same_session = self.caller.is_some() && self.caller == other.caller;
+        same_session || self.client.is_same_caller(&other.client)
+    }
+}
+
+pub(crate) struct QuestionGuard<'a>(&'a InFlightCall);
+
+impl Drop for QuestionGuard<'_> {
+    fn drop(&mut self) {
+        self.0.asked.fetch_sub(1, Ordering::Relaxed);
+        self.0.heard.notify_one();
+    }
+}
+
+/// Who has to answer a question of the server.
+#[derive(Debug)]
+pub(crate) enum Respondent {
+    /// The client of this call.
+    Call(Arc<InFlightCall>),
+    /// The call that it was asked for, or the only one in flight, is of a client that cannot answer it.
+    Unable,
+    /// No call is in flight: the server asks for itself.
+    NoCall,
+    /// It may be about the calls of several clients. These are the calls whose clients could have answered.
+    Ambiguous(Vec<Arc<InFlightCall>>),
+}
+
+/// A question that belongs to no call in particular, until it is answered.
+pub(crate) struct AdoptedQuestion<'a> {
+    calls: &'a InFlightCalls,
+    /// The call that it is put to the caller of; nothing while it waits for one.
+    flight: Option<Arc<InFlightCall>>,
+}
+
+impl AdoptedQuestion<'_> {
+    pub(crate) fn flight(&self) -> Option<&Arc<InFlightCall>> {
+        self.flight.as_ref()
+    }
+
+    fn settle(&mut self) {
+        match self.flight.take() {
+            Some(flight) => flight.adopted.fetch_sub(1, Ordering::Relaxed),
+            None => self.calls.orphans.fetch_sub(1, Ordering::Relaxed),
+        };
+        self.calls.settled.notify_waiters();
+    }
+}
+
+impl Drop for AdoptedQuestion<'_> {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+/// The calls in flight at one moment.
+#[derive(Debug)]
+pub(crate) struct CallSnapshot {
+    /// The call on whose stream a question came, where streams tell; nothing inside if that one is over.
+    tagged: Option<Option<Arc<InFlightCall>>>,
+    /// In the order in which they began.
+    flights: Vec<Arc<InFlightCall>>,
+    /// Another client than that of the latest call gave a call up.
+    given_up_by_others: bool,
+}
+
+impl CallSnapshot {
+    /// Who has to answer a question on a connection that several clients share. A question that may be about the calls
+    /// of two clients is put to neither.
+    pub(crate) fn respondent(&self, kind: QuestionKind) -> Respondent {
+        match &self.tagged {
+            Some(Some(flight)) if flight.can(kind) => return Respondent::Call(Arc::clone(flight)),
+            Some(Some(_)) => return Respondent::Unable,
+            // It came with the answer to a request of our own, or of a call that is over.
+            Some(None) => return Respondent::NoCall,
+            None => {}
+        }
+        let Some(latest) = self.flights.last() else { return Respondent::NoCall };
+        let of_one_client =
+            self.flights.iter().all(|flight| flight.is_of_client(latest)) && !self.given_up_by_others;
+        let able = self.flights.iter().rev().filter(|flight| flight.can(kind));
+        let mut able: Vec<_> = able.cloned().collect();
+        match of_one_client {
+            // Of several calls of one client, the latest.
+            true if able.is_empty() => Respondent::Unable,
+            true => Respondent::Call(able.swap_remove(0)),
+            false => Respondent::Ambiguous(able),
+        }
+    }
+
+    /// The same on a connection that one client has for itself.
+    pub(crate) fn respondent_on_private(&self, kind: QuestionKind) -> Respondent {
+        let tagged = self.tagged.as_ref().and_then(Option::as_ref);
+        let able = self.flights.iter().rev().find(|flight| flight.can(kind));
+        match tagged.filter(|flight| flight.can(kind)).or(able) {
+            Some(flight) => Respondent::Call(Arc::clone(flight)),
+            None if self.flights.is_empty() => Respondent::NoCall,
+            None => Respondent::Unable,
+        }
+    }
+}
+
+impl InFlightCalls {
+    pub(crate) fn enter(self: &Arc<Self>, call: &SourceCall) -> CallGuard {
+        let tag = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let flight = Arc::new(InFlightCall::new(call));
+        self.lock().flights.insert(tag, Arc::clone(&flight));
+        self.entered.notify_waiters();
+        CallGuard { calls: Arc::clone(self), tag, flight, answered: false }
+    }
+
+    pub(crate) fn get(&self, tag: u64) -> Option<Arc<InFlightCall>> {
+        self.lock().flights.get(&tag).cloned()
+    }
+
+    /// The only call there is: what belongs to no call in particular can only be for this one.
+    pub(crate) fn get_only(&self) -> Option<Arc<InFlightCall>> {
+        let inner = self.lock();
+        (inner.flights.len() == 1).then(|| inner.flights.values().next().cloned()).flatten()
+    }
+
+    /// The calls that a question may be about which comes now, on the stream of call `tag` where streams tell.
+    pub(crate) fn in_flight(&self, tag: Option<u64>) -> CallSnapshot {
+        let inner = self.lock();
+        let flights: Vec<_> = inner.flights.values().cloned().collect();
+        let given_up_by_others = flights.last().is_some_and(|latest| inner.given_up.by_others_than(latest));
+        let tagged = tag.map(|tag| inner.flights.get(&tag).cloned());
+        CallSnapshot { tagged, flights, given_up_by_others }
+    }
+
+    /// A call for a question that came while there was none: the next one that begins.
+    pub(crate) async fn adopt(&self) -> AdoptedQuestion<'_> {
+        let orphan = AdoptedQuestion { calls: self, flight: None };
+        self.orphans.fetch_add(1, Ordering::Relaxed);
+        loop {
+            let entered = self.entered.notified();
+            let latest = self.lock().flights.values().next_back().cloned();
+            match latest {
+                Some(flight) => {
+                    flight.adopted.fetch_add(1, Ordering::Relaxed);
+                    let mut adopted = orphan;
+                    adopted.settle();
+                    adopted.flight = Some(flight);
+                    return adopted;
+                }
+                None => entered.await,
+            }
+        }
+    }
+
+    /// Waits until every question that this call has adopted, or could, is answered.
+    pub(crate) async fn wait_for_adopted(&self, flight: &InFlightCall) {
+        loop {
+            let settled = self.settled.notified();
+            let open = self.orphans.load(Ordering::Relaxed) + flight.adopted.load(Ordering::Relaxed);
+            if open == 0 {
+                return;
+            }
+            settled.await;
+        }
+    }
+
+    /// Whether the server may still be working on a call that nobody waits for.
+    pub(crate) fn has_given_up(&self) -> bool {
+        let inner = self.lock();
+        inner.given_up.by_anybody || !inner.given_up.by.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AbandonedCalls {
+    fn add(&mut self, caller: Option<CallerKey>) {
+        match caller {
+            Some(caller) if self.by.len() < MOST_GIVEN_UP => drop(self.by.insert(caller)),
+            Some(caller) if self.by.contains(&caller) => {}
+            Some(_) | None => self.by_anybody = true,
+        }
+    }
+
+    fn by_others_than(&self, flight: &InFlightCall) -> bool {
+        self.by_anybody || self.by.iter().any(|caller| flight.caller.as_ref() != Some(caller))
+    }
+}
+
+/// Takes the call off the list when it is over.
+#[derive(Debug)]
+pub(crate) struct CallGuard {
+    calls: Arc<InFlightCalls>,
+    pub(crate) tag: u64,
+    pub(crate) flight: Arc<InFlightCall>,
+    answered: bool,
+}
+
+impl CallGuard {
+    /// The server has answered: it has no more to ask about this call.
+    pub(crate) fn mark_answered(&mut self) {
+        self.answered = true;
+    }
+}
+
+impl Drop for CallGuard {
+    fn drop(&mut self) {
+        let mut inner = self.calls.lock();
+        inner.flights.remove(&self.tag);
+        if !self.answered {
+            inner.given_up.add(self.flight.caller.clone());
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the keeper waits for: the end of the process that started it, a signal, a child that ended.
+
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+
+/// How often to look for the other process where the system has no way to wait for it.
+const LOOK: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SupervisorEvent {
+    /// Some child ended, perhaps.
+    ChildExit,
+    /// A signal said that it is time to end.
+    TerminationSignal,
+    /// The process that started this one is gone.
+    ParentExit,
+}
+
+#[derive(Debug)]
+pub(super) struct ProcessWatcher {
+    parent: Option<Pid>,
+    gone: Option<OwnedFd>,
+    children: UnixStream,
+    told: UnixStream,
+}
+
+impl ProcessWatcher {
+    pub(super) fn new(parent: u32) -> io::Result<Self> {
+        let (children, ended) = UnixStream::pair()?;
+        pipe::register(SIGCHLD, ended)?;
+        let (told, tell) = UnixStream::pair()?;
+        for signal in [SIGTERM, SIGINT, SIGHUP] {
+            pipe::register(signal, tell.try_clone()?)?;
+        }
+        children.set_nonblocking(true)?;
+        told.set_nonblocking(true)?;
+        let parent = i32::try_from(parent).ok().and_then(Pid::from_raw);
+        // Old kernels and strict sandboxes do not have this; then it is looked at from time to time.
+        let gone = parent.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
+        Ok(Self { parent, gone, children, told })
+    }
+
+    /// Waits for the next thing that happens.
+    pub(super) fn next(&self) -> io::Result<SupervisorEvent> {
+        loop {
+            // Also before the first wait: the process may have gone, and its number to another, before it was watched.
+            if getppid() != self.parent {
+                return Ok(SupervisorEvent::ParentExit);
+            }
+            let mut waited = vec![readable(&self.told), readable(&self.children)];
+            waited.extend(self.gone.as_ref().map(|gone| PollFd::new(gone, PollFlags::IN)));
+            let limit = if self.gone.is_some() { None } else { Some(timespec(LOOK)) };
+            wait(&mut waited, limit.as_ref())?;
+            if happened(&waited, 0) {
+                return Ok(SupervisorEvent::TerminationSignal);
+            }
+            if happened(&waited, 2) {
+                return Ok(SupervisorEvent::ParentExit);
+            }
+            if happened(&waited, 1) {
+                self.drain();
+                return Ok(SupervisorEvent::ChildExit);
+            }
+        }
+    }
+
+    /// Waits until some child ends, at most this long.
+    pub(super) fn wait_for_child(&self, limit: Duration) -> io::Result<()> {
+        wait(&mut [readable(&self.children)], Some(&timespec(limit)))?;
+        self.drain();
+        Ok(())
+    }
+
+    /// Waits until some child ends or a signal says once more that it is time to end, at most this long.
+    pub(super) fn wait_for_child_or_signal(&self, limit: Duration) -> io::Result<SupervisorEvent> {
+        let mut waited = [readable(&self.told), readable(&self.children)];
+        wait(&mut waited, Some(&timespec(limit)))?;
+        if happened(&waited, 0) {
+            return Ok(SupervisorEvent::TerminationSignal);
+        }
+        self.drain();
+        Ok(SupervisorEvent::ChildExit)
+    }
+
+    /// Forgets the signals that have come so far.
+    pub(super) fn discard_signals(&self) {
+        let mut buffer = [0; 64];
+        while let Ok(1..) = (&self.told).read(&mut buffer) {}
+    }
+
+    fn drain(&self) {
+        let mut buffer = [0; 64];
+        while let Ok(1..) = (&self.children).read(&mut buffer) {}
+    }
+}
+
+fn readable(stream: &UnixStream) -> PollFd<'_> {
+    PollFd::new(stream, PollFlags::IN)
+}
+
+fn happened(waited: &[PollFd<'_>], at: usize) -> bool {
+    waited.get(at).is_some_and(|one| !one.revents().is_empty())
+}
+
+fn wait(waited: &mut [PollFd<'_>], limit: Option<&Timespec>) -> io::Result<()> {
+    match poll(waited, limit) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn timespec(limit: Duration) -> Timespec {
+    Timespec::try_from(limit).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 })
+}

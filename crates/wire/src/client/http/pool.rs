@@ -1,0 +1,168 @@
+//! Connections to one server over plain HTTP that are kept for the next request. Whoever sends a request drives its
+//! connection as well, in their own task: nothing is handed from task to task, and dropping the request closes it.
+
+use std::collections::VecDeque;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http::{Request, Response, Uri};
+use http_body_util::Full;
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1::{Connection, SendRequest, handshake};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+use super::super::WireError;
+use super::reply::root_cause;
+
+/// How many connections are kept, and for how long, while nobody uses them.
+const MOST_IDLE: usize = 256;
+const LONGEST_IDLE: Duration = Duration::from_secs(90);
+const CONNECTING: Duration = Duration::from_secs(10);
+/// How often the other side of an idle connection is asked whether it is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The connections to one server.
+pub(super) struct ConnectionPool {
+    connector: HttpConnector,
+    /// Where to connect to.
+    to: Uri,
+    idle: Mutex<VecDeque<(Instant, Box<PooledConnection>)>>,
+}
+
+/// One connection. Without its inner half it is over. Large, so it is moved about in a box.
+struct PooledConnection {
+    sender: SendRequest<Full<Bytes>>,
+    connection: Option<Connection<TokioIo<TcpStream>, Full<Bytes>>>,
+}
+
+impl ConnectionPool {
+    pub(super) fn new(to: Uri) -> Arc<Self> {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(CONNECTING));
+        connector.set_keepalive(Some(KEEP_ALIVE));
+        connector.set_keepalive_interval(Some(KEEP_ALIVE));
+        connector.set_keepalive_retries(Some(3));
+        Arc::new(Self { connector, to, idle: Mutex::default() })
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<PooledBody>, WireError> {
+        loop {
+            let idle = self.take();
+            let kept = idle.is_some();
+            let mut lane = match idle {
+                Some(lane) => lane,
+                // Rare, and large: what it needs is not carried by every request.
+                None => Box::pin(self.connect()).await?,
+            };
+            let mut sent = pin!(lane.sender.try_send_request(request));
+            let answer = std::future::poll_fn(|cx| {
+                lane.drive(cx);
+                sent.as_mut().poll(cx)
+            });
+            match answer.await {
+                Ok(response) => {
+                    let lanes = Arc::clone(self);
+                    return Ok(response.map(|body| PooledBody { body, lane: Some(lane), lanes }));
+                }
+                Err(mut failed) => match failed.take_message() {
+                    // The server closed the connection while nobody used it, and has not seen the request.
+                    Some(unsent) if kept => request = unsent,
+                    _ => return Err(WireError::Lost(root_cause(failed.error()))),
+                },
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Box<PooledConnection>, WireError> {
+        let stream = self.connector.clone().oneshot(self.to.clone()).await;
+        let stream = stream.map_err(|error| WireError::Unreachable(root_cause(&error)))?;
+        let (sender, connection) =
+            handshake(stream).await.map_err(|error| WireError::Unreachable(root_cause(&error)))?;
+        Ok(Box::new(PooledConnection { sender, connection: Some(connection) }))
+    }
+
+    fn take(&self) -> Option<Box<PooledConnection>> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        // The oldest are in front; the newest is the likeliest to be alive.
+        while idle.front().is_some_and(|(since, _)| since.elapsed() > LONGEST_IDLE) {
+            idle.pop_front();
+        }
+        idle.pop_back().map(|(_, lane)| lane)
+    }
+
+    fn keep(&self, lane: Box<PooledConnection>) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MOST_IDLE {
+            idle.push_back((Instant::now(), lane));
+        }
+    }
+}
+
+impl PooledConnection {
+    /// Moves what is to be written and read. How it ends is told to whoever waits for the answer.
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        let over =
+            self.connection.as_mut().is_some_and(|connection| Pin::new(connection).poll(cx).is_ready());
+        if over {
+            self.connection = None;
+        }
+    }
+}
+
+/// The body of an answer. Read to its end, its connection is kept; dropped before, the connection is closed.
+pub(super) struct PooledBody {
+    body: Incoming,
+    lane: Option<Box<PooledConnection>>,
+    lanes: Arc<ConnectionPool>,
+}
+
+impl PooledBody {
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        let Some(mut lane) = self.lane.take() else { return };
+        lane.drive(cx);
+        if lane.connection.is_some() && lane.sender.is_ready() {
+            self.lanes.keep(lane);
+        }
+    }
+}
+
+impl Stream for PooledBody {
+    type Item = Result<Bytes, hyper::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            // The connection only reads what the body wants, so the body is asked first.
+            let mut frame = Pin::new(&mut this.body).poll_frame(cx);
+            if frame.is_pending()
+                && let Some(lane) = &mut this.lane
+            {
+                lane.drive(cx);
+                frame = Pin::new(&mut this.body).poll_frame(cx);
+            }
+            let Some(frame) = ready!(frame) else {
+                this.finish(cx);
+                return Poll::Ready(None);
+            };
+            match frame.map(hyper::body::Frame::into_data) {
+                Ok(Ok(piece)) => return Poll::Ready(Some(Ok(piece))),
+                // Trailers say nothing that anybody here wants to know.
+                Ok(Err(_)) => {}
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Requests that wait for their answer on a shared channel.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::value::RawValue;
+use tokio::sync::{oneshot, watch};
+
+use super::WireError;
+use super::message_log::MessageLog;
+use crate::RawJson;
+use crate::message::{InvalidMessage, RequestId, RpcResponse};
+use crate::rpc_error::{RpcError, code};
+
+/// How many requests are remembered that nobody waits for any more.
+const FORGOTTEN: usize = 1_000;
+/// How much of what is no message is told.
+const NOISE: usize = 200;
+
+#[derive(Debug)]
+pub(crate) struct PendingRequests {
+    next: AtomicI64,
+    waiting: Mutex<HashMap<RequestId, oneshot::Sender<Result<RawJson, WireError>>>>,
+    /// Requests that were given up: their answers may come late.
+    forgotten: Mutex<VecDeque<RequestId>>,
+    broken: watch::Sender<Option<String>>,
+    /// What was said, for whoever looks.
+    pub(crate) tape: Arc<MessageLog>,
+}
+
+impl PendingRequests {
+    pub(crate) fn new(tape: Arc<MessageLog>) -> Self {
+        Self {
+            next: AtomicI64::new(1),
+            waiting: Mutex::default(),
+            forgotten: Mutex::default(),
+            broken: watch::Sender::new(None),
+            tape,
+        }
+    }
+
+    pub(crate) fn next_id(&self) -> RequestId {
+        RequestId::from_number(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Enters a request; fails at once if the connection is broken already.
+    pub(crate) fn register(
+        &self,
+        id: &RequestId,
+    ) -> Result<oneshot::Receiver<Result<RawJson, WireError>>, WireError> {
+        let mut waiting = self.lock();
+        if let Some(why) = self.broken.borrow().clone() {
+            return Err(WireError::Lost(why));
+        }
+        let (sender, receiver) = oneshot::channel();
+        waiting.insert(id.clone(), sender);
+        Ok(receiver)
+    }
+
+    /// Hands an answer to whoever waits for it; false if nobody does.
+    pub(crate) fn answer(&self, response: RpcResponse) -> bool {
+        let Some(sender) = self.lock().remove(&response.id) else { return false };
+        let _ = sender.send(response.result.map_err(|error| WireError::Rpc(self.error(&error))));
+        true
+    }
+
+    /// Nobody waits for this answer any more; true if it had not come.
+    pub(crate) fn forget(&self, id: &RequestId) -> bool {
+        let waited = self.lock().remove(id).is_some();
+        if waited {
+            let mut forgotten = self.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
+            forgotten.push_back(id.clone());
+            if forgotten.len() > FORGOTTEN {
+                forgotten.pop_front();
+            }
+        }
+        waited
+    }
+
+    /// Puts down that an answer came which nobody waits for, unless its request was given up.
+    pub(crate) fn record_stray_response(&self, id: &RequestId) {
+        tracing::debug!(?id, "an answer that nobody waits for");
+        let next = self.next.load(Ordering::Relaxed);
+        let ours = id.as_json().parse::<i64>().is_ok_and(|number| (1..next).contains(&number));
+        let given_up = || self.forgotten.lock().unwrap_or_else(PoisonError::into_inner).contains(id);
+        match ours {
+            true if given_up() => {}
+            true => self.tape.violations().add(&format!(
+                "the request with the id {id:?} was answered twice, or on the stream of another request"
+            )),
+            false => self
+                .tape
+                .violations()
+                .add_stray(&format!("it answered with the id {id:?}, which no request has")),
+        }
+    }
+
+    /// Puts down that something came which is no message.
+    pub(crate) fn record_invalid_message(&self, place: &str, refusal: &InvalidMessage, text: &str) {
+        let start: String = text.chars().take(NOISE).collect();
+        let rule = match refusal.error.code {
+            code::PARSE => format!("{place} must have JSON-RPC messages only, and has {start:?}"),
+            _ => format!(
+                "{place} has a message against the rules of JSON-RPC: {}: {start}",
+                refusal.error.message
+            ),
+        };
+        self.tape.violations().add(&rule);
+    }
+
+    /// The error member of a response.
+    pub(crate) fn error(&self, raw: &RawValue) -> RpcError {
+        read_error(raw).unwrap_or_else(|| {
+            let rule = "an error must have an integer `code` and a string `message`";
+            self.tape.violations().add(&format!("{rule}, and one is {raw}"));
+            unreadable(raw)
+        })
+    }
+
+    /// The connection is broken: whoever waits learns it now.
+    pub(crate) fn fail_all(&self, why: &str) {
+        let waiting = {
+            let mut waiting = self.lock();
+            self.broken.send_if_modified(|broken| {
+                let first = broken.is_none();
+                broken.get_or_insert_with(|| why.to_owned());
+                first
+            });
+            std::mem::take(&mut *waiting)
+        };
+        for (_, sender) in waiting {
+            let _ = sender.send(Err(WireError::Lost(why.to_owned())));
+        }
+    }
+
+    pub(crate) async fn closed(&self) -> String {
+        let mut broken = self.broken.subscribe();
+        match broken.wait_for(Option::is_some).await {
+            Ok(why) => why.clone().unwrap_or_default(),
+            Err(_) => String::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, oneshot::Sender<Result<RawJson, WireError>>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The error member of a response, if it is one.
+pub(crate) fn read_error(raw: &RawValue) -> Option<RpcError> {
+    #[derive(serde::Deserialize)]
+    struct ErrorObject {
+        code: i64,
+        message: String,
+        data: Option<serde_json::Value>,
+    }
+    let ErrorObject { code, message, data } = serde_json::from_str(raw.get()).ok()?;
+    let error = RpcError::new(code, message);
+    Some(data.into_iter().fold(error, RpcError::with_data))
+}
+
+/// An error that makes no sense is told as it is.
+pub(crate) fn unreadable(raw: &RawValue) -> RpcError {
+    RpcError::new(code::INTERNAL, format!("an unreadable error: {raw}"))
+}

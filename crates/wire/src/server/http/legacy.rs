@@ -1,0 +1,378 @@
+//! Legacy requests: sessions, answers as JSON or as a stream that can be resumed, the standing GET stream,
+//! and DELETE.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use http::{HeaderMap, HeaderValue, Response as HttpResponse, StatusCode, header};
+use tokio_util::sync::CancellationToken;
+
+use super::charged_response::{ChargedBytes, ChargedResponse, charged_body};
+use super::running_request::{RunningRequest, RunningRequestEvent};
+use super::stream::{KEEP_ALIVE, ResumableStream, ResumableStreams, StandingStreams};
+use super::{
+    AcceptHeader, Endpoint, empty_response, error_response, event_stream_response, json_response,
+    not_allowed, response_with_body,
+};
+use crate::header as mirrored;
+use crate::message::{InvalidMessage, Packet, RequestId, RpcMessage, RpcRequest, write_error, write_outcome};
+use crate::rpc_error::RpcError;
+use crate::server::client_channel::OutgoingFrame;
+use crate::server::legacy::{
+    answer_here, build_legacy_request, cancelled_request, initialize_result, read_initialize,
+};
+use crate::server::session::{InFlightRequest, Session, StandingChannel};
+use crate::server::{RequestTransport, ResponseFuture, RpcResult, Service};
+use crate::version::{Era, Version};
+
+/// How soon a client that was cut off should come back.
+const RETRY: Duration = Duration::from_millis(1_000);
+/// The most messages in one batch.
+const MOST_IN_BATCH: usize = 1_000;
+
+impl<S: Service> Endpoint<S> {
+    pub(super) async fn answer_legacy(
+        self: &Arc<Self>,
+        caller: S::Caller,
+        headers: HeaderMap,
+        packet: Packet,
+    ) -> HttpResponse<Body> {
+        if let Packet::One(RpcMessage::Request(request)) = &packet
+            && request.method == "initialize"
+            && !headers.contains_key(mirrored::SESSION)
+        {
+            return self.initialize(caller, request);
+        }
+        let session = match self.session(&caller, &headers) {
+            Ok(session) => session,
+            Err(refused) => return refused,
+        };
+        session.touch();
+        let (messages, batch) = match packet {
+            Packet::One(message) => (vec![Ok(message)], false),
+            Packet::Batch(messages) if messages.len() > MOST_IN_BATCH => {
+                let message = format!("a batch of {} messages; the limit is {MOST_IN_BATCH}", messages.len());
+                return error_response(StatusCode::BAD_REQUEST, None, &RpcError::invalid_request(message));
+            }
+            Packet::Batch(messages) if session.version().has_batches() => (messages, true),
+            Packet::Batch(_) => {
+                let message = format!("version {} of the protocol has no batches", session.version());
+                return error_response(StatusCode::BAD_REQUEST, None, &RpcError::invalid_request(message));
+            }
+        };
+        let mut calls = Vec::new();
+        let mut done = Vec::new();
+        for message in messages {
+            match message {
+                Ok(RpcMessage::Notification(notification)) => {
+                    if let Some(id) = cancelled_request(&notification) {
+                        session.cancel(&id);
+                    }
+                }
+                Ok(RpcMessage::Response(response)) => session.asks.answer(response),
+                Ok(RpcMessage::Request(request)) => match self.start(&session, &caller, &headers, request) {
+                    CallStart::Running(call) => calls.push(call),
+                    CallStart::Answered(text) => done.push(text.into()),
+                },
+                Err(InvalidMessage { id, error }) => done.push(write_error(id.as_ref(), &error).into()),
+            }
+        }
+        if calls.is_empty() && done.is_empty() {
+            return empty_response(StatusCode::ACCEPTED);
+        }
+        self.answer_all(&session, &caller, calls, done, batch, AcceptHeader::read(&headers)).await
+    }
+
+    fn initialize(&self, caller: S::Caller, request: &RpcRequest) -> HttpResponse<Body> {
+        let (version, client) = match read_initialize(request.params.as_deref()) {
+            Ok(read) => read,
+            Err(error) => return json_response(StatusCode::OK, write_error(Some(&request.id), &error)),
+        };
+        let about = self.service.describe(&caller, version);
+        let session_id = match toolyard_random::hex_id() {
+            Ok(id) => id,
+            // A session id that can be guessed would let others in.
+            Err(error) => return refuse_session(&request.id, &error.to_string()),
+        };
+        // Another request of the same caller may take the place that was made for this one.
+        let charge = loop {
+            match self.service.charge_session(&caller) {
+                Err(_) if self.roster.close_idlest_of(&caller) => {}
+                charged => break charged,
+            }
+        };
+        let charge = match charge {
+            Ok(charge) => charge,
+            Err(error) => return refuse_session(&request.id, &error.message),
+        };
+        let streams = ResumableStreams::new(self.settings.retention.clone());
+        let standing = StandingChannel::Streams(StandingStreams::new(&streams));
+        let session = Session::new(session_id, version, client, standing, streams).with_charge(charge);
+        let id = HeaderValue::from_str(session.id());
+        if !self.roster.add(caller, Arc::new(session)) {
+            return refuse_session(&request.id, "too many sessions are in use");
+        }
+        let answer = Ok(initialize_result(version, &about));
+        let mut response = json_response(StatusCode::OK, write_outcome(&request.id, &answer));
+        if let Ok(id) = id {
+            response.headers_mut().insert(mirrored::SESSION, id);
+        }
+        response
+    }
+
+    /// The session that the headers name, if it is the caller's.
+    fn session(&self, caller: &S::Caller, headers: &HeaderMap) -> Result<Arc<Session>, HttpResponse<Body>> {
+        let wrong = |status, message: &str| error_response(status, None, &RpcError::invalid_request(message));
+        let Some(id) = headers.get(mirrored::SESSION) else {
+            let message = "the header mcp-session-id is missing: send initialize first";
+            return Err(wrong(StatusCode::BAD_REQUEST, message));
+        };
+        let version =
+            headers.get(mirrored::VERSION).map(|value| value.to_str().ok().and_then(Version::parse));
+        if version.is_some_and(|version| version.is_none_or(|version| version.era() != Era::Legacy)) {
+            return Err(wrong(StatusCode::BAD_REQUEST, "a session cannot speak this protocol version"));
+        }
+        let session = id.to_str().ok().and_then(|id| self.roster.get(id, caller));
+        session.ok_or_else(|| wrong(StatusCode::NOT_FOUND, "no such session: send initialize again"))
+    }
+
+    fn start(
+        &self,
+        session: &Arc<Session>,
+        caller: &S::Caller,
+        headers: &HeaderMap,
+        request: RpcRequest,
+    ) -> CallStart {
+        let id = request.id.clone();
+        if let Some(answer) = answer_here(session, &request) {
+            return CallStart::Answered(write_outcome(&id, &answer));
+        }
+        let Some(in_flight) = session.begin(&id) else {
+            let error = RpcError::invalid_request("a request with this id is still being worked on");
+            return CallStart::Answered(write_error(Some(&id), &error));
+        };
+        let transport = RequestTransport::Http(Arc::new(headers.clone()));
+        let (service, closing, caller) = (Arc::clone(&self.service), self.closing.clone(), caller.clone());
+        let running = RunningRequest::start(Some(Arc::clone(&session.asks)), |outlet| {
+            match build_legacy_request(session, request, caller, outlet, transport, closing) {
+                Ok(inbound) => Box::pin(service.handle(inbound)) as ResponseFuture,
+                Err(error) => Box::pin(async move { Err(error) }),
+            }
+        });
+        CallStart::Running(LegacyCall { running, in_flight, id })
+    }
+
+    /// Answers as JSON if nothing is said before the answers are there, else as a stream.
+    async fn answer_all(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        caller: &S::Caller,
+        mut calls: Vec<LegacyCall>,
+        mut done: Vec<ChargedResponse>,
+        batch: bool,
+        accepts: AcceptHeader,
+    ) -> HttpResponse<Body> {
+        if accepts.accepts_nothing() {
+            let error = RpcError::invalid_request("answers are application/json or text/event-stream");
+            return error_response(StatusCode::NOT_ACCEPTABLE, None, &error);
+        }
+        if !accepts.events {
+            for call in &mut calls {
+                if let Some(answer) = call.answer().await {
+                    done.push(self.charge_response(caller, &call.id, &answer));
+                }
+            }
+            return as_json(done, batch);
+        }
+        if calls.is_empty() && accepts.json {
+            return as_json(done, batch);
+        }
+        let mut said = Vec::new();
+        if accepts.json
+            && !accepts.events_first
+            && !batch
+            && let [call] = calls.as_mut_slice()
+        {
+            match call.step(self.settings.patience).await {
+                Some(RunningRequestEvent::Response(answer)) => {
+                    return as_json(vec![self.charge_response(caller, &call.id, &answer)], batch);
+                }
+                Some(RunningRequestEvent::Outgoing(first)) => said.push(first),
+                Some(RunningRequestEvent::Idle) => {}
+                None => return empty_response(StatusCode::ACCEPTED),
+            }
+        }
+        let stream = session.streams.open();
+        let prime = session.version().primes_streams().then_some(RETRY);
+        let body = stream.body(None, prime);
+        let (endpoint, caller) = (Arc::clone(self), caller.clone());
+        let come_back = self.settings.come_back;
+        let pumps = StreamPump { endpoint, caller, session: Arc::clone(session), stream, come_back };
+        self.tasks.spawn(pumps.run(calls, done, said));
+        event_stream_response(body)
+    }
+
+    /// GET: the standing stream, or any stream from where it broke off.
+    pub(super) fn listen(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {
+        let modern =
+            headers.get(mirrored::VERSION).and_then(|value| value.to_str().ok()).and_then(Version::parse);
+        if modern.is_some_and(|version| version.era() == Era::Modern) {
+            return not_allowed();
+        }
+        let session = match self.session(caller, headers) {
+            Ok(session) => session,
+            Err(refused) => return refused,
+        };
+        if !AcceptHeader::read(headers).events {
+            let error = RpcError::invalid_request("the answer is text/event-stream");
+            return error_response(StatusCode::NOT_ACCEPTABLE, None, &error);
+        }
+        session.touch();
+        let prime = session.version().primes_streams().then_some(RETRY);
+        let Some(standing) = session.standing_streams() else { return not_allowed() };
+        if self.closing.is_cancelled() {
+            return empty_response(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let Some(last) = headers.get("last-event-id") else {
+            return event_stream_response(standing.open(&session.streams).body(None, prime));
+        };
+        let found = last.to_str().ok().and_then(|last| session.streams.find(last));
+        match found {
+            Some((stream, event)) => event_stream_response(stream.body(Some(event), None)),
+            None => {
+                let error =
+                    RpcError::invalid_request("nothing is kept of the stream with this Last-Event-ID");
+                error_response(StatusCode::BAD_REQUEST, None, &error)
+            }
+        }
+    }
+
+    pub(super) fn delete(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {
+        match self.session(caller, headers) {
+            Ok(session) => {
+                self.roster.remove(session.id());
+                empty_response(StatusCode::NO_CONTENT)
+            }
+            Err(refused) => refused,
+        }
+    }
+}
+
+/// No session could be opened; trying again later may help.
+fn refuse_session(id: &RequestId, why: &str) -> HttpResponse<Body> {
+    let error = RpcError::new(crate::rpc_error::code::INTERNAL, why);
+    let mut response = error_response(StatusCode::SERVICE_UNAVAILABLE, Some(id), &error);
+    response.headers_mut().insert("retry-after", HeaderValue::from_static("5"));
+    response
+}
+
+enum CallStart {
+    Running(LegacyCall),
+    Answered(String),
+}
+
+struct LegacyCall {
+    running: RunningRequest,
+    in_flight: InFlightRequest,
+    id: RequestId,
+}
+
+impl LegacyCall {
+    /// The next step, or nothing once the client has cancelled it: a cancelled request has no answer.
+    async fn step(&mut self, patience: Duration) -> Option<RunningRequestEvent> {
+        let cancel: &CancellationToken = &self.in_flight.cancel;
+        cancel.run_until_cancelled(self.running.step(patience)).await
+    }
+
+    /// The answer alone, for a client that reads nothing else.
+    async fn answer(&mut self) -> Option<RpcResult> {
+        loop {
+            if let RunningRequestEvent::Response(answer) = self.step(KEEP_ALIVE).await? {
+                return Some(answer);
+            }
+        }
+    }
+}
+
+/// Carries calls out into a stream, whether somebody is reading it or not.
+struct StreamPump<S: Service> {
+    endpoint: Arc<Endpoint<S>>,
+    caller: S::Caller,
+    session: Arc<Session>,
+    stream: Arc<ResumableStream>,
+    come_back: Duration,
+}
+
+impl<S: Service> StreamPump<S> {
+    async fn run(self, calls: Vec<LegacyCall>, done: Vec<ChargedResponse>, said: Vec<OutgoingFrame>) {
+        let all = async {
+            for answer in done {
+                self.stream.push(answer).await;
+            }
+            for said in said {
+                self.say(said).await;
+            }
+            futures_util::future::join_all(calls.into_iter().map(|call| self.pump(call))).await;
+        };
+        tokio::select! {
+            _ = all => {}
+            // Nobody came back for the answer: dropping the calls cancels them.
+            () = self.stream.wait_abandoned(self.come_back) => {}
+        }
+        self.stream.end();
+        self.session.streams.evict_ended();
+    }
+
+    async fn pump(&self, mut call: LegacyCall) {
+        while let Some(step) = call.step(KEEP_ALIVE).await {
+            match step {
+                RunningRequestEvent::Outgoing(said) => self.say(said).await,
+                RunningRequestEvent::Idle => {}
+                RunningRequestEvent::Response(answer) => {
+                    self.stream.push(self.endpoint.charge_response(&self.caller, &call.id, &answer)).await;
+                    return;
+                }
+            }
+        }
+        for parting in call.running.give_up() {
+            self.say(parting).await;
+        }
+    }
+
+    async fn say(&self, said: OutgoingFrame) {
+        match said {
+            OutgoingFrame::Message(message) => self.stream.push(message).await,
+            OutgoingFrame::Pause { retry, returned } if self.session.version().primes_streams() => {
+                self.stream.hang_up(retry, returned);
+            }
+            OutgoingFrame::Pause { .. } => {}
+        }
+    }
+}
+
+fn as_json(mut answers: Vec<ChargedResponse>, batch: bool) -> HttpResponse<Body> {
+    let ok = |body| response_with_body(StatusCode::OK, Some("application/json"), body);
+    if batch && !answers.is_empty() {
+        // A bracket or comma before each answer, and a bracket at the end.
+        let size = answers.iter().map(|answer| answer.text.len() + 1).sum::<usize>() + 1;
+        let mut response = ok(batch_body(answers));
+        response.headers_mut().insert(header::CONTENT_LENGTH, size.into());
+        return response;
+    }
+    match answers.pop() {
+        Some(answer) => ok(charged_body(answer)),
+        None => empty_response(StatusCode::ACCEPTED),
+    }
+}
+
+/// The answers of a batch as one list, sent one by one from where they are stored.
+fn batch_body(answers: Vec<ChargedResponse>) -> Body {
+    let between = std::iter::once("[").chain(std::iter::repeat(","));
+    let pieces = between.zip(answers).flat_map(|(between, answer)| {
+        [Bytes::from_static(between.as_bytes()), ChargedBytes::from(answer).into()]
+    });
+    let pieces = pieces.chain(std::iter::once(Bytes::from_static(b"]")));
+    Body::from_stream(futures_util::stream::iter(pieces.map(Ok::<_, Infallible>)))
+}
