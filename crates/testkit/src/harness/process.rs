@@ -32,7 +32,7 @@ fn spawn(command: &mut Command) -> std::io::Result<Child> {
     loop {
         match command.spawn() {
             Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                std::thread::sleep(Duration::from_millis(10));
+                std::thread::park_timeout(Duration::from_millis(10));
             }
             spawned => return spawned,
         }
