@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::proxy::TrustedProxies;
 
-/// How many connections may be about to close before no more are taken. Whoever takes connections faster than they can be
-/// closed runs out of descriptors, and closes those whose request has come but was not read yet.
+/// How many connections may be about to close before the listener stops accepting. A listener that accepts faster than it
+/// closes runs out of descriptors, and evicts connections whose request has arrived but is still unread.
 const MOST_CLOSING: usize = 64;
 
 /// How many connections there may be, and how long they may take.
@@ -172,13 +172,12 @@ impl ConnectionTable {
         }
     }
 
-    /// Whether more connections should be taken only when those that make room are gone.
+    /// Whether the listener should stop accepting until evicted connections are gone.
     pub(crate) fn is_behind(&self) -> bool {
         self.lock().closing >= MOST_CLOSING
     }
 
-    /// Gives a connection that had to make room its place back, because a request has come on it before it was closed.
-    /// False if none has.
+    /// Gives an evicted connection its place back if a request arrived before it was closed. Returns whether one did.
     pub(crate) fn reinstate(&self, state: &Arc<ConnectionState>) -> bool {
         if state.is_idle() {
             return false;

@@ -36,7 +36,7 @@ use crate::router::router;
 const HEAD_BYTES: usize = 64 * 1024;
 /// How often unauthenticated connections are looked through while there are many.
 const SWEEP: Duration = Duration::from_millis(500);
-/// How long no connection is taken while too many are about to close.
+/// How long the listener waits before it accepts again while too many connections are about to close.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// What serving over HTTP obeys.
@@ -111,9 +111,11 @@ impl BoundServer {
         let mut sweep = tokio::time::interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            // Read once: other tasks close connections too, and one of the two branches must be enabled.
+            let is_behind = table.is_behind();
             let (stream, peer) = tokio::select! {
-                () = tokio::time::sleep(PAUSE), if table.is_behind() => continue,
-                taken = listener.accept(), if !table.is_behind() => match taken {
+                () = tokio::time::sleep(PAUSE), if is_behind => continue,
+                taken = listener.accept(), if !is_behind => match taken {
                     Ok(taken) => taken,
                     // Out of descriptors, or the client left: the next one may have more luck.
                     Err(error) => {
