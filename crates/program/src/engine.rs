@@ -31,13 +31,13 @@ use crate::program::{PendingProgramQuestion, Program, ProgramOutcome, SandboxUna
 #[cfg(target_os = "linux")]
 use supervisor::SandboxSupervisor;
 #[cfg(not(target_os = "linux"))]
-use unsupported::SandboxSupervisor;
+use unsupported::UnsupportedSandbox as SandboxSupervisor;
 
 #[cfg(target_os = "linux")]
 pub use launch::{LaunchSettings, launch, launch_without};
 pub use layer::SandboxLayer;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{LaunchSettings, launch, launch_without};
+pub use unsupported::{UnsupportedLaunch as LaunchSettings, launch, launch_without};
 
 #[derive(Debug, Clone)]
 pub struct EngineSettings {

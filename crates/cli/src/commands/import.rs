@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, CommandError> {
     edit(&own, |document| {
         let imports = document.entry("imports").or_insert_with(|| value(Array::new()));
         let list = imports.as_array_mut();
-        let list = list.ok_or_else(|| CommandError::usage("`imports` is no list in this file"))?;
+        let list = list.ok_or_else(|| CommandError::usage("`imports` is not a list in this file"))?;
         for found in &new {
             list.push(written(&found.path, &own, &around));
         }

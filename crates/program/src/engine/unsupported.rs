@@ -11,22 +11,22 @@ use crate::program::{PendingProgramQuestion, Program, ProgramOutcome, SandboxUna
 
 /// What the launcher would be asked to build.
 #[derive(Debug, Clone, Default)]
-pub struct LaunchSettings {
+pub struct UnsupportedLaunch {
     pub python: Option<PathBuf>,
 }
 
-pub fn launch(_launch: &LaunchSettings) -> ExitCode {
+pub fn launch(_launch: &UnsupportedLaunch) -> ExitCode {
     ExitCode::FAILURE
 }
 
-pub fn launch_without(_launch: &LaunchSettings, _without: &[SandboxLayer]) -> ExitCode {
+pub fn launch_without(_launch: &UnsupportedLaunch, _without: &[SandboxLayer]) -> ExitCode {
     ExitCode::FAILURE
 }
 
 #[derive(Debug)]
-pub(super) struct SandboxSupervisor;
+pub(super) struct UnsupportedSandbox;
 
-impl SandboxSupervisor {
+impl UnsupportedSandbox {
     pub(super) fn new(_settings: EngineSettings) -> Self {
         Self
     }

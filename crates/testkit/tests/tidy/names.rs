@@ -89,9 +89,7 @@ fn shipped(files: &[File]) -> impl Iterator<Item = &File> {
     files.iter().filter(|file| {
         let Some((name, rest)) = crate_of(file) else { return false };
         let is_test = rest.contains("/tests/") || rest.ends_with("/tests.rs");
-        // Compiled where the module of the same types is not.
-        let is_stand_in = name == "program" && rest == "src/engine/unsupported.rs";
-        is_any(file, &["rs"]) && rest.starts_with("src/") && name != "testkit" && !is_test && !is_stand_in
+        is_any(file, &["rs"]) && rest.starts_with("src/") && name != "testkit" && !is_test
     })
 }
 
