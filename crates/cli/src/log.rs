@@ -149,8 +149,9 @@ fn word(level: Level) -> &'static str {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
+    use parking_lot::Mutex;
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::{BroadcastLayer, LONGEST, SafeFields, line_sender};
@@ -161,7 +162,7 @@ mod tests {
 
     impl Write for Printed {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
+            self.0.lock().write(bytes)
         }
 
         fn flush(&mut self) -> std::io::Result<()> {
@@ -179,7 +180,7 @@ mod tests {
             let said = "a\nWARN forged\u{202e}\u{1b}[2J\u{200b}b\u{2028}";
             tracing::warn!(target: "yard", server = %said, quoted = said, tries = 3, "not connected: {said}");
         });
-        let text = String::from_utf8(printed.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(printed.0.lock().clone()).unwrap();
         let shown = r"a\nWARN forged\u{202e}\u{1b}[2J\u{200b}b\u{2028}";
         assert_eq!(
             text,
@@ -220,7 +221,7 @@ mod tests {
             "refused: Authorization: [redacted] url=\"http://h/sse?token=[redacted]&page=2\" otp=[redacted]";
         let told = std::iter::from_fn(|| heard.try_recv().ok()).find(|line| line.target == "secrets");
         assert_eq!(told.unwrap().message, expected);
-        let printed = String::from_utf8(printed.0.lock().unwrap().clone()).unwrap();
+        let printed = String::from_utf8(printed.0.lock().clone()).unwrap();
         assert!(printed.contains(expected) && !printed.contains("hunter2"), "{printed}");
     }
 }

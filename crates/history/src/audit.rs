@@ -6,10 +6,11 @@ mod writer;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use toolyard_hub::{CallRecord, ErrorKind, HubError};
 
 use self::file::AuditFile;
@@ -139,7 +140,7 @@ impl AuditLog {
     /// Waits until everything that was taken in is written. What comes later is lost.
     pub async fn close(&self) {
         self.shared.close();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             // That it crashed was told when it did.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;

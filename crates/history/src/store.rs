@@ -8,12 +8,13 @@ mod query;
 mod writer;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use toolyard_hub::{BoxFuture, CallRecord, ExecutionId, History, HistoryError, HistoryQuery, PastCall};
 
@@ -99,7 +100,7 @@ impl HistoryStore {
 
     /// Waits until everything that was taken in is written. What comes later is lost.
     pub async fn close(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         let orders = self.orders.clone();
         if let Some(thread) = thread {
             let waiting = tokio::task::spawn_blocking(move || {
@@ -118,9 +119,7 @@ impl HistoryStore {
     ) -> BoxFuture<'static, Result<T, HistoryError>> {
         let reader = Arc::clone(&self.reader);
         Box::pin(async move {
-            let reading = tokio::task::spawn_blocking(move || {
-                read(&reader.lock().unwrap_or_else(PoisonError::into_inner))
-            });
+            let reading = tokio::task::spawn_blocking(move || read(&reader.lock()));
             let read = reading.await.map_err(|crash| HistoryError(crash.to_string()))?;
             read.map_err(|error| HistoryError(error.to_string()))
         })

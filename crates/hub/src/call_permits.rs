@@ -1,8 +1,9 @@
 //! What one call holds of the places that it needs: all of them or none, given back while a question to the caller
 //! is open.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::concurrency::{ConcurrencyLimiter, Permit};
@@ -102,7 +103,7 @@ impl CallPermits {
     }
 
     fn lock(&self) -> MutexGuard<'_, PermitState> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock()
     }
 }
 

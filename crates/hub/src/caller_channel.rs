@@ -1,9 +1,10 @@
 //! The way back from a call to whoever made it: progress, chunks, log lines and questions, in one ordered
 //! bounded queue. How they are written down is the front's business.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -153,7 +154,7 @@ impl CallerChannel {
     pub fn progress(&self, mut progress: Progress) {
         progress.total = progress.total.filter(|total| total.is_finite());
         // Sent under the lock: of two threads that report at once, the smaller value must not come second.
-        let mut last = self.way.last_progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.way.last_progress.lock();
         if progress.progress.is_finite() && progress.progress > *last {
             *last = progress.progress;
             if let Some(held) = &self.held {

@@ -1,9 +1,10 @@
 //! When a call must be over. The clock stands still while a person is asked something, because how long they
 //! think is not the tool's fault.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -105,7 +106,7 @@ impl Deadline {
     }
 
     fn lock(&self) -> MutexGuard<'_, PausableClock> {
-        self.shared.clock.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.clock.lock()
     }
 }
 

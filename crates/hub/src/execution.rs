@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use toolyard_random::RandomError;
 
 use crate::error::{ErrorKind, HubError};
@@ -15,7 +15,7 @@ pub struct ExecutionId([u8; 16]);
 impl ExecutionId {
     /// A new id; an error where the system has no random numbers, because an id that can be guessed is none.
     pub fn fresh() -> Result<Self, RandomError> {
-        STOCK.lock().unwrap_or_else(PoisonError::into_inner).take().map(Self)
+        STOCK.lock().take().map(Self)
     }
 
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {

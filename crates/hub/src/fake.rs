@@ -1,8 +1,9 @@
 //! A source for tests: it offers what it is told to and answers with any function. Nothing of it is shipped.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::deadline::Deadline;
@@ -104,17 +105,17 @@ impl ScriptedSource {
 
     /// What it was told to watch since the last look.
     pub(crate) fn take_watching(&self) -> Vec<String> {
-        std::mem::take(&mut *self.watching.lock().unwrap())
+        std::mem::take(&mut *self.watching.lock())
     }
 
     /// Is in another state from now on.
     pub(crate) fn now_is(&self, status: SourceStatus) {
-        *self.status.lock().unwrap() = status;
+        *self.status.lock() = status;
     }
 
     /// Offers something else from now on, and says so.
     pub(crate) fn now_offers(&self, offer: SourceOffer) {
-        *self.offer.lock().unwrap() = Arc::new(offer);
+        *self.offer.lock() = Arc::new(offer);
         self.feed().offer_changed();
     }
 
@@ -133,11 +134,11 @@ impl Source for ScriptedSource {
     }
 
     fn offer(&self) -> Arc<SourceOffer> {
-        Arc::clone(&self.offer.lock().unwrap())
+        Arc::clone(&self.offer.lock())
     }
 
     fn status(&self) -> SourceStatus {
-        self.status.lock().unwrap().clone()
+        self.status.lock().clone()
     }
 
     fn permissions(&self) -> &[String] {
@@ -145,11 +146,11 @@ impl Source for ScriptedSource {
     }
 
     fn watch(&self, uri: &str) {
-        self.watching.lock().unwrap().push(format!("+{uri}"));
+        self.watching.lock().push(format!("+{uri}"));
     }
 
     fn unwatch(&self, uri: &str) {
-        self.watching.lock().unwrap().push(format!("-{uri}"));
+        self.watching.lock().push(format!("-{uri}"));
     }
 
     fn attach(&self, feed: SourceNotifier) {

@@ -4,10 +4,11 @@
 //! Names come from strangers, so only so many have counters of their own: beyond that, calls are counted under `other`.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::events::CallEndReason;
+use parking_lot::{Mutex, MutexGuard};
 
 /// The most tools, and sources, that have counters of their own.
 const MOST_TOOLS: usize = 1_000;
@@ -95,7 +96,7 @@ impl CallMetrics {
     }
 
     fn lock(&self) -> MutexGuard<'_, MetricsTable> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 }
 

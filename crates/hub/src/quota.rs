@@ -3,12 +3,13 @@
 //! when the whole process needs too much memory are the heaviest principals refused new work, before everybody else.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::error::{ErrorKind, HubError};
 use crate::principal::Principal;
+use parking_lot::{Mutex, MutexGuard};
 
 /// Above this many, the accounts that hold nothing are forgotten.
 const MANY_ACCOUNTS: usize = 1_000;
@@ -291,7 +292,7 @@ impl Quotas {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Account>>> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.accounts.lock()
     }
 }
 

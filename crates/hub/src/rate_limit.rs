@@ -2,9 +2,10 @@
 //! is one point in time, the one at which its whole burst is there again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::error::{ErrorKind, HubError};
@@ -108,7 +109,7 @@ impl RateCounters {
     /// Counts a call in all of these or, if one of them is used up, in none. Tells what is left of the tightest.
     pub(crate) fn take(&self, rates: Vec<(RateKey, RateLimit)>) -> (Option<RateState>, Result<(), HubError>) {
         let now = self.began.elapsed().as_nanos();
-        let mut counters = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counters = self.state.lock();
         counters.sweep(now);
         let mut tightest: Option<RateState> = None;
         let mut counted = Vec::with_capacity(rates.len());
@@ -274,7 +275,7 @@ mod tests {
         }
         tokio::time::advance(Duration::from_secs(2)).await;
         take(&counters, "ada", rate).unwrap();
-        assert_eq!(counters.state.lock().unwrap().whole_at.len(), 1);
+        assert_eq!(counters.state.lock().whole_at.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use crate::name::SourceName;
 use crate::principal::Principal;
 use crate::scope::YardScope;
 use crate::yard::Yard;
+use parking_lot::{Mutex, MutexGuard};
 
 /// How many hold a subscription to each address of each source.
 #[derive(Debug, Default)]
@@ -18,7 +19,7 @@ pub(crate) struct SubscriptionCounts {
 
 impl SubscriptionCounts {
     fn lock(&self) -> MutexGuard<'_, HashMap<SourceName, HashMap<Arc<str>, usize>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! A server that answers what it is told and remembers what it was asked, for tests.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -94,7 +95,7 @@ impl FakeServer {
     }
 
     pub(crate) fn seen(&self) -> Vec<RecordedRequest> {
-        self.seen.lock().unwrap().clone()
+        self.seen.lock().clone()
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
@@ -143,7 +144,7 @@ async fn meet(
     }
     let seen = RecordedRequest { line, headers, body: bytes[head_end + 4..].to_vec() };
     let before = {
-        let mut kept = kept.lock().unwrap();
+        let mut kept = kept.lock();
         kept.push(seen.clone());
         kept.len() - 1
     };

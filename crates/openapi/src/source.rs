@@ -1,9 +1,10 @@
 //! A document as a source of the yard.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::{Mutex, RwLock};
 use reqwest::Url;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -88,7 +89,7 @@ impl OpenApiSource {
     /// Stops watching the document. Calls in flight are their callers' to end.
     pub async fn stop(&self) {
         self.stop.cancel();
-        let follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let follower = self.follower.lock().take();
         if let Some(follower) = follower {
             let _ = follower.await;
         }
@@ -97,13 +98,13 @@ impl OpenApiSource {
 
 impl OpenApiState {
     pub(crate) fn status(&self) -> SourceStatus {
-        self.status.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.status.read().clone()
     }
 
     /// Changes the status and tells whoever watches.
     pub(crate) fn set_status(&self, status: SourceStatus) {
         {
-            let mut now = self.status.write().unwrap_or_else(PoisonError::into_inner);
+            let mut now = self.status.write();
             let settled = now.settled || status.settled;
             *now = SourceStatus { settled, transport: Some(OpenApiSource::TRANSPORT), ..status };
         }
@@ -194,7 +195,7 @@ impl Source for OpenApiSource {
     }
 
     fn starting_since(&self) -> Option<Instant> {
-        let status = self.inner.status.read().unwrap_or_else(PoisonError::into_inner);
+        let status = self.inner.status.read();
         (!status.settled).then_some(status.since)
     }
 

@@ -2,8 +2,9 @@
 //! another starts without waiting for the first one's.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use toolyard_hub::Principal;
 
@@ -46,12 +47,12 @@ impl ProgramLimiter {
     /// Nobody gets a slot any more.
     pub(crate) fn close(&self) {
         self.all.close();
-        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = self.own.lock();
         own.values().for_each(|own| own.close());
     }
 
     fn of(&self, principal: &Principal) -> Arc<Semaphore> {
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = self.own.lock();
         // Who neither runs nor waits for a program holds nothing of its semaphore.
         own.retain(|_, known| Arc::strong_count(known) > 1);
         let new = || Arc::new(Semaphore::new(self.most_of_one));
@@ -130,7 +131,7 @@ mod tests {
         for number in 0..100 {
             drop(at_once(&slots, &number.to_string()));
         }
-        assert!(slots.own.lock().unwrap().len() <= 1);
+        assert!(slots.own.lock().len() <= 1);
         slots.close();
         assert!(slots.acquire(&principal("ada")).await.is_err());
     }

@@ -1,6 +1,6 @@
 //! `execute_program`: one script from its text to the answer.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -71,7 +71,7 @@ impl ProgramSource {
             faces: broker.bindings(&order.code),
             code: order.code,
             limits: limits.clone(),
-            printed: self.followed.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default(),
+            printed: self.followed.lock().take().unwrap_or_default(),
         };
         let (asked, asking) = mpsc::channel(QUEUE);
         let cancel = broker.caller.cancel.clone();

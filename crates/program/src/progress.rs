@@ -1,8 +1,7 @@
 //! Progress of a program and of its calls on the one scale that its caller sees, where every value must be larger than the
 //! one before.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use toolyard_hub::{CallerChannel, Progress};
 
 /// What a word of a call moves the needle by, while the program says nothing itself.
@@ -23,7 +22,7 @@ struct ProgressState {
 impl ProgressMeter {
     /// The program says how far it is: that is what the caller sees.
     pub(crate) fn report_own(&self, client: &CallerChannel, said: Progress) {
-        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut at = self.at.lock();
         if said.progress.is_finite() && at.value.is_none_or(|value| said.progress > value) {
             at.value = Some(said.progress);
             at.total = said.total;
@@ -33,7 +32,7 @@ impl ProgressMeter {
 
     /// A call says how far it is. That is another scale, so it is told in words, and the needle moves a little.
     pub(crate) fn report_call(&self, client: &CallerChannel, tool: &str, said: &Progress) {
-        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut at = self.at.lock();
         let value = at.value.unwrap_or_default();
         let value = if at.total.is_some() { value.next_up() } else { value + TICK };
         at.value = Some(value);

@@ -4,8 +4,9 @@ mod index;
 mod tokenizer;
 
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolyard_hub::{Catalog, ErrorKind, HubError, ToolEntry};
@@ -50,7 +51,7 @@ impl SearchIndexCache {
     /// Makes it where nobody has yet, and not on a thread that others wait for.
     pub(crate) async fn get(&self, catalog: &Arc<Catalog>) -> Arc<SearchIndex> {
         let cell = {
-            let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut current = self.current.lock();
             match &*current {
                 Some((known, cell)) if Arc::ptr_eq(known, catalog) => Arc::clone(cell),
                 _ => {

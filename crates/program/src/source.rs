@@ -1,7 +1,8 @@
 //! Programs as a source of a yard: three tools about all the others.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::watch;
@@ -60,7 +61,7 @@ impl ProgramSource {
     /// What the next program prints, all of it so far, as it prints it.
     pub fn follow_next(&self) -> watch::Receiver<Vec<u8>> {
         let (printing, printed) = watch::channel(Vec::new());
-        *self.followed.lock().unwrap_or_else(PoisonError::into_inner) = Some(printing);
+        *self.followed.lock() = Some(printing);
         printed
     }
 

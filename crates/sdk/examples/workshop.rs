@@ -1,9 +1,10 @@
 //! Progress, streaming, hooks, permissions, questions and state, in one server on standard input and output.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -94,11 +95,11 @@ struct Diary {
 
 impl Diary {
     fn write(&self, line: String) {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        self.lines.lock().push(line);
     }
 
     fn read(&self) -> String {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).join("\n")
+        self.lines.lock().join("\n")
     }
 }
 

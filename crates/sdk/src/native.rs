@@ -1,8 +1,9 @@
 //! Everything that this process offers itself, as one source of the yard. It can change while it runs.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use toolyard_hub::{
     BoxFuture, ErrorKind, HubError, Outcome, Prefix, Source, SourceCall, SourceName, SourceNotifier,
@@ -188,7 +189,7 @@ impl NativeInner {
     }
 
     fn lock(&self) -> MutexGuard<'_, NativeState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -2,8 +2,9 @@
 //! somebody asked for by name, opened when first used.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use toolyard_hub::{Principal, SourceName, Visibility, Yard, YardScope};
 use toolyard_wire::{Endpoint, EndpointSettings};
@@ -120,7 +121,7 @@ impl Fronts {
         if !self.yard.has(&name) {
             return None;
         }
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sources = self.sources.lock();
         let known = sources.entry(name.clone()).or_insert_with(|| {
             open(&self.yard, YardScope::Source(name), &self.mcp, &self.endpoint, &self.key, &self.announcers)
         });
@@ -152,7 +153,7 @@ impl Fronts {
 
     /// Waits for calls that were cancelled to put things away.
     pub(crate) async fn settled(&self) {
-        self.announcers.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        self.announcers.lock().abort_all();
         self.rest.settled().await;
         self.control.settled().await;
         for open in self.each() {
@@ -161,7 +162,7 @@ impl Fronts {
     }
 
     fn each(&self) -> Vec<FrontEndpoint> {
-        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let sources = self.sources.lock();
         let annexes = self.annexes.iter().map(|(_, open)| open);
         std::iter::once(&self.all).chain(annexes).chain(sources.values()).cloned().collect()
     }
@@ -178,6 +179,6 @@ fn open(
     let front = Arc::new(McpFront::new(Arc::clone(yard), reach, mcp.clone(), key.clone()));
     let endpoint = Endpoint::new(Arc::clone(&front), endpoint.clone());
     let announcing = announce(Arc::clone(&front), Arc::clone(endpoint.sessions()));
-    announcers.lock().unwrap_or_else(PoisonError::into_inner).spawn(announcing);
+    announcers.lock().spawn(announcing);
     FrontEndpoint { front, endpoint }
 }

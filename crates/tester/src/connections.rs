@@ -1,9 +1,10 @@
 //! Who is connected to what: one connection for each caller, bounded in number, ended when nobody uses it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use toolyard_hub::{ErrorKind, HubError};
 
@@ -124,7 +125,7 @@ impl CallerConnections {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<TesterCaller, ConnectionSlot>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! The tester as a source of a yard: nine tools, and an answer of the contract's form whatever happens.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -76,7 +77,7 @@ impl Tester {
 
     /// Ends every connection.
     pub async fn stop(&self) {
-        if let Some(sweeper) = self.sweeper.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(sweeper) = self.sweeper.lock().take() {
             sweeper.abort();
         }
         close_all(self.seats.take_all()).await;
@@ -106,7 +107,7 @@ impl Tester {
 
 impl Drop for Tester {
     fn drop(&mut self) {
-        if let Some(sweeper) = self.sweeper.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(sweeper) = self.sweeper.lock().take() {
             sweeper.abort();
         }
     }

@@ -3,8 +3,9 @@
 //! the server would take.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use toolyard_hub::{DefinitionReservation, ErrorKind, HubError, Raw, Schema};
 use toolyard_upstream::{DirectConnection, PagedList, ServerListKind};
@@ -83,7 +84,7 @@ impl ToolSchemaCache {
         reading: Freshness,
     ) -> Result<Arc<ToolSchemaIndex>, HubError> {
         let now = link.changes();
-        let kept = self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let kept = self.tools.lock().clone();
         match kept.filter(|kept| reading == Freshness::Cached && kept.at == now) {
             Some(kept) => Ok(kept),
             None => {
@@ -96,7 +97,7 @@ impl ToolSchemaCache {
     }
 
     fn put(&self, tools: Arc<ToolSchemaIndex>) {
-        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(tools);
+        *self.tools.lock() = Some(tools);
     }
 }
 

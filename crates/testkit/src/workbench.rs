@@ -1,9 +1,10 @@
 //! A source for tests of the REST front: the tools of the protocol's own examples, and one for each kind of result.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -159,7 +160,7 @@ type Counts = Arc<Mutex<HashMap<String, u64>>>;
 
 async fn count(counts: Counts, params: Count) -> Result<String, ToolError> {
     let number = {
-        let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = counts.lock();
         let number = counts.entry(params.name).or_default();
         *number += 1;
         *number

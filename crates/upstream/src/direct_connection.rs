@@ -1,12 +1,13 @@
 //! One connection to one server for somebody who wants to see what it is like: nothing is retried, nothing is hidden,
 //! and when it breaks it stays broken. Servers of the yard are supervised instead.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolyard_hub::{ClientCapabilities, ErrorKind, HubError, Outcome, SourceCall, SourceError};
@@ -118,7 +119,7 @@ impl DirectConnection {
 
     /// Why the server is known to be gone, if it is.
     pub fn disconnect_reason(&self) -> Option<String> {
-        let noticed = self.gone.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let noticed = self.gone.lock().clone();
         noticed.or_else(|| self.live.client.closed().now_or_never())
     }
 
@@ -212,7 +213,7 @@ impl DirectConnection {
     }
 
     fn noticed(&self, gone: Option<String>) {
-        *self.gone.lock().unwrap_or_else(PoisonError::into_inner) = gone;
+        *self.gone.lock() = gone;
     }
 
     fn silent(&self, limit: Duration) -> HubError {

@@ -1,9 +1,10 @@
 //! The legacy side of a server that knows both eras. Its modern side is always there; this one is opened when a client of
 //! the legacy era first needs it, so that the server is spoken to as it would be without us.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use toolyard_hub::{SourceOffer, SourceState};
 use toolyard_wire::Era;
@@ -103,7 +104,7 @@ impl LegacySide {
     }
 
     fn lock(&self) -> MutexGuard<'_, LegacySideState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Logging in to a server of a running yard: the person is somewhere else, so the address is handed out and the login
 //! goes on by itself. How it is done is the business of `auth`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::LoginError;
@@ -32,7 +33,7 @@ pub(crate) async fn begin(
     let (asked, address) = oneshot::channel();
     let asked = Mutex::new(Some(asked));
     let person: LoginPrompter = Arc::new(move |visit: LoginPrompt| {
-        if let Some(asked) = asked.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(asked) = asked.lock().take() {
             // Whoever asked may have left; then nobody comes, and the login ends by itself.
             let _ = asked.send(visit.address);
         }

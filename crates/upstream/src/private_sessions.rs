@@ -2,9 +2,10 @@
 //! client's session with us has ended. Which clients need one is decided in `sharing.rs`.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -74,7 +75,7 @@ impl SessionLease<'_> {
 
 impl Drop for SessionLease<'_> {
     fn drop(&mut self) {
-        *self.session.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.session.used.lock() = Instant::now();
         let last = self.session.users.fetch_sub(1, Ordering::AcqRel) == 1;
         if last && self.session.is_spent() {
             self.sessions.end(&self.session);
@@ -98,7 +99,7 @@ impl PrivateSession {
     }
 
     fn last_used(&self) -> Instant {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.used.lock()
     }
 
     /// Ends the connection and what was started for it, politely at first, within two seconds.
@@ -215,7 +216,7 @@ impl PrivateSessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<PrivateSession>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Subscriptions at a server, kept in step with what the yard has subscriptions to, for as long as one connection lives.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -23,7 +23,7 @@ pub(crate) async fn keep_subscribed(inner: &Arc<UpstreamState>, live: &Arc<LiveC
 }
 
 fn watched(inner: &UpstreamState) -> BTreeSet<String> {
-    inner.watched.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    inner.watched.lock().clone()
 }
 
 /// The modern era: one request that names everything, made again when that changes.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -208,7 +209,7 @@ impl Upstream {
         if let Ok(mut login) = self.inner.login.try_lock() {
             login.take();
         }
-        let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let supervisor = self.supervisor.lock().take();
         if let Some(supervisor) = supervisor {
             let _ = supervisor.await;
         }
@@ -230,7 +231,7 @@ impl Upstream {
 
 impl UpstreamState {
     pub(crate) fn status(&self) -> SourceStatus {
-        self.status.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.status.read().clone()
     }
 
     /// How we stand with a server in this state. One that is connected to and never asked has nothing to log in to.
@@ -251,7 +252,7 @@ impl UpstreamState {
             self.was_ready.store(true, Ordering::Relaxed);
         }
         {
-            let mut now = self.status.write().unwrap_or_else(PoisonError::into_inner);
+            let mut now = self.status.write();
             let settled = now.settled || status.settled;
             *now = SourceStatus { settled, ..status };
         }
@@ -306,7 +307,7 @@ impl UpstreamState {
     }
 
     pub(crate) fn lock_watched(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watched.lock()
     }
 
     /// The shared connection; waits for it while it is being made for the first time.
@@ -432,7 +433,7 @@ impl Source for Upstream {
     }
 
     fn starting_since(&self) -> Option<Instant> {
-        let status = self.inner.status.read().unwrap_or_else(PoisonError::into_inner);
+        let status = self.inner.status.read();
         (!status.settled).then_some(status.since)
     }
 
@@ -460,7 +461,7 @@ impl Source for Upstream {
         if let Some(legacy) = self.legacy.own_process() {
             legacy.watch(uri);
         }
-        let new = self.inner.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.to_owned());
+        let new = self.inner.watched.lock().insert(uri.to_owned());
         if new {
             self.inner.watch_changed.notify_one();
         }
@@ -470,7 +471,7 @@ impl Source for Upstream {
         if let Some(legacy) = self.legacy.own_process() {
             legacy.unwatch(uri);
         }
-        if self.inner.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(uri) {
+        if self.inner.watched.lock().remove(uri) {
             self.inner.watch_changed.notify_one();
         }
     }

@@ -2,9 +2,10 @@
 //! in the hub, which knows no network, and not in a front, because they run around calls of every front.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde::{Deserialize, Serialize};
@@ -75,11 +76,11 @@ impl ConfiguredHooks {
 
     /// Obeys these from now on.
     pub(crate) fn replace(&self, all: &[HookSettings]) {
-        *self.all.write().unwrap_or_else(PoisonError::into_inner) = all.into();
+        *self.all.write() = all.into();
     }
 
     fn all(&self) -> Arc<[HookSettings]> {
-        Arc::clone(&self.all.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.all.read())
     }
 
     /// Says what happened to everybody who wants to hear it, one after the other. What they answer does not matter.

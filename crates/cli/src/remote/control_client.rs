@@ -2,9 +2,10 @@
 //! asked. Events go to whoever follows.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use toolyard_hub::json::{Object, to_raw};
@@ -39,7 +40,7 @@ type EventSenders = HashMap<u64, mpsc::Sender<RequestEvent>>;
 
 impl RequestTable {
     fn lock(&self) -> MutexGuard<'_, Option<EventSenders>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn put(&self, id: u64, way: mpsc::Sender<RequestEvent>) -> Result<(), HubError> {

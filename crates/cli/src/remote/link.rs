@@ -1,9 +1,10 @@
 //! The way to the yard that is mirrored: the line while there is one, and why there is none while there is not.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::task::TaskTracker;
 use toolyard_hub::json::Object;
@@ -114,6 +115,6 @@ impl RemoteLink {
     }
 
     fn lock(&self) -> MutexGuard<'_, LinkState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

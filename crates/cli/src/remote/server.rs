@@ -1,8 +1,9 @@
 //! One server of the yard that is mirrored, as a source. What it offers and how it is doing is what the yard said last.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use toolyard_hub::{
     BoxFuture, HubError, MANAGE, ManageError, Outcome, Prefix, PromptOffer, Raw, ResourceOffer, Source,
@@ -187,7 +188,7 @@ impl RemoteServer {
     }
 
     fn lock(&self) -> MutexGuard<'_, RemoteServerState> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Hooks of the configuration, against the real binary and an endpoint of the test.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,7 +35,7 @@ impl Endpoint {
     }
 
     fn events(&self) -> Vec<String> {
-        self.seen.lock().unwrap().iter().map(|said| said["event"].as_str().unwrap().to_owned()).collect()
+        self.seen.lock().iter().map(|said| said["event"].as_str().unwrap().to_owned()).collect()
     }
 }
 
@@ -51,7 +52,7 @@ async fn answer(mut stream: TcpStream, rule: Rule, seen: Arc<Mutex<Vec<Value>>>)
         }
     };
     let (status, body) = rule(&said);
-    seen.lock().unwrap().push(said);
+    seen.lock().push(said);
     if status == 0 {
         tokio::time::sleep(Duration::from_secs(30)).await;
     }
@@ -91,7 +92,7 @@ async fn a_hook_is_sent_the_call_and_how_it_ended() {
     let server = yard(&endpoint, "events = [\"before\", \"after\", \"error\"]\ntools = [\"ad*\"]").await;
     assert_eq!(add(&server).await, Ok(json!(3.0)));
     assert_eq!(endpoint.events(), ["before", "after"]);
-    let seen = endpoint.seen.lock().unwrap().clone();
+    let seen = endpoint.seen.lock().clone();
     let mut before = seen[0].clone();
     assert_eq!(before["executionId"].as_str().unwrap().len(), "exec-".len() + 32);
     assert_eq!(before["executionId"], seen[1]["executionId"]);
@@ -134,7 +135,7 @@ async fn a_hook_changes_the_parameters_or_refuses_the_call() {
     let server = yard(&refuse, "events = [\"before\", \"after\", \"error\"]").await;
     assert_eq!(add(&server).await, Err("not on a Sunday".to_owned()));
     assert_eq!(refuse.events(), ["before", "error"]);
-    let error = &refuse.seen.lock().unwrap()[1]["error"];
+    let error = &refuse.seen.lock()[1]["error"];
     assert_eq!(*error, json!({"kind": "forbidden", "message": "not on a Sunday", "details": null}));
 }
 
@@ -147,8 +148,7 @@ async fn a_hook_is_told_the_execution_id_that_rest_answers_with() {
     let body = json!({"params": {"a": 1, "b": 2}});
     let answer = server.post_with("/mcp/tools/add/execute", &headers, &body).await.json();
     let id = answer["metadata"]["executionId"].clone();
-    let seen: Vec<Value> =
-        endpoint.seen.lock().unwrap().iter().map(|said| said["executionId"].clone()).collect();
+    let seen: Vec<Value> = endpoint.seen.lock().iter().map(|said| said["executionId"].clone()).collect();
     assert_eq!(seen, [id.clone(), id.clone()]);
     let path = format!("/mcp/executions/{}", seen[0].as_str().unwrap());
     let found = server.request("GET", &path, &headers, b"").await.whole().await.json();

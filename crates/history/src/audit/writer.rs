@@ -2,9 +2,9 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::file::AuditFile;
@@ -71,15 +71,14 @@ impl AuditQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Batch> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     /// All that has gathered, once there is something or this much time has passed.
     fn next(&self, time: Duration) -> Batch {
-        let waiting = self.lock();
+        let mut waiting = self.lock();
         let idle = |batch: &mut Batch| batch.callers.is_empty() && !batch.closed;
-        let waited = self.filled.wait_timeout_while(waiting, time, idle);
-        let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        self.filled.wait_while_for(&mut waiting, idle, time);
         let closed = waiting.closed;
         std::mem::replace(&mut *waiting, Batch { closed, ..Batch::default() })
     }

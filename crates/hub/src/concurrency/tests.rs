@@ -1,8 +1,9 @@
 //! Who gets a place, in which order, and that none is ever lost.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use tokio::task::{JoinHandle, yield_now};
 
@@ -21,7 +22,7 @@ async fn queue(
     let (places, order) = (Arc::clone(places), Arc::clone(order));
     let waiting = tokio::spawn(async move {
         let _place = places.acquire(priority).await;
-        order.lock().unwrap().push(name);
+        order.lock().push(name);
     });
     yield_now().await;
     waiting
@@ -34,7 +35,7 @@ async fn all(waiting: Vec<JoinHandle<()>>) {
 }
 
 fn seen(order: &Order) -> Vec<String> {
-    order.lock().unwrap().clone()
+    order.lock().clone()
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! What is hidden, what is kept, and that nothing a yard shows or records goes around it.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use proptest::prelude::proptest;
 use serde_json::value::RawValue;
 
@@ -241,7 +242,7 @@ impl Recorder for Keeps {
     fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), HubError>> {
         let error = record.error.map(HubError::message).unwrap_or_default();
         let kept = format!("{} {}", record.subject, record.redaction.text(error));
-        self.0.lock().unwrap().push(kept);
+        self.0.lock().push(kept);
         Box::pin(std::future::ready(Ok(())))
     }
 }
@@ -262,7 +263,7 @@ async fn what_a_yard_shows_and_records_has_no_secrets_in_it() {
     source.feed.get().unwrap().stderr(TOLD);
     yard.call(reading(TOLD)).await.unwrap_err();
 
-    let mut shown: Vec<String> = keeps.0.lock().unwrap().clone();
+    let mut shown: Vec<String> = keeps.0.lock().clone();
     let status = yard.status(&source.name).unwrap();
     shown.extend(status.reason.into_iter().chain(status.stderr));
     let said = yard.transcript(&Principal::owner(), "s", None).unwrap();

@@ -2,12 +2,13 @@
 //! before they run out, and fetched anew when a server says that one is no good.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use parking_lot::Mutex;
 use reqwest::Url;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -109,7 +110,7 @@ impl TokenCache {
     }
 
     fn place(&self, key: &TokenCacheKey) -> Arc<TokenSlot> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if let Some(place) = kept.get(key) {
             return Arc::clone(place);
         }

@@ -1,9 +1,10 @@
 //! The broker against programs that ask for everything they can think of: the test plays the program's side.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -114,7 +115,7 @@ async fn a_call_goes_down_the_corridor_as_its_caller_made_it() {
     let look = Arc::clone(&seen);
     let source = FakeSource::working("data", &[named("look")], move |call: SourceCall| {
         let context = &call.context;
-        *look.lock().unwrap() = Some(format!(
+        *look.lock() = Some(format!(
             "{} {:?} {:?} {:?} {:?} {:?} {:?} {}",
             call.principal.id(),
             context.session_id,
@@ -130,7 +131,7 @@ async fn a_call_goes_down_the_corridor_as_its_caller_made_it() {
     let side = Side::of(&yard(&[source]), ada());
     assert_eq!(side.calls("look", "{}").await, r#"{"ok":true}"#);
     assert_eq!(
-        seen.lock().unwrap().as_deref().unwrap(),
+        seen.lock().as_deref().unwrap(),
         "ada Some(\"s1\") [(\"x-tenant\", \"7\")] Program Without([SourceName(\"programs\")]) High Some(\"{\\\"traceparent\\\":\\\"00-x\\\"}\") true"
     );
 }
@@ -389,7 +390,7 @@ impl Recorder for Kept {
             record.session_id,
             record.error.map_or("fine", |error| error.kind().as_str())
         );
-        self.0.lock().unwrap().push(line);
+        self.0.lock().push(line);
         Box::pin(async { Ok(()) })
     }
 }
@@ -406,7 +407,7 @@ async fn every_call_is_on_record_as_made_by_a_program() {
     side.calls("secret", "{}").await;
     side.calls("nowhere", "{}").await;
     assert_eq!(
-        *kept.0.lock().unwrap(),
+        *kept.0.lock(),
         [
             "ada mcp__data__echo program Some(\"s1\") fine",
             "ada mcp__data__strict program Some(\"s1\") invalid arguments",

@@ -1,7 +1,8 @@
 //! Code that runs around a tool.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use toolyard_sdk::hub::{BoxFuture, ErrorKind, HookCall, HookDecision, Hooks, HubError, Outcome};
 use toolyard_sdk::testing;
@@ -22,7 +23,7 @@ impl Diary {
     }
 
     fn write(&self, what: &str) {
-        self.pages.lock().unwrap().push(format!("{} {what}", self.name));
+        self.pages.lock().push(format!("{} {what}", self.name));
     }
 }
 
@@ -48,14 +49,14 @@ async fn hooks_run_in_order_around_the_tool() {
     let pages = Pages::default();
     let running = Arc::clone(&pages);
     let tool = Tool::new("t", move || {
-        running.lock().unwrap().push("the tool".to_owned());
+        running.lock().push("the tool".to_owned());
         async { Err::<(), _>(ToolError::failed("no")) }
     });
     let tool =
         tool.hooks(Arc::new(Diary::new("first", &pages))).hooks(Arc::new(Diary::new("second", &pages)));
     testing::call(tool, json!({"a": 1})).await;
     assert_eq!(
-        *pages.lock().unwrap(),
+        *pages.lock(),
         [
             r#"first before t {"a":1}"#,
             r#"second before t {"a":1}"#,
@@ -77,7 +78,7 @@ async fn a_hook_that_refuses_stops_the_call_and_all_hooks_learn_of_it() {
     let report = testing::call(tool, json!({})).await;
     assert_eq!(report.error_kind(), Some(ErrorKind::Forbidden));
     assert_eq!(
-        *pages.lock().unwrap(),
+        *pages.lock(),
         ["first before t {}", "second before t {}", "first error not now", "second error not now"]
     );
 }

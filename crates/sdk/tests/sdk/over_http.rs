@@ -1,7 +1,8 @@
 //! Tools of an author over HTTP: the integration test of the protocol's own text, a whole server, and what the docs say.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -61,7 +62,7 @@ struct Ids(Mutex<Vec<String>>);
 
 impl Hooks for Ids {
     fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
-        self.0.lock().unwrap().push(call.id.public_name());
+        self.0.lock().push(call.id.public_name());
         Box::pin(std::future::ready(Ok(HookDecision::Pass)))
     }
 }
@@ -72,7 +73,7 @@ async fn a_hook_in_rust_knows_the_execution_id_that_rest_answers_with() {
     let tool = my_custom_tool().hooks(Arc::clone(&ids) as Arc<dyn Hooks>);
     let app = RestApp::new(Yard::with_sources([NativeSource::new("mine").tool(tool).into_source()]));
     let answer = app.execute("my_custom_tool", json!({"input": "test"})).await;
-    let seen = ids.0.lock().unwrap().clone();
+    let seen = ids.0.lock().clone();
     assert_eq!(json!(seen), json!([answer.body["metadata"]["executionId"]]));
 }
 

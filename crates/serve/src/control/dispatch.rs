@@ -1,8 +1,9 @@
 //! Where the requests of one socket are taken and carried out: what is quick at once, everything else in a task that ends
 //! with the socket. What each request means is next door.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -53,11 +54,11 @@ impl ControlSession {
     }
 
     pub(super) fn set_principal(&self, principal: Principal) {
-        *self.principal.lock().unwrap_or_else(PoisonError::into_inner) = principal;
+        *self.principal.lock() = principal;
     }
 
     pub(super) fn principal(&self) -> Principal {
-        self.principal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.principal.lock().clone()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The requests of one socket that are under way: how they are cancelled, and what they have asked.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::Object;
 use toolyard_hub::{ErrorKind, QuestionBatch};
@@ -80,6 +80,6 @@ impl SocketRequests {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ControlRequestId, Request>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+        self.requests.lock()
     }
 }

@@ -4,9 +4,10 @@
 mod follow;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use toolyard_hub::{
     CallEndReason, CatalogChange, EntryKind, ExecutionId, FrontName, Progress, RecordedCall, SourceName,
@@ -290,7 +291,7 @@ impl Journal {
     }
 
     fn lock(&self) -> MutexGuard<'_, JournalState> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

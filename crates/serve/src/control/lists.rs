@@ -1,7 +1,8 @@
 //! The lists: servers, tools, prompts, and everything at once. What a server advertised goes out as the text it came as.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
@@ -22,7 +23,7 @@ type Tools = Arc<[(Arc<ToolEntry>, Raw)]>;
 
 impl ControlToolCache {
     fn of(&self, catalog: &Arc<Catalog>) -> Tools {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         match &*current {
             Some((known, tools)) if Arc::ptr_eq(known, catalog) => Arc::clone(tools),
             _ => {

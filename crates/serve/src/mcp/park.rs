@@ -2,12 +2,12 @@
 //! the note is good once, for one principal, one request and a limited time.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -93,7 +93,7 @@ impl ParkedCalls {
             r: request,
         };
         {
-            let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut parked = self.parked.lock();
             let now = Instant::now();
             parked.retain(|_, parked| parked.until > now);
             if parked.len() >= self.most {
@@ -127,19 +127,19 @@ impl ParkedCalls {
         if note.x < unix_time() {
             return Err(gone());
         }
-        let parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&note.c);
+        let parked = self.parked.lock().remove(&note.c);
         parked.map(|parked| parked.run).ok_or_else(gone)
     }
 
     /// Cancels the calls whose time is up.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, parked| parked.until > now);
+        self.parked.lock().retain(|_, parked| parked.until > now);
     }
 
     /// Cancels them all.
     pub(super) fn clear(&self) {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.parked.lock().clear();
     }
 
     fn sign(&self, note: &RequestState) -> String {

@@ -2,9 +2,10 @@
 //! in age; a history that outlives the process is not this room's business.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::SetOnce;
 use tokio::time::Instant;
@@ -98,11 +99,11 @@ impl Execution {
     }
 
     pub(super) fn report(&self, progress: &Progress) {
-        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress.clone());
+        *self.progress.lock() = Some(progress.clone());
     }
 
     pub(super) fn progress(&self) -> Option<Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.progress.lock().clone()
     }
 
     pub(super) async fn wait(&self) -> &Arc<ExecutionOutcome> {
@@ -255,7 +256,7 @@ impl Executions {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

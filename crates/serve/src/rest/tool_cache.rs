@@ -1,7 +1,8 @@
 //! Every tool as REST shows it, made once per catalog: lists and their tags are then put together from pieces.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolyard_hub::json::{Object, to_raw};
@@ -37,7 +38,7 @@ impl RestToolCache {
     /// The tools of the yard as they are now, in order.
     pub(super) fn tools(&self, yard: &Yard) -> Arc<[RestTool]> {
         let catalog = yard.catalog();
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         if let Some(known) = &*current
             && Arc::ptr_eq(&known.catalog, &catalog)
         {

@@ -1,9 +1,10 @@
 //! A process under test: started, signalled, measured, and never left behind.
 
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
@@ -53,7 +54,7 @@ impl Process {
         let reading = tokio::spawn(async move {
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
-                kept.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..read]));
+                kept.lock().push_str(&String::from_utf8_lossy(&buffer[..read]));
             }
         });
         let pid = child.id().unwrap();
@@ -83,7 +84,7 @@ impl Process {
 
     /// What it said on standard error so far; all of it after [`Process::exit`].
     pub fn stderr(&self) -> String {
-        self.stderr.lock().unwrap().clone()
+        self.stderr.lock().clone()
     }
 
     /// How much memory it has, in megabytes.

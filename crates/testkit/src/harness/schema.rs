@@ -1,9 +1,10 @@
 //! Holds every message of the server against the JSON Schema of the protocol version that was agreed on.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use jsonschema::Validator;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::message::Message;
@@ -45,7 +46,7 @@ impl Checker {
 
     fn remember(&self, message: &Value) {
         if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
-            self.asked.lock().unwrap().insert(id.to_string(), method.to_owned());
+            self.asked.lock().insert(id.to_string(), method.to_owned());
         }
     }
 
@@ -70,7 +71,7 @@ impl Checker {
             self.hold(known, message);
         } else if message.get("result").is_some() {
             self.hold(if modern_names { "JSONRPCResultResponse" } else { "JSONRPCResponse" }, message);
-            let asked = self.asked.lock().unwrap().get(&message["id"].to_string()).cloned();
+            let asked = self.asked.lock().get(&message["id"].to_string()).cloned();
             let asked = asked.unwrap_or_else(|| panic!("an answer to nothing: {message}"));
             self.hold(self.result_of(&asked, &message["result"]), &message["result"]);
         } else if modern_names {
@@ -115,7 +116,7 @@ impl Checker {
 }
 
 fn validator(version: Version, definition: &'static str) -> Arc<Validator> {
-    let mut validators = VALIDATORS.lock().unwrap();
+    let mut validators = VALIDATORS.lock();
     let made = validators.entry((version, definition)).or_insert_with(|| {
         let mut schema = SCHEMAS[&version].clone();
         let home = if schema.get("$defs").is_some() { "$defs" } else { "definitions" };

@@ -24,7 +24,7 @@ use toolyard_testkit::harness::{Socket, soon};
 /// A server with two tools and one of everything else. What it is called is in everything that it says.
 pub(super) struct Stub {
     name: SourceName,
-    offer: std::sync::Mutex<Arc<SourceOffer>>,
+    offer: parking_lot::Mutex<Arc<SourceOffer>>,
     status: SourceStatus,
     permissions: Vec<String>,
     feed: std::sync::OnceLock<SourceNotifier>,
@@ -35,7 +35,7 @@ impl Stub {
     fn failed(name: &str, permissions: &[&str]) -> Arc<Self> {
         Arc::new(Self {
             name: SourceName::new(name),
-            offer: std::sync::Mutex::default(),
+            offer: parking_lot::Mutex::default(),
             status: SourceStatus {
                 reason: Some("no such host".to_owned()),
                 ..SourceStatus::new(SourceState::Failed, true)
@@ -47,7 +47,7 @@ impl Stub {
 
     /// Offers nothing from now on.
     fn withdraw(&self) {
-        *self.offer.lock().unwrap() = Arc::default();
+        *self.offer.lock() = Arc::default();
         self.feed.get().unwrap().offer_changed();
     }
 
@@ -78,7 +78,7 @@ impl Stub {
         };
         Arc::new(Self {
             name: SourceName::new(name),
-            offer: std::sync::Mutex::new(Arc::new(offer)),
+            offer: parking_lot::Mutex::new(Arc::new(offer)),
             status: SourceStatus::ready(),
             permissions,
             feed: std::sync::OnceLock::new(),
@@ -92,7 +92,7 @@ impl Source for Stub {
     }
 
     fn offer(&self) -> Arc<SourceOffer> {
-        Arc::clone(&self.offer.lock().unwrap())
+        Arc::clone(&self.offer.lock())
     }
 
     fn permissions(&self) -> &[String] {

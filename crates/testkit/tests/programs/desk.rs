@@ -2,9 +2,10 @@
 //! all tests that only send scripts: every engine attacks its own sandbox first, which takes a while.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 use toolyard_hub::json::to_raw;
@@ -46,7 +47,7 @@ pub(crate) fn ran_for(code: &str, time: Duration) -> Answered {
 
 /// What `write_file` was told to write, by path.
 pub(crate) fn written(path: &str) -> Option<String> {
-    WRITTEN.lock().unwrap().get(path).cloned()
+    WRITTEN.lock().get(path).cloned()
 }
 
 static WRITTEN: LazyLock<Mutex<HashMap<String, String>>> = LazyLock::new(Mutex::default);
@@ -132,7 +133,7 @@ impl Source for Shop {
                 "write_file" => {
                     // Long enough that a program which does not wait is over by then.
                     tokio::time::sleep(Duration::from_millis(200)).await;
-                    WRITTEN.lock().unwrap().insert(word("path"), word("text"));
+                    WRITTEN.lock().insert(word("path"), word("text"));
                     data(json!({"written": word("path")}))
                 }
                 "slow" => {

@@ -2,9 +2,10 @@
 //! for a plain Python.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -148,7 +149,7 @@ async fn called(name: &str, arguments: &Value, failed: &Mutex<HashMap<String, u6
         "flaky" => {
             let key = word("key");
             let attempts = {
-                let mut failed = failed.lock().unwrap();
+                let mut failed = failed.lock();
                 let attempts = failed.entry(key.clone()).or_default();
                 *attempts += 1;
                 *attempts

@@ -1,8 +1,9 @@
 //! HTTP servers written by hand, for answers that no library would send: a legacy MCP server over streamable HTTP whose
 //! calls are redirected, and one over the old HTTP+SSE transport with a result of any size.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -54,7 +55,7 @@ async fn answer_or_redirect(
     let (head, message) = read_request(&mut stream).await?;
     let answer = match message["method"].as_str() {
         Some("tools/call") => {
-            calls.lock().unwrap().push(head);
+            calls.lock().push(head);
             format!("HTTP/1.1 {status}\r\nlocation: {location}\r\n{NO_BODY}")
         }
         _ => match result_of(&message, 0) {
@@ -80,7 +81,7 @@ async fn stream_or_post(
     let (head, message) = read_request(&mut stream).await?;
     if head.starts_with("get ") {
         let (sender, mut queued) = mpsc::channel(16);
-        *events.lock().unwrap() = Some(sender);
+        *events.lock() = Some(sender);
         let begin = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
                      event: endpoint\ndata: /post\n\n";
         stream.write_all(begin.as_bytes()).await.ok()?;
@@ -91,9 +92,9 @@ async fn stream_or_post(
     }
     stream.write_all(format!("HTTP/1.1 202 Accepted\r\n{NO_BODY}").as_bytes()).await.ok()?;
     if message["method"] == "tools/call" {
-        calls.lock().unwrap().push(head);
+        calls.lock().push(head);
     }
-    let sender = events.lock().unwrap().clone();
+    let sender = events.lock().clone();
     sender?.send(result_of(&message, bytes)?).await.ok()
 }
 

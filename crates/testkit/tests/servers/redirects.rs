@@ -2,8 +2,9 @@
 //! the caller's.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -28,7 +29,7 @@ async fn listener() -> (String, Arc<Mutex<Vec<String>>>) {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut bytes = vec![0; 65536];
             let length = stream.read(&mut bytes).await.unwrap_or_default();
-            kept.lock().unwrap().push(String::from_utf8_lossy(&bytes[..length]).into_owned());
+            kept.lock().push(String::from_utf8_lossy(&bytes[..length]).into_owned());
             let _ =
                 stream.write_all(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
         }
@@ -57,7 +58,7 @@ async fn a_redirect_to_another_origin_carries_nothing_there_and_the_error_names_
                 }
             };
             soon("the server to be given up", settled).await;
-            assert_eq!(*heard.lock().unwrap(), [""; 0], "{status} {kind:?}");
+            assert_eq!(*heard.lock(), [""; 0], "{status} {kind:?}");
             let status = upstream.status();
             let told = format!("{status:?}");
             assert!(told.contains(&format!("redirects to {elsewhere}, which is another origin")), "{told}");
@@ -99,14 +100,14 @@ async fn a_redirected_call_carries_neither_headers_of_the_caller_nor_the_session
         let context = CallContext { headers, ..CallContext::default() };
         let request = CallRequest { context, ..CallRequest::new(what, Principal::owner()) };
         let error = soon("the call", yard.call(request)).await.unwrap_err();
-        let heard = heard.lock().unwrap().clone();
+        let heard = heard.lock().clone();
         let secrets = ["x-tenant", "authorization", "cookie", "mcp-session-id", "s3cret"];
         let arrived = |name: &&str| heard.iter().any(|request| request.to_ascii_lowercase().contains(name));
         assert_eq!(secrets.into_iter().filter(arrived).collect::<Vec<_>>(), [""; 0], "{status}");
         assert_eq!(heard, [""; 0], "{status}");
         assert!(error.message().contains(&format!("redirects to {elsewhere}")), "{}", error.message());
         // The server itself gets all of them.
-        let calls = server.calls.lock().unwrap().clone();
+        let calls = server.calls.lock().clone();
         for line in given.map(|(name, value)| format!("{name}: {}", value.to_ascii_lowercase())) {
             assert!(calls.iter().any(|head| head.contains(&line)), "{line}: {calls:?}");
         }

@@ -1,9 +1,10 @@
 //! The calls that the UI makes: each in a task of its own, which tells the UI how it goes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -49,7 +50,7 @@ struct OpenQuestions {
 
 impl OpenQuestions {
     fn put(&self, reply: AnswerSender) -> QuestionId {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.0 += 1;
         let id = QuestionId(open.0);
         open.1.insert(id, reply);
@@ -57,7 +58,7 @@ impl OpenQuestions {
     }
 
     fn take(&self, id: QuestionId) -> Option<AnswerSender> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&id)
+        self.open.lock().1.remove(&id)
     }
 }
 

@@ -6,10 +6,11 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use toolyard_hub::SourceName;
@@ -95,7 +96,7 @@ impl CredentialStore {
         let path = match &*self.0 {
             StoreBackend::Memory { turns, .. } => {
                 let turn = {
-                    let mut turns = turns.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut turns = turns.lock();
                     Arc::clone(turns.entry(key.0.clone()).or_default())
                 };
                 let turn = tokio::time::timeout(LOCK_WAIT, turn.lock_owned()).await;
@@ -137,9 +138,7 @@ impl CredentialStore {
     ) -> Result<T, AuthError> {
         let place = Arc::clone(&self.0);
         let done = tokio::task::spawn_blocking(move || match &*place {
-            StoreBackend::Memory { records, .. } => {
-                Ok(act(&mut records.lock().unwrap_or_else(PoisonError::into_inner)))
-            }
+            StoreBackend::Memory { records, .. } => Ok(act(&mut records.lock())),
             StoreBackend::File(path) => {
                 in_file(path, act, step).map_err(|error| (path.display().to_string(), error))
             }

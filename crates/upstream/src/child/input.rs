@@ -2,9 +2,10 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use parking_lot::Mutex;
 use tokio::io::AsyncWrite;
 use tokio::process::ChildStdin;
 
@@ -18,11 +19,11 @@ impl ChildInput {
     }
 
     pub(super) fn close(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.0.lock().take();
     }
 
     fn with<T>(&self, act: impl FnOnce(Pin<&mut ChildStdin>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        match self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        match self.0.lock().as_mut() {
             Some(stdin) => act(Pin::new(stdin)),
             None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }

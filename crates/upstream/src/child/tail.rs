@@ -1,7 +1,8 @@
 //! The last of what a process said on standard error.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const BYTES: usize = 64 * 1024;
@@ -65,7 +66,7 @@ impl StderrTail {
     }
 
     fn lock(&self) -> MutexGuard<'_, TailBuffer> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -113,16 +114,16 @@ mod tests {
 
     #[test]
     fn who_listens_hears_every_line_once() {
-        let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let heard = Arc::new(parking_lot::Mutex::new(Vec::new()));
         let tail = StderrTail::default();
         tail.add(b"one\r\ntw");
         let told = Arc::clone(&heard);
-        tail.set_listener(Arc::new(move |line: &str| told.lock().unwrap().push(line.to_owned())));
+        tail.set_listener(Arc::new(move |line: &str| told.lock().push(line.to_owned())));
         tail.add(b"o\n\nthree");
         tail.add(&[b'x'; LONGEST]);
         tail.add(b"\nfour");
         let long = format!("three{}", "x".repeat(LONGEST - 5));
-        assert_eq!(*heard.lock().unwrap(), ["one", "two", "", &long]);
+        assert_eq!(*heard.lock(), ["one", "two", "", &long]);
     }
 
     #[test]

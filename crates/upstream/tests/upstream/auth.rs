@@ -88,14 +88,14 @@ async fn call(upstream: &Upstream, tool: &str) -> Result<Outcome, HubError> {
 #[tokio::test]
 async fn nothing_is_asked_of_a_server_that_does_not_ask() {
     let authority = Authority::start().await;
-    authority.mind.lock().unwrap().asks = false;
+    authority.mind.lock().asks = false;
     let common = common(&CredentialStore::memory(), Some(agreeable()));
     let upstream = Upstream::start(settings(&authority), common.clone());
     assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::Unsupported);
     let refused = login(&settings(&authority), &common, &agreeable()).await.unwrap_err();
     assert!(matches!(refused, AuthError::NothingToDo(_)), "{refused}");
-    assert_eq!(authority.mind.lock().unwrap().count("discovery"), 0);
+    assert_eq!(authority.mind.lock().count("discovery"), 0);
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn a_login_of_a_running_yard_hands_out_the_address_and_goes_on_by_itself()
 #[tokio::test]
 async fn where_there_is_nothing_to_log_in_to_nobody_is_sent_anywhere() {
     let authority = Authority::start().await;
-    authority.mind.lock().unwrap().asks = false;
+    authority.mind.lock().asks = false;
     let upstream = Upstream::start(settings(&authority), common(&CredentialStore::memory(), None));
     assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     let error = upstream.log_in().await.unwrap_err();
@@ -175,7 +175,7 @@ async fn a_token_that_is_good_no_more_is_renewed_once_for_all_calls() {
     let (one, other) = tokio::join!(call(&upstream, "read"), call(&upstream, "read"));
     one.unwrap();
     other.unwrap();
-    let mind = authority.mind.lock().unwrap();
+    let mind = authority.mind.lock();
     assert_eq!((mind.count("authorize"), mind.count("refresh_token")), (1, 1));
     assert_eq!(mind.count("tools/call"), 2);
 }
@@ -183,14 +183,14 @@ async fn a_token_that_is_good_no_more_is_renewed_once_for_all_calls() {
 #[tokio::test]
 async fn a_token_that_is_about_to_expire_is_renewed_before_it_is_used() {
     let authority = Authority::start().await;
-    authority.mind.lock().unwrap().lives = 5;
+    authority.mind.lock().lives = 5;
     let store = CredentialStore::memory();
     login(&settings(&authority), &common(&store, None), &agreeable()).await.unwrap();
-    authority.mind.lock().unwrap().lives = 3600;
+    authority.mind.lock().lives = 3600;
     let upstream = Upstream::start(settings(&authority), common(&store, None));
     assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     call(&upstream, "read").await.unwrap();
-    assert_eq!(authority.mind.lock().unwrap().count("refresh_token"), 1);
+    assert_eq!(authority.mind.lock().count("refresh_token"), 1);
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn a_call_that_needs_more_says_what_and_the_next_login_asks_for_both() {
     call(&upstream, "read").await.unwrap();
     login(&settings(&authority), &common(&store, None), &agreeable()).await.unwrap();
     call(&upstream, "write").await.unwrap();
-    let mind = authority.mind.lock().unwrap();
+    let mind = authority.mind.lock();
     let asked: Vec<&str> = mind.seen.iter().filter_map(|seen| seen.strip_prefix("authorize ")).collect();
     assert_eq!(asked, ["read", "read write"]);
 }
@@ -235,7 +235,7 @@ async fn a_configured_token_that_is_refused_asks_nobody() {
     assert_eq!(status.state, SourceState::NeedsAuthorization);
     assert!(status.reason.unwrap().starts_with("it does not accept the token that is configured"));
     assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::BearerToken);
-    assert_eq!(authority.mind.lock().unwrap().count("discovery"), 0);
+    assert_eq!(authority.mind.lock().count("discovery"), 0);
 }
 
 /// A new folder for one test.
@@ -259,7 +259,7 @@ async fn two_processes_that_renew_the_same_login_at_once_both_keep_it() {
         assert_eq!(settled(upstream).await.state, SourceState::Ready);
     }
     {
-        let mut mind = authority.mind.lock().unwrap();
+        let mut mind = authority.mind.lock();
         // Long enough that all of them have read the old token before the new one is there.
         (mind.rotates, mind.refresh_takes) = (true, Duration::from_millis(300));
     }
@@ -269,7 +269,7 @@ async fn two_processes_that_renew_the_same_login_at_once_both_keep_it() {
         outcome.unwrap();
     }
     {
-        let mind = authority.mind.lock().unwrap();
+        let mind = authority.mind.lock();
         assert_eq!((mind.count("reused"), mind.count("refresh_token")), (0, 1));
     }
     for upstream in upstreams {
@@ -285,14 +285,14 @@ async fn a_renewal_that_its_caller_does_not_wait_for_is_kept_all_the_same() {
     let upstream = Upstream::start(settings(&authority), common);
     assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     {
-        let mut mind = authority.mind.lock().unwrap();
+        let mut mind = authority.mind.lock();
         (mind.rotates, mind.refresh_takes) = (true, Duration::from_millis(300));
     }
     authority.revoke();
     // The caller gives up while the authorization server is at it.
     tokio::time::timeout(Duration::from_millis(150), call(&upstream, "read")).await.unwrap_err();
     call(&upstream, "read").await.unwrap();
-    let mind = authority.mind.lock().unwrap();
+    let mind = authority.mind.lock();
     assert_eq!((mind.count("reused"), mind.count("refresh_token")), (0, 1));
 }
 
@@ -303,22 +303,22 @@ async fn a_new_token_that_cannot_be_saved_is_used_all_the_same() {
     login(&settings(&authority), &common, &agreeable()).await.unwrap();
     let upstream = Upstream::start(settings(&authority), common);
     assert_eq!(settled(&upstream).await.state, SourceState::Ready);
-    authority.mind.lock().unwrap().rotates = true;
+    authority.mind.lock().rotates = true;
     // A folder in the place of the file that is written first: saving fails, reading and locking go on.
     std::fs::create_dir(folder.join(format!("credentials.{}.new", std::process::id()))).unwrap();
     authority.revoke();
     call(&upstream, "read").await.unwrap();
     // A new connection reads what is kept, and must not take the old token for a newer one.
-    let met = authority.mind.lock().unwrap().count("server/discover");
+    let met = authority.mind.lock().count("server/discover");
     upstream.reconnect();
     for _ in 0..1_000 {
-        let again = authority.mind.lock().unwrap().count("server/discover") > met;
+        let again = authority.mind.lock().count("server/discover") > met;
         if again && upstream.status().state == SourceState::Ready {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     call(&upstream, "read").await.unwrap();
-    let mind = authority.mind.lock().unwrap();
+    let mind = authority.mind.lock();
     assert_eq!((mind.count("reused"), mind.count("refresh_token")), (0, 1));
 }

@@ -1,7 +1,7 @@
 //! A server that wants to know who its callers are, and the authorization server that it trusts, in one.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode, header};
 use http_body_util::BodyExt;
+use parking_lot::Mutex;
 use reqwest::Url;
 use serde_json::{Value, json};
 
@@ -55,7 +56,7 @@ impl Authority {
 
     /// Every token that was given is good no more.
     pub(crate) fn revoke(&self) {
-        self.mind.lock().unwrap().good.clear();
+        self.mind.lock().good.clear();
     }
 
     fn challenge(&self, more: &str) -> String {
@@ -74,10 +75,10 @@ async fn answer(State(authority): State<Authority>, request: Request) -> Respons
         .and_then(|value| value.to_str().unwrap().strip_prefix("Bearer "));
     let query = head.uri.query().unwrap_or_default();
     if head.uri.path() == "/token" && body.contains("grant_type=refresh_token") {
-        let takes = authority.mind.lock().unwrap().refresh_takes;
+        let takes = authority.mind.lock().refresh_takes;
         tokio::time::sleep(takes).await;
     }
-    let mut mind = authority.mind.lock().unwrap();
+    let mut mind = authority.mind.lock();
     let url = &authority.url;
     match head.uri.path() {
         "/mcp" => {

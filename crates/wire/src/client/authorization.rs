@@ -2,9 +2,10 @@
 //! them all at once. Where tokens come from is not known here.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, header};
+use parking_lot::RwLock;
 
 /// The current `Authorization` header of everything that is sent to one server. Clones share it.
 #[derive(Clone, Default)]
@@ -16,11 +17,11 @@ impl Authorization {
         if let Some(value) = &mut value {
             value.set_sensitive(true);
         }
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = value;
+        *self.0.write() = value;
     }
 
     pub fn get(&self) -> Option<HeaderValue> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 
     pub(crate) fn add_to(&self, headers: &mut HeaderMap) {

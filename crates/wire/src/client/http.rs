@@ -4,10 +4,11 @@ mod pool;
 mod reply;
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use parking_lot::RwLock;
 use reqwest::Url;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::task::TaskTracker;
@@ -321,11 +322,11 @@ impl StreamableHttpClient {
     }
 
     fn read(&self) -> NegotiatedSession {
-        self.spoken.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.spoken.read().clone()
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, NegotiatedSession> {
-        self.spoken.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> parking_lot::RwLockWriteGuard<'_, NegotiatedSession> {
+        self.spoken.write()
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::violations::Violations;
@@ -96,7 +96,7 @@ impl MessageLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, MessageLogBuffer> {
-        self.reel.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reel.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Requests that wait for their answer on a shared channel.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
 
@@ -69,7 +70,7 @@ impl PendingRequests {
     pub(crate) fn forget(&self, id: &RequestId) -> bool {
         let waited = self.lock().remove(id).is_some();
         if waited {
-            let mut forgotten = self.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut forgotten = self.forgotten.lock();
             forgotten.push_back(id.clone());
             if forgotten.len() > FORGOTTEN {
                 forgotten.pop_front();
@@ -83,7 +84,7 @@ impl PendingRequests {
         tracing::debug!(?id, "an answer that nobody waits for");
         let next = self.next.load(Ordering::Relaxed);
         let ours = id.as_json().parse::<i64>().is_ok_and(|number| (1..next).contains(&number));
-        let given_up = || self.forgotten.lock().unwrap_or_else(PoisonError::into_inner).contains(id);
+        let given_up = || self.forgotten.lock().contains(id);
         match ours {
             true if given_up() => {}
             true => self.tape.violations().add(&format!(
@@ -143,7 +144,7 @@ impl PendingRequests {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, oneshot::Sender<Result<RawJson, WireError>>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
 

@@ -2,8 +2,8 @@
 //! by it; whoever tests a server wants to know.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// How many are kept in words.
@@ -76,7 +76,7 @@ impl Violations {
     }
 
     fn lock(&self) -> MutexGuard<'_, ViolationBuffer> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

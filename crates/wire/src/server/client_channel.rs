@@ -2,10 +2,11 @@
 //! own. Everything said through one outlet arrives in order, before the answer.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -84,13 +85,13 @@ impl PendingClientRequests {
     fn open(&self) -> (RequestId, oneshot::Receiver<Result<RawJson, RawJson>>) {
         let id = RequestId::from_number(self.next.fetch_add(1, Ordering::Relaxed));
         let (sender, receiver) = oneshot::channel();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), sender);
+        self.waiting.lock().insert(id.clone(), sender);
         (id, receiver)
     }
 
     /// Hands an answer to whoever waits for it. An answer to nothing is dropped.
     pub(crate) fn answer(&self, response: RpcResponse) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&response.id);
+        let waiting = self.waiting.lock().remove(&response.id);
         match waiting {
             Some(sender) => drop(sender.send(response.result)),
             None => tracing::debug!(id = ?response.id, "a response to nothing"),
@@ -99,7 +100,7 @@ impl PendingClientRequests {
 
     /// Whoever waits learns that no answer will come.
     pub(crate) fn give_up(&self) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.waiting.lock().clear();
     }
 }
 
@@ -112,7 +113,7 @@ struct PendingClientRequest<'a> {
 
 impl Drop for PendingClientRequest<'_> {
     fn drop(&mut self) {
-        self.asks.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.asks.waiting.lock().remove(&self.id);
         if !self.answered {
             let params = format!(r#"{{"requestId":{},"reason":"the call is over"}}"#, self.id.as_json());
             if let Ok(params) = RawValue::from_string(params) {

@@ -2,9 +2,10 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -188,7 +189,7 @@ impl Session {
             std::mem::take(&mut state.subscriptions)
         };
         drop(subscriptions);
-        self.charge.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.charge.lock().take();
         self.asks.give_up();
         self.streams.end_all();
         if let Some(standing) = self.standing_streams() {
@@ -197,7 +198,7 @@ impl Session {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -288,7 +289,7 @@ impl<C: Clone + PartialEq> SessionRegistry<C> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, (C, Arc<Session>)>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock()
     }
 }
 

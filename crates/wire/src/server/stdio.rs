@@ -1,10 +1,11 @@
 //! stdio: one message a line, both eras on one connection. Works over any pair of byte streams.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -281,7 +282,7 @@ impl<S: Service> Connection<S> {
             standing,
             ResumableStreams::default(),
         ));
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
+        *self.session.lock() = Some(Arc::clone(&session));
         self.roster.add(self.caller.clone(), session);
         Ok(initialize_result(version, &about))
     }
@@ -331,11 +332,11 @@ impl<S: Service> Connection<S> {
     }
 
     fn session(&self) -> Option<Arc<Session>> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.session.lock().clone()
     }
 
-    fn lock_in_flight(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_in_flight(&self) -> parking_lot::MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
+        self.in_flight.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Floods of log lines, and what is left of them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
@@ -13,7 +14,7 @@ struct Count(Arc<Mutex<usize>>);
 
 impl<S: Subscriber> Layer<S> for Count {
     fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
-        *self.0.lock().unwrap() += 1;
+        *self.0.lock() += 1;
     }
 }
 
@@ -25,7 +26,7 @@ fn limited(log: impl FnOnce()) -> (&'static FloodLimit, usize) {
     let count = Arc::new(Mutex::new(0));
     let subscriber = tracing_subscriber::registry().with(limit).with(Count(Arc::clone(&count)));
     tracing::subscriber::with_default(subscriber, log);
-    let count = *count.lock().unwrap();
+    let count = *count.lock();
     (limit, count)
 }
 
@@ -86,9 +87,9 @@ fn metadata() -> &'static tracing::Metadata<'static> {
     struct Find;
     impl<S: Subscriber> Layer<S> for Find {
         fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-            *FOUND.lock().unwrap() = Some(event.metadata());
+            *FOUND.lock() = Some(event.metadata());
         }
     }
     tracing::subscriber::with_default(tracing_subscriber::registry().with(Find), || tracing::warn!("found"));
-    FOUND.lock().unwrap().unwrap()
+    FOUND.lock().unwrap()
 }

@@ -145,9 +145,9 @@ async fn dropping_the_future_tells_the_source_and_the_watchers_but_not_the_calle
 #[tokio::test(start_paused = true)]
 async fn what_a_source_left_running_learns_that_the_call_is_over() {
     let (told, learnt) = oneshot::channel();
-    let told = std::sync::Mutex::new(Some(told));
+    let told = parking_lot::Mutex::new(Some(told));
     let source = ScriptedSource::working("s", tools(&["t"]), move |call: SourceCall| {
-        let told = told.lock().unwrap().take().unwrap();
+        let told = told.lock().take().unwrap();
         async move {
             tokio::spawn(async move {
                 call.cancel.cancelled().await;

@@ -1,8 +1,9 @@
 //! The stages around the source: hooks, their order, and what they see.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -28,7 +29,7 @@ struct Spy {
 
 impl Spy {
     fn write(&self, text: &str) {
-        self.log.lock().unwrap().push(format!("{} {text}", self.name));
+        self.log.lock().push(format!("{} {text}", self.name));
     }
 }
 
@@ -69,7 +70,7 @@ fn hooked(
         "s",
         SourceOffer { tools: vec![offer], ..SourceOffer::default() },
         move |call: SourceCall| {
-            log_of_source.lock().unwrap().push("source".to_owned());
+            log_of_source.lock().push("source".to_owned());
             async move {
                 let arguments = call.target.arguments();
                 match arguments.as_str() {
@@ -95,7 +96,7 @@ async fn run(
     let mut request = calling_with("t", what);
     request.deadline = Deadline::after(Duration::from_secs(5));
     let outcome = yard.call(request).await;
-    let log = log.lock().unwrap().clone();
+    let log = log.lock().clone();
     (outcome.err().map(|error| error.kind()), log)
 }
 

@@ -106,18 +106,18 @@ async fn a_yard_without_a_limit_or_with_a_senseless_one_still_works() {
 async fn a_call_of_high_priority_begins_before_those_that_came_earlier_with_a_lower_one() {
     let (busy, _) = slow("busy");
     let yard = yard_with(YardLimits { per_source: Some(1), ..YardLimits::default() }, Vec::new(), &[&busy]);
-    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let mut calls = Vec::new();
     for priority in [Priority::Normal, Priority::Low, Priority::Normal, Priority::High] {
         let (yard, order) = (Arc::clone(&yard), Arc::clone(&order));
         calls.push(tokio::spawn(async move {
             yard.call(crate::CallRequest { priority, ..calling("work") }).await.unwrap();
-            order.lock().unwrap().push(priority);
+            order.lock().push(priority);
         }));
         sleep(SECOND).await;
     }
     for call in calls {
         call.await.unwrap();
     }
-    assert_eq!(*order.lock().unwrap(), [Priority::Normal, Priority::High, Priority::Normal, Priority::Low]);
+    assert_eq!(*order.lock(), [Priority::Normal, Priority::High, Priority::Normal, Priority::Low]);
 }

@@ -1,8 +1,9 @@
 //! That every call is on record before its answer goes out, whatever becomes of it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -49,7 +50,7 @@ impl Recorder for Book {
 
     fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), HubError>> {
         assert!(!self.crash, "as told");
-        self.lines.lock().unwrap().push(format!(
+        self.lines.lock().push(format!(
             "{} {} of {} for {} in {}/{} by {:?} {:?}: {:?} after {:?}, {} {} {}",
             record.thing.as_str(),
             record.subject,
@@ -97,7 +98,7 @@ fn kept_by(book: Book) -> (Arc<Yard>, Arc<Book>) {
 }
 
 fn lines(book: &Book) -> Vec<String> {
-    book.lines.lock().unwrap().clone()
+    book.lines.lock().clone()
 }
 
 #[tokio::test(start_paused = true)]

@@ -287,12 +287,12 @@ async fn claims_lead_to_permissions_as_the_settings_say() {
 }
 
 /// An issuer that is asked over the network, so to speak: what it answers, and how often it was asked.
-fn asked(answers: Arc<std::sync::Mutex<Result<String, String>>>) -> (KeySource, Arc<AtomicUsize>) {
+fn asked(answers: Arc<parking_lot::Mutex<Result<String, String>>>) -> (KeySource, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&count);
     let fetch: JwksFetcher = Arc::new(move || {
         counter.fetch_add(1, Ordering::SeqCst);
-        let answer = answers.lock().unwrap().clone();
+        let answer = answers.lock().clone();
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(10)).await;
             answer
@@ -304,7 +304,7 @@ fn asked(answers: Arc<std::sync::Mutex<Result<String, String>>>) -> (KeySource, 
 #[tokio::test(start_paused = true)]
 async fn keys_are_asked_for_once_kept_and_asked_for_again_when_a_new_one_appears() {
     let (first, second) = (Issuer::new(), Issuer::new());
-    let answers = Arc::new(std::sync::Mutex::new(Ok(json!({"keys": [first.jwk("ec")]}).to_string())));
+    let answers = Arc::new(parking_lot::Mutex::new(Ok(json!({"keys": [first.jwk("ec")]}).to_string())));
     let (source, count) = asked(Arc::clone(&answers));
     let jwt = Arc::new(trusting(source));
     let token = first.sign(&head(), &claims());
@@ -324,7 +324,7 @@ async fn keys_are_asked_for_once_kept_and_asked_for_again_when_a_new_one_appears
         assert_eq!(jwt.verify(&rotated).await, Err(RejectionReason::JwtKeyUnknown));
     }
     assert_eq!(count.load(Ordering::SeqCst), 1);
-    *answers.lock().unwrap() = Ok(json!({"keys": [second.jwk("new")]}).to_string());
+    *answers.lock() = Ok(json!({"keys": [second.jwk("new")]}).to_string());
     tokio::time::advance(Duration::from_secs(31)).await;
     assert!(jwt.verify(&rotated).await.is_ok());
     assert_eq!(jwt.verify(&token).await, Err(RejectionReason::JwtKeyUnknown));
@@ -334,7 +334,7 @@ async fn keys_are_asked_for_once_kept_and_asked_for_again_when_a_new_one_appears
 #[tokio::test(start_paused = true)]
 async fn an_issuer_that_cannot_be_reached_is_not_the_callers_fault() {
     let issuer = Issuer::new();
-    let answers = Arc::new(std::sync::Mutex::new(Err("no route".to_owned())));
+    let answers = Arc::new(parking_lot::Mutex::new(Err("no route".to_owned())));
     let (source, count) = asked(Arc::clone(&answers));
     let jwt = trusting(source);
     let token = issuer.sign(&head(), &claims());
@@ -342,11 +342,11 @@ async fn an_issuer_that_cannot_be_reached_is_not_the_callers_fault() {
         assert_eq!(jwt.verify(&token).await, Err(RejectionReason::JwtKeysUnavailable));
     }
     assert_eq!(count.load(Ordering::SeqCst), 1);
-    *answers.lock().unwrap() = Ok(json!({"keys": [issuer.jwk("ec")]}).to_string());
+    *answers.lock() = Ok(json!({"keys": [issuer.jwk("ec")]}).to_string());
     tokio::time::advance(Duration::from_secs(6)).await;
     assert!(jwt.verify(&token).await.is_ok());
     // Old keys are good for a day where new ones cannot be had.
-    *answers.lock().unwrap() = Ok("<html>".to_owned());
+    *answers.lock() = Ok("<html>".to_owned());
     for hours in [1, 12] {
         tokio::time::advance(Duration::from_secs(hours * 3600)).await;
         assert!(jwt.verify(&token).await.is_ok(), "{hours}");

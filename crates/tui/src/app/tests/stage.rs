@@ -1,8 +1,9 @@
 //! A yard of made-up servers, an app over it, and somebody who presses keys.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::{Map, Value, json};
@@ -31,11 +32,11 @@ impl Source for Actor {
     }
 
     fn offer(&self) -> Arc<SourceOffer> {
-        Arc::clone(&self.offer.lock().unwrap())
+        Arc::clone(&self.offer.lock())
     }
 
     fn status(&self) -> SourceStatus {
-        self.status.lock().unwrap().clone()
+        self.status.lock().clone()
     }
 
     fn call<'a>(&'a self, _call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
@@ -175,14 +176,14 @@ impl Stage {
 
     /// From now on a server offers something else.
     pub(super) fn offers(&mut self, name: &str, offer: SourceOffer) {
-        *self.actor(name).offer.lock().unwrap() = Arc::new(offer);
+        *self.actor(name).offer.lock() = Arc::new(offer);
         self.yard.refresh();
         self.look();
     }
 
     pub(super) fn becomes(&mut self, name: &str, state: SourceState, reason: &str) {
         {
-            let mut status = self.actor(name).status.lock().unwrap();
+            let mut status = self.actor(name).status.lock();
             status.state = state;
             status.reason = Some(reason.to_owned());
         }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{Connection, SendRequest, handshake};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tower::ServiceExt;
@@ -95,7 +96,7 @@ impl ConnectionPool {
     }
 
     fn take(&self) -> Option<Box<PooledConnection>> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         // The oldest are in front; the newest is the likeliest to be alive.
         while idle.front().is_some_and(|(since, _)| since.elapsed() > LONGEST_IDLE) {
             idle.pop_front();
@@ -104,7 +105,7 @@ impl ConnectionPool {
     }
 
     fn keep(&self, lane: Box<PooledConnection>) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         if idle.len() < MOST_IDLE {
             idle.push_back((Instant::now(), lane));
         }

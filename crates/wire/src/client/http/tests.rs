@@ -1,8 +1,9 @@
 //! The client over HTTP against a server that is played by hand.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use http::HeaderMap;
+use parking_lot::Mutex;
 use reqwest::Url;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -38,8 +39,8 @@ async fn listen(pieces: &'static [&'static str]) -> (Vec<String>, Result<String,
         authorization: Default::default(),
         longest: 10_000,
         listener: Arc::new(move |said| match said {
-            ServerMessage::Notification(notification, _) => hearing.lock().unwrap().push(notification.method),
-            other => hearing.lock().unwrap().push(format!("{other:?}")),
+            ServerMessage::Notification(notification, _) => hearing.lock().push(notification.method),
+            other => hearing.lock().push(format!("{other:?}")),
         }),
         tape: Default::default(),
     });
@@ -48,7 +49,7 @@ async fn listen(pieces: &'static [&'static str]) -> (Vec<String>, Result<String,
         OutboundRequest { method: "subscriptions/listen", params, tag: 1, headers: HeaderMap::new() };
     let answer = post.request(request).await;
     server.await.unwrap();
-    let heard = heard.lock().unwrap().clone();
+    let heard = heard.lock().clone();
     (heard, answer.map(|result| result.get().to_owned()).map_err(|failure| failure.to_string()))
 }
 

@@ -3,13 +3,14 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream::unfold;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -192,7 +193,7 @@ impl ResumableStream {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 
@@ -345,7 +346,7 @@ impl ResumableStreams {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<ResumableStream>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 
@@ -395,7 +396,7 @@ impl StandingStreams {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<ResumableStream>>> {
-        self.more.lock().unwrap_or_else(PoisonError::into_inner)
+        self.more.lock()
     }
 }
 
