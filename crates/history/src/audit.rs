@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use toolyard_hub::{CallRecord, ErrorKind, HubError};
+use toolyard_hub::{ErrorKind, FinishedCall, HubError};
 
 use self::file::AuditFile;
 use self::writer::{AuditQueue, AuditWriteStatus, run_writer};
@@ -111,9 +111,9 @@ impl AuditLog {
     /// Takes a record in at once; the future completes when it is written.
     pub fn record(
         &self,
-        record: &CallRecord<'_>,
+        finished: &FinishedCall<'_>,
     ) -> impl Future<Output = Result<(), HubError>> + Send + use<> {
-        let written = self.shared.push(&format_line(record, self.arguments));
+        let written = self.shared.push(&format_line(finished, self.arguments));
         let on_failure = self.on_failure;
         async move {
             let fate = written.await.unwrap_or(AuditWriteStatus::Failed);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolyard_hub::json::from_text;
 use toolyard_hub::printable::escape_json;
-use toolyard_hub::{CallRecord, ErrorKind, HubError, Raw, Timestamp};
+use toolyard_hub::{ErrorKind, FinishedCall, HubError, Raw, Timestamp};
 
 use crate::audit::AuditArguments;
 
@@ -53,29 +53,30 @@ struct AuditLineError<'a> {
 }
 
 /// The record as a line, with the line break at its end.
-pub(crate) fn format_line(record: &CallRecord<'_>, arguments: AuditArguments) -> String {
-    let arguments = record.arguments.filter(|_| arguments == AuditArguments::Record);
+pub(crate) fn format_line(finished: &FinishedCall<'_>, arguments: AuditArguments) -> String {
+    let record = finished.call;
+    let arguments = finished.arguments.filter(|_| arguments == AuditArguments::Record);
     let large = arguments.map(|raw| raw.get().len()).filter(|bytes| *bytes > MOST_ARGUMENTS);
     let kept = arguments.filter(|_| large.is_none());
     let line = AuditLine {
-        time: Timestamp(record.at).to_string(),
+        time: Timestamp(record.accepted_at).to_string(),
         id: record.id.to_string(),
-        principal: truncate(record.principal, LONGEST_NAME),
-        session_id: record.session_id.map(|id| truncate(id, LONGEST_NAME)),
-        user_id: record.user_id.map(|id| truncate(id, LONGEST_NAME)),
-        kind: record.thing.as_str(),
-        name: truncate(record.subject, LONGEST_NAME),
-        server: record.source.map(|source| source.as_str()),
+        principal: truncate(record.principal.id(), LONGEST_NAME),
+        session_id: record.context.session_id.as_deref().map(|id| truncate(id, LONGEST_NAME)),
+        user_id: record.context.user_id.as_deref().map(|id| truncate(id, LONGEST_NAME)),
+        kind: record.kind.as_str(),
+        name: truncate(&record.subject, LONGEST_NAME),
+        server: record.source.as_ref().map(|source| source.as_str()),
         priority: record.priority.as_str(),
-        made_by: record.made_by.as_str(),
+        made_by: record.context.made_by.as_str(),
         // Whole microseconds: a call may well take less than a millisecond.
-        duration_ms: (record.duration.as_secs_f64() * 1e6).round() / 1e3,
-        ended: record.ended.as_str(),
-        error: record.error.map(|error| AuditLineError {
+        duration_ms: (finished.duration.as_secs_f64() * 1e6).round() / 1e3,
+        ended: finished.ended.as_str(),
+        error: finished.error.map(|error| AuditLineError {
             kind: error.kind().as_str(),
-            message: error_message(record, error, LONGEST_MESSAGE),
+            message: error_message(finished, error, LONGEST_MESSAGE),
         }),
-        arguments: kept.map(|raw| from_text(record.redaction.json(raw.get()))),
+        arguments: kept.map(|raw| from_text(finished.redaction.json(raw.get()))),
         arguments_left_out: large,
     };
     let mut text = serde_json::to_string(&line).unwrap_or_default();
@@ -90,9 +91,13 @@ pub(crate) fn format_line(record: &CallRecord<'_>, arguments: AuditArguments) ->
 
 /// The message of an error, as it may be kept. What is wrong with arguments is told by repeating them, so only where they
 /// are wrong is kept.
-pub(crate) fn error_message<'a>(record: &CallRecord<'_>, error: &'a HubError, most: usize) -> Cow<'a, str> {
+pub(crate) fn error_message<'a>(
+    finished: &FinishedCall<'_>,
+    error: &'a HubError,
+    most: usize,
+) -> Cow<'a, str> {
     if error.kind() != ErrorKind::InvalidArguments {
-        return match record.redaction.text(error.message()) {
+        return match finished.redaction.text(error.message()) {
             Cow::Borrowed(message) => truncate(message, most),
             Cow::Owned(hidden) => Cow::Owned(truncate(&hidden, most).into_owned()),
         };
@@ -122,8 +127,8 @@ pub(crate) mod tests {
     use toolyard_hub::json::from_text;
     use toolyard_hub::printable::is_deceptive;
     use toolyard_hub::{
-        CallEndReason, CallOrigin, CallRecord, EntryKind, ErrorKind, ExecutionId, HubError, Priority,
-        Redaction, SourceName,
+        CallEndReason, CallOrigin, CallRecord, EntryKind, ErrorKind, ExecutionId, FinishedCall, HubError,
+        Permissions, Principal, Priority, Raw, Redaction, SourceName,
     };
 
     use super::{error_message, format_line};
@@ -131,51 +136,66 @@ pub(crate) mod tests {
 
     static REDACTION: LazyLock<Redaction> = LazyLock::new(Redaction::default);
 
-    /// A call of `ada`'s that was answered.
-    pub(crate) fn record(subject: &str) -> CallRecord<'_> {
-        CallRecord {
-            id: ExecutionId::from_bytes([7; 16]),
-            thing: EntryKind::Tool,
-            subject,
-            source: None,
-            principal: "ada",
-            session_id: None,
-            user_id: None,
-            priority: Priority::Normal,
-            made_by: CallOrigin::Caller,
-            at: UNIX_EPOCH + Duration::from_millis(1_705_314_600_007),
-            duration: Duration::from_nanos(1_234_567),
-            ended: CallEndReason::Answered,
-            error: None,
-            outcome: None,
-            redaction: &REDACTION,
-            arguments: None,
+    /// A call that is over, to be recorded.
+    pub(crate) struct SampleCall {
+        pub(crate) call: CallRecord,
+        pub(crate) ended: CallEndReason,
+        pub(crate) error: Option<HubError>,
+        pub(crate) arguments: Option<Raw>,
+    }
+
+    impl SampleCall {
+        pub(crate) fn finished(&self) -> FinishedCall<'_> {
+            FinishedCall {
+                call: &self.call,
+                duration: Duration::from_nanos(1_234_567),
+                ended: self.ended,
+                error: self.error.as_ref(),
+                outcome: None,
+                redaction: &REDACTION,
+                arguments: self.arguments.as_deref(),
+            }
         }
+
+        /// The same call with other facts.
+        pub(crate) fn with(mut self, change: impl FnOnce(&mut CallRecord)) -> Self {
+            change(&mut self.call);
+            self
+        }
+    }
+
+    /// A call of `ada`'s that succeeded.
+    pub(crate) fn sample(subject: &str) -> SampleCall {
+        let ada = Principal::new("ada", Permissions::All);
+        let call = CallRecord {
+            accepted_at: UNIX_EPOCH + Duration::from_millis(1_705_314_600_007),
+            ..CallRecord::new(ExecutionId::from_bytes([7; 16]), EntryKind::Tool, subject, ada)
+        };
+        SampleCall { call, ended: CallEndReason::Answered, error: None, arguments: None }
     }
 
     #[test]
     fn a_line_says_who_what_when_how_long_and_how_it_ended() {
-        let (source, error) = (SourceName::new("s"), HubError::new(ErrorKind::TimedOut, "too slow"));
-        let arguments = from_text("{\"a\": 1,\n\"token\":\"x\"}".to_owned());
-        let record = CallRecord {
-            source: Some(&source),
-            session_id: Some("s1"),
-            user_id: Some("u1"),
-            priority: Priority::High,
-            made_by: CallOrigin::Program,
+        let call = SampleCall {
             ended: CallEndReason::Error(ErrorKind::TimedOut),
-            error: Some(&error),
-            arguments: Some(&arguments),
-            ..record("mcp__s__work")
+            error: Some(HubError::new(ErrorKind::TimedOut, "too slow")),
+            arguments: Some(from_text("{\"a\": 1,\n\"token\":\"x\"}".to_owned())),
+            ..sample("mcp__s__work").with(|call| {
+                call.source = Some(SourceName::new("s"));
+                call.context.session_id = Some("s1".into());
+                call.context.user_id = Some("u1".into());
+                call.context.made_by = CallOrigin::Program;
+                call.priority = Priority::High;
+            })
         };
         let beginning = concat!(
             r#"{"time":"2024-01-15T10:30:00.007Z","id":"07070707070707070707070707070707","principal":"ada","#,
             r#""sessionId":"s1","userId":"u1","kind":"tool","name":"mcp__s__work","server":"s","priority":"high","#,
             r#""madeBy":"program","durationMs":1.235,"ended":"error","error":{"kind":"timed out","message":"too slow"}"#,
         );
-        assert_eq!(format_line(&record, AuditArguments::Omit), format!("{beginning}}}\n"));
+        assert_eq!(format_line(&call.finished(), AuditArguments::Omit), format!("{beginning}}}\n"));
         assert_eq!(
-            format_line(&record, AuditArguments::Record),
+            format_line(&call.finished(), AuditArguments::Record),
             format!("{beginning},\"arguments\":{{\"a\":1,\"token\":\"[redacted]\"}}}}\n")
         );
     }
@@ -184,17 +204,16 @@ pub(crate) mod tests {
     fn strangers_cannot_make_two_lines_of_one_or_hide_in_it() {
         let hostile = "x\"}\n{\"time\":\"\r\n\u{2028}\u{2029}\u{85}\u{1b}[2J\u{9b}\u{7f}\0é\
             \u{202e}gpj\u{2066}\u{61c}\u{200b}\u{200f}\u{feff}\u{ad}\u{e0041}👩";
-        let arguments = from_text(format!("{{\n\"k\\n\":\r\n{}}}", json!(hostile)));
-        let error = HubError::new(ErrorKind::ToolFailed, hostile);
-        let record = CallRecord {
-            principal: hostile,
-            session_id: Some(hostile),
-            user_id: Some(hostile),
-            error: Some(&error),
-            arguments: Some(&arguments),
-            ..record(hostile)
+        let call = SampleCall {
+            error: Some(HubError::new(ErrorKind::ToolFailed, hostile)),
+            arguments: Some(from_text(format!("{{\n\"k\\n\":\r\n{}}}", json!(hostile)))),
+            ..sample(hostile).with(|call| {
+                call.principal = Principal::new(hostile, Permissions::All);
+                call.context.session_id = Some(hostile.into());
+                call.context.user_id = Some(hostile.into());
+            })
         };
-        let text = format_line(&record, AuditArguments::Record);
+        let text = format_line(&call.finished(), AuditArguments::Record);
         assert_eq!(text.find(is_deceptive), Some(text.len() - 1), "{text:?}");
         // Independent of the list of deceptive characters.
         let is_expected = |letter: char| matches!(letter, ' '..='~' | 'é' | '👩');
@@ -224,35 +243,34 @@ pub(crate) mod tests {
             (json!({"field": "", "provided": "hunter2"}), "the arguments are wrong"),
             (json!("hunter2"), "the arguments are wrong"),
         ] {
-            assert_eq!(error_message(&record("x"), &error(details), 100), message);
+            assert_eq!(error_message(&sample("x").finished(), &error(details), 100), message);
         }
     }
 
     #[test]
     fn messages_of_errors_are_kept_without_secrets() {
         let error = HubError::new(ErrorKind::CannotConnect, "no answer from http://h/sse?token=hunter2&x=1");
-        let record = CallRecord {
+        let call = SampleCall {
             ended: CallEndReason::Error(ErrorKind::CannotConnect),
-            error: Some(&error),
-            ..record("x")
+            error: Some(error),
+            ..sample("x")
         };
-        let read: Value = serde_json::from_str(&format_line(&record, AuditArguments::Omit)).unwrap();
+        let read: Value = serde_json::from_str(&format_line(&call.finished(), AuditArguments::Omit)).unwrap();
         assert_eq!(read["error"]["message"], "no answer from http://h/sse?token=[redacted]&x=1");
     }
 
     #[test]
     fn a_line_has_an_end_however_much_is_said() {
         let long = "é".repeat(100_000);
-        let arguments = from_text(json!({"a": long}).to_string());
-        let error = HubError::new(ErrorKind::ToolFailed, long.clone());
-        let record = CallRecord {
-            session_id: Some(&long),
-            user_id: Some(&long),
-            error: Some(&error),
-            arguments: Some(&arguments),
-            ..record(&long)
+        let call = SampleCall {
+            error: Some(HubError::new(ErrorKind::ToolFailed, long.clone())),
+            arguments: Some(from_text(json!({"a": long}).to_string())),
+            ..sample(&long).with(|call| {
+                call.context.session_id = Some(long.as_str().into());
+                call.context.user_id = Some(long.as_str().into());
+            })
         };
-        let text = format_line(&record, AuditArguments::Record);
+        let text = format_line(&call.finished(), AuditArguments::Record);
         assert!(text.len() < 10_000, "{}", text.len());
         let read: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((read.get("arguments"), &read["argumentsLeftOut"]), (None, &json!(200_008)));

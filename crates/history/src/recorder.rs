@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolyard_hub::{BoxFuture, CallRecord, HubError, Recorder};
+use toolyard_hub::{BoxFuture, FinishedCall, HubError, Recorder};
 
 use crate::audit::AuditLog;
 use crate::store::HistoryStore;
@@ -41,12 +41,12 @@ impl Recorder for CallRecorder {
         self.audit.as_ref().map_or(Ok(()), AuditLog::admit)
     }
 
-    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), HubError>> {
+    fn record(&self, finished: FinishedCall<'_>) -> BoxFuture<'static, Result<(), HubError>> {
         if let Some(store) = &self.store {
-            store.record(&record);
+            store.record(&finished);
         }
         match &self.audit {
-            Some(audit) => Box::pin(audit.record(&record)),
+            Some(audit) => Box::pin(audit.record(&finished)),
             None => Box::pin(std::future::ready(Ok(()))),
         }
     }

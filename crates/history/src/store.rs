@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
-use toolyard_hub::{BoxFuture, CallRecord, ExecutionId, History, HistoryError, HistoryQuery, PastCall};
+use toolyard_hub::{BoxFuture, ExecutionId, FinishedCall, History, HistoryError, HistoryQuery, PastCall};
 
 pub use self::damage::HistoryDamagePolicy;
 pub use self::open::HistoryStoreError;
@@ -71,20 +71,21 @@ impl HistoryStore {
     }
 
     /// Takes a record in, if there is room.
-    pub fn record(&self, record: &CallRecord<'_>) {
+    pub fn record(&self, finished: &FinishedCall<'_>) {
         let name = |text: &str| truncate(text, LONGEST_NAME).into_owned();
+        let record = finished.call;
         let call = PastCall {
             id: record.id,
-            thing: record.thing,
-            subject: name(record.subject),
-            source: record.source.map(ToString::to_string),
-            principal: name(record.principal),
-            session_id: record.session_id.map(name),
-            user_id: record.user_id.map(name),
-            at: record.at,
-            duration: record.duration,
-            ended: record.ended,
-            error: record.error.map(|error| error_message(record, error, LONGEST_MESSAGE).into_owned()),
+            thing: record.kind,
+            subject: name(&record.subject),
+            source: record.source.as_ref().map(ToString::to_string),
+            principal: name(record.principal.id()),
+            session_id: record.context.session_id.as_deref().map(name),
+            user_id: record.context.user_id.as_deref().map(name),
+            at: record.accepted_at,
+            duration: finished.duration,
+            ended: finished.ended,
+            error: finished.error.map(|error| error_message(finished, error, LONGEST_MESSAGE).into_owned()),
         };
         if self.orders.try_send(HistoryCommand::Record(Box::new(call))).is_err()
             && self.lost.fetch_add(1, Ordering::Relaxed) == 0

@@ -1,30 +1,29 @@
-//! The one corridor that every call walks through, whatever front it came in by and whatever source it is
-//! for: name, permission, rate, payload, schema, place, before-hooks, source, after-hooks, event, record.
+//! The one path of every call, from any front to any source: resolve the name, accept the call, check permissions, limits
+//! and arguments, wait for a permit, run the hooks, call the source, check the result, record. `call` and `perform` are
+//! that list; each step is a function or a type of its own.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use futures_util::FutureExt;
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 
 use self::admission::AdmissionControl;
 use self::hook_chain::HookChain;
-use self::resolve::{ResolvedCall, resolve};
+use self::resolve::{Route, resolve};
 use self::result_validation::ResultValidator;
 use self::tracker::CallTracker;
 use crate::call_details::CallDetails;
 use crate::call_permits::CallPermits;
-use crate::caller_channel::CallerChannel;
-use crate::deadline::Deadline;
+use crate::call_record::CallRecord;
 use crate::error::{ErrorKind, HubError};
 use crate::execution::ExecutionId;
 use crate::json::Raw;
-use crate::name::SourceName;
 use crate::outcome::Outcome;
-use crate::principal::Principal;
-use crate::request::{CallContext, CallOrigin, CallRequest, Priority};
+use crate::request::{CallContext, CallOrigin, CallRequest, CallTarget};
 use crate::result_check::ResultCheck;
-use crate::source::{CallerIdentity, SourceCall, SourceTarget};
+use crate::source::{SourceCall, SourceTarget};
 use crate::yard::Yard;
 
 mod admission;
@@ -36,158 +35,149 @@ mod tracker;
 impl Yard {
     /// Carries one call out. Dropping the future cancels the call, all the way to the source.
     pub async fn call(&self, request: CallRequest) -> Result<Outcome, HubError> {
-        let mut watch = CallTracker::new(self, &request)?;
-        let CallRequest { what, principal, deadline, cancel, priority, context, meta, client, id: _, notes } =
-            request;
-        let resolved = resolve(&self.catalog_in(context.era), what, &principal, &context);
-        watch.start(resolved.as_ref().ok());
-        let admitted = self.recorder.as_ref().map_or(Ok(()), |recorder| recorder.admit());
-        let made = admitted.is_ok();
-        let mut own = None;
-        let outcome = match admitted.and(resolved) {
-            Ok(resolved) => {
-                if let Some(tool) = resolved.tool.clone().filter(|_| resolved.source.renders_errors()) {
-                    let caller = (principal.clone(), context.session_id.clone());
-                    // In a box, because hardly any call needs it.
-                    own = Some(Box::new((Arc::clone(&resolved.source), tool, caller)));
-                }
-                let id = watch.id();
-                let asked =
-                    RequestParts { id, principal, deadline, cancel, priority, context, meta, client, notes };
-                // In a box, because every future that waits for a call would be as large as this one.
-                Box::pin(self.carry(resolved, asked)).await
-            }
-            Err(error) => Err(error),
+        let started = Instant::now();
+        let id = match request.id {
+            Some(id) => id,
+            None => ExecutionId::fresh()?,
         };
-        let recorded = watch.end(&outcome).await;
-        // That a call was not made may be said without a record of it.
-        let outcome = if made { recorded.and(outcome) } else { outcome };
-        match (outcome, own) {
-            (Err(error), Some(own)) => {
-                let (source, tool, (principal, session_id)) = &*own;
-                let caller = CallerIdentity { principal, session_id: session_id.as_ref() };
-                source.render_error(&tool.raw_name, &error, &caller).ok_or(error)
+        let resolved = resolve(&self.catalog_in(request.context.era), &request);
+        let arguments = self.arguments_to_record(&request.what);
+        let route = resolved.as_ref().ok();
+        let tool = route.and_then(|route| route.tool.as_ref());
+        let record = CallRecord {
+            id,
+            kind: request.what.kind(),
+            subject: route.map_or_else(|| request.what.short_subject(), |route| Arc::clone(&route.subject)),
+            source: route.map(|route| route.source.name().clone()),
+            tool: tool.map(|tool| tool.full_name.clone()),
+            principal: request.principal,
+            context: CallContext {
+                version_asked: request.context.version.is_some(),
+                version: tool.and_then(|tool| tool.version()).map(ToOwned::to_owned),
+                ..request.context
+            },
+            priority: request.priority,
+            accepted_at: SystemTime::now(),
+        };
+        let tracker = CallTracker::start(self, record, arguments, started);
+        let record = Arc::clone(tracker.record());
+        let may_call = self.recorder.as_ref().map_or(Ok(()), |recorder| recorder.admit());
+        let is_recordable = may_call.is_ok();
+        let (result, route) = match may_call.and(resolved) {
+            Ok(route) => {
+                let call = SourceCall {
+                    record: Arc::clone(&record),
+                    target: request.what.for_source(&route),
+                    deadline: request.deadline,
+                    cancel: request.cancel.child_token(),
+                    headers: request.headers,
+                    meta: request.meta,
+                    client: request.client,
+                };
+                // Boxed, because every future that waits for a call would otherwise be as large as this one.
+                (Box::pin(self.perform(&route, call, request.details.as_deref())).await, Some(route))
             }
-            (outcome, _) => outcome,
+            Err(error) => (Err(error), None),
+        };
+        let recorded = tracker.end(&result).await;
+        // A call that was not made may be refused without a record.
+        let result = if is_recordable { recorded.and(result) } else { result };
+        match (result, route) {
+            (Err(error), Some(route)) => route.render_error(error, &record),
+            (result, _) => result,
         }
     }
 
-    async fn carry(&self, resolved: ResolvedCall, request: RequestParts) -> Result<Outcome, HubError> {
-        if let (Some(notes), Some(tool)) = (&request.notes, &resolved.tool) {
-            let _ = notes.tool.set(Arc::clone(tool));
+    /// What happens between accepting a call and recording it.
+    async fn perform(
+        &self,
+        route: &Route,
+        mut call: SourceCall,
+        details: Option<&CallDetails>,
+    ) -> Result<Outcome, HubError> {
+        let (record, deadline, cancel) =
+            (Arc::clone(&call.record), call.deadline.clone(), call.cancel.clone());
+        if let (Some(details), Some(tool)) = (details, &route.tool) {
+            let _ = details.tool.set(Arc::clone(tool));
         }
-        let name = resolved.source.name().clone();
         let limits = self.limits();
-        let gates =
-            AdmissionControl::for_call(self, &limits, &request.principal, &name, resolved.tool.as_ref());
-        let deadline = request.deadline;
-        deadline.no_later_than(gates.call_time());
+        let admission = AdmissionControl::for_call(self, &limits, route, &record);
+        deadline.no_later_than(admission.call_time());
         // Arguments that take long to check are checked beside this task, for as long as the call has.
         tokio::select! {
             biased;
-            passed = gates.pass(&resolved, request.notes.as_deref()) => passed?,
-            () = request.cancel.cancelled() => return Err(was_cancelled(&resolved.subject)),
-            () = deadline.passed() => return Err(too_slow(&resolved.subject)),
+            admitted = admission.admit(&call.target, details) => admitted?,
+            () = cancel.cancelled() => return Err(cancelled(&record)),
+            () = deadline.passed() => return Err(timed_out(&record)),
         }
-        let places = gates.places(&request.context);
-        let largest = gates.payload();
-        drop(gates);
-        let check = match request.context.made_by {
-            CallOrigin::Caller => limits.results.for_source(&name),
-            CallOrigin::Program => ResultCheck::Off,
-        };
+        let (limiters, max_payload) = (admission.limiters(), admission.payload());
+        drop(admission);
 
-        let ResolvedCall { source, target, subject, tool, .. } = resolved;
-        let cancel = request.cancel.child_token();
-        // However this future ends, whatever the source started for it learns that nobody waits any more.
-        let tell_the_source = cancel.clone().drop_guard();
-        let mut hooks = tool.as_ref().and_then(|tool| {
-            HookChain::for_call(&self.hooks, request.id, tool, &target, &request.principal, &request.context)
-        });
-        let found = tool.as_ref().and_then(|tool| tool.version());
-        let version_asked = request.context.version.is_some();
-        let context = CallContext { version: found.map(ToOwned::to_owned), version_asked, ..request.context };
-        let mut call = SourceCall {
-            target,
-            principal: request.principal,
-            context,
-            deadline: deadline.clone(),
-            cancel: cancel.clone(),
-            priority: request.priority,
-            meta: request.meta,
-            client: request.client,
-        };
-        let carried = async {
-            let slot = CallPermits::acquire(places, request.priority).await;
-            let _free = ReleaseOnDrop(slot.clone());
+        // However this future ends, whatever the source started for it learns that the caller is gone.
+        let cancel_source = cancel.clone().drop_guard();
+        let mut hooks = HookChain::for_call(&self.hooks, route, &call);
+        let to_source = async {
+            let permits = CallPermits::acquire(limiters, record.priority).await;
+            let _released_at_end = ReleaseOnDrop(permits.clone());
             if deadline.remaining().is_zero() {
-                return Err(too_slow(&subject));
+                return Err(timed_out(&record));
             }
-            call.client = call.client.for_call(request.id, deadline.clone(), slot, self.shared_events());
+            call.client = call.client.for_call(&record, deadline.clone(), permits, self.shared_events());
             if let Some(hooks) = &mut hooks
-                && let Some(changed) = guarded(&subject, &name, hooks.before(largest)).await.flatten()?
+                && let Some(changed) = catch_panic(&record, hooks.before(max_payload)).await.flatten()?
                 && let SourceTarget::Tool { arguments, .. } = &mut call.target
             {
                 *arguments = changed;
             }
-            // The source is called inside the guard: it may crash before it has made its future.
-            guarded(&subject, &name, async { source.call(call).await }).await.flatten()
+            // The source is called inside, because it may panic before it has made its future.
+            catch_panic(&record, async { route.source.call(call).await }).await.flatten()
         };
-        let outcome = tokio::select! {
+        let result = tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(was_cancelled(&subject)),
-            outcome = carried => outcome,
-            () = deadline.passed() => Err(too_slow(&subject)),
+            () = cancel.cancelled() => Err(cancelled(&record)),
+            result = to_source => result,
+            () = deadline.passed() => Err(timed_out(&record)),
         };
-        drop(tell_the_source);
-        let notes = request.notes.as_deref();
-        let promise = ResultValidator { yard: self, id: request.id, tool: tool.as_ref(), check, notes };
-        let outcome = match outcome {
-            Ok(outcome) => promise.validate(outcome, &deadline).await,
+        drop(cancel_source);
+
+        let check = match record.context.made_by {
+            CallOrigin::Caller => limits.results.for_source(route.source.name()),
+            CallOrigin::Program => ResultCheck::Off,
+        };
+        let validator = ResultValidator { yard: self, record: &record, tool: route.tool.as_ref(), check };
+        let result = match result {
+            Ok(outcome) => validator.validate(outcome, &deadline, details).await,
             Err(error) => Err(error),
         };
         match &hooks {
-            Some(hooks) => match guarded(&subject, &name, hooks.run_after(&outcome)).await {
-                Ok(()) => outcome,
-                Err(crash) => Err(crash),
-            },
-            None => outcome,
+            Some(hooks) => catch_panic(&record, hooks.run_after(&result)).await.and(result),
+            None => result,
         }
+    }
+
+    /// A copy of the arguments for the recorder, if it wants them.
+    fn arguments_to_record(&self, target: &CallTarget) -> Option<Raw> {
+        let is_wanted = self.recorder.as_ref().is_some_and(|recorder| recorder.wants_arguments());
+        target.arguments().filter(|_| is_wanted).map(ToOwned::to_owned)
     }
 }
 
-/// A request once it is known what it is for.
-struct RequestParts {
-    id: ExecutionId,
-    principal: Principal,
-    deadline: Deadline,
-    cancel: CancellationToken,
-    priority: Priority,
-    context: CallContext,
-    meta: Option<Raw>,
-    client: CallerChannel,
-    notes: Option<Arc<CallDetails>>,
+fn cancelled(record: &CallRecord) -> HubError {
+    HubError::new(ErrorKind::Cancelled, format!("{} was cancelled", record.subject))
 }
 
-fn was_cancelled(subject: &str) -> HubError {
-    HubError::new(ErrorKind::Cancelled, format!("{subject} was cancelled"))
-}
-
-fn too_slow(subject: &str) -> HubError {
-    HubError::new(ErrorKind::TimedOut, format!("{subject} did not answer in time"))
+fn timed_out(record: &CallRecord) -> HubError {
+    HubError::new(ErrorKind::TimedOut, format!("{} did not answer in time", record.subject))
         .suggest("allow it more time, or ask it for less")
 }
 
 /// A source or a hook that panics fails this call and nothing else.
-async fn guarded<T>(
-    subject: &str,
-    source: &SourceName,
-    work: impl Future<Output = T>,
-) -> Result<T, HubError> {
+async fn catch_panic<T>(record: &CallRecord, work: impl Future<Output = T>) -> Result<T, HubError> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        tracing::error!(%source, subject, panic = text, "a call crashed");
+        let (source, subject) = (record.source_name(), &*record.subject);
+        tracing::error!(source, subject, panic = text, "a call crashed");
         HubError::new(ErrorKind::Bug, format!("{subject} crashed"))
     })
 }

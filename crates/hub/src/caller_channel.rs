@@ -9,10 +9,10 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::call_permits::CallPermits;
+use crate::call_record::CallRecord;
 use crate::deadline::Deadline;
 use crate::error::{ErrorKind, HubError};
 use crate::events::{EventBus, YardEvent};
-use crate::execution::ExecutionId;
 use crate::json::Raw;
 
 /// How many updates wait for a slow reader before progress and log lines are dropped and chunks wait.
@@ -32,7 +32,7 @@ struct CallScope {
     slot: CallPermits,
     outer: Option<Arc<CallScope>>,
     /// Which call it is, and where watchers hear of its progress.
-    id: ExecutionId,
+    record: Arc<CallRecord>,
     events: Arc<EventBus>,
 }
 
@@ -158,8 +158,10 @@ impl CallerChannel {
         if progress.progress.is_finite() && progress.progress > *last {
             *last = progress.progress;
             if let Some(held) = &self.held {
-                held.events
-                    .publish_call(|| YardEvent::CallProgress { id: held.id, progress: progress.clone() });
+                held.events.publish_call(|| YardEvent::CallProgress {
+                    call: Arc::clone(&held.record),
+                    progress: progress.clone(),
+                });
             }
             self.offer(CallerUpdate::Progress(progress));
         }
@@ -213,12 +215,13 @@ impl CallerChannel {
     /// progress watchers hear.
     pub(crate) fn for_call(
         &self,
-        id: ExecutionId,
+        record: &Arc<CallRecord>,
         deadline: Deadline,
         slot: CallPermits,
         events: Arc<EventBus>,
     ) -> Self {
-        let held = CallScope { deadline, slot, outer: self.held.clone(), id, events };
+        let record = Arc::clone(record);
+        let held = CallScope { deadline, slot, outer: self.held.clone(), record, events };
         Self { way: Arc::clone(&self.way), held: Some(Arc::new(held)) }
     }
 

@@ -6,11 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::broadcast;
 
+use crate::call_record::CallRecord;
 use crate::caller_channel::Progress;
 use crate::error::ErrorKind;
-use crate::execution::ExecutionId;
 use crate::name::SourceName;
-use crate::request::{EntryKind, FrontName};
 
 const KEPT: usize = 1024;
 /// Lines of standard error have a stream of their own: a server that babbles must not push anything else out.
@@ -18,36 +17,22 @@ const LINES_KEPT: usize = 256;
 
 #[derive(Debug, Clone)]
 pub enum YardEvent {
-    /// A call came in; also one that is refused at once.
-    CallStarted {
-        id: ExecutionId,
-        thing: EntryKind,
-        /// The full name or address; where it led nowhere, the beginning of what the caller said.
-        subject: String,
-        /// Nothing where the name led nowhere.
-        source: Option<SourceName>,
-        principal: String,
-        session_id: Option<Arc<str>>,
-        user_id: Option<Arc<str>>,
-        /// By which front it came in, where the front said so.
-        front: Option<FrontName>,
-        at: SystemTime,
-    },
+    /// A call was accepted. It may be refused right after that.
+    CallStarted(Arc<CallRecord>),
     CallProgress {
-        id: ExecutionId,
+        call: Arc<CallRecord>,
         progress: Progress,
     },
     CallEnded {
-        id: ExecutionId,
+        call: Arc<CallRecord>,
         ended: CallEndReason,
         /// The message of the error, if it ended with one.
         error: Option<String>,
         duration: Duration,
     },
-    /// A tool gave a result that its own output schema does not allow.
+    /// The result of a tool violates the tool's output schema.
     ResultViolatesSchema {
-        id: ExecutionId,
-        subject: String,
+        call: Arc<CallRecord>,
         violations: Vec<String>,
     },
     /// What the yard offers is not what it was, because of these sources.

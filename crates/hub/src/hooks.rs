@@ -3,24 +3,17 @@
 use serde_json::value::RawValue;
 
 use crate::BoxFuture;
+use crate::call_record::CallRecord;
 use crate::error::HubError;
-use crate::execution::ExecutionId;
 use crate::json::Raw;
-use crate::name::SourceName;
 use crate::outcome::Outcome;
-use crate::principal::Principal;
-use crate::request::CallContext;
 
 /// The call that a hook runs around.
 #[derive(Debug, Clone, Copy)]
 pub struct HookCall<'a> {
-    pub id: ExecutionId,
-    /// The tool's full name.
-    pub tool: &'a str,
-    pub source: &'a SourceName,
+    pub record: &'a CallRecord,
+    /// The arguments as the hooks before this one left them.
     pub arguments: &'a RawValue,
-    pub principal: &'a Principal,
-    pub context: &'a CallContext,
 }
 
 /// What a hook says before a call.

@@ -7,6 +7,7 @@ pub mod address;
 mod call;
 mod call_details;
 mod call_permits;
+mod call_record;
 mod caller_channel;
 mod catalog;
 mod concurrency;
@@ -36,7 +37,7 @@ mod principal;
 pub mod printable;
 mod quota;
 mod rate_limit;
-mod record;
+mod recorder;
 mod redact;
 mod request;
 mod result_check;
@@ -54,6 +55,7 @@ mod visibility;
 mod yard;
 
 pub use call_details::CallDetails;
+pub use call_record::CallRecord;
 pub use caller_channel::{
     CallerChannel, CallerUpdate, ClientCapabilities, LogLevel, LogLine, Progress, Question, QuestionBatch,
     QuestionKind, RawAnswers, StreamPause,
@@ -83,7 +85,7 @@ pub use permission::{MANAGE, OBSERVE};
 pub use principal::{AllowList, Permissions, Principal};
 pub use quota::{Quota, QuotaCharge, QuotaLimits, QuotaOverrides, QuotaReport, Quotas};
 pub use rate_limit::RateState;
-pub use record::{CallRecord, Recorder};
+pub use recorder::{FinishedCall, Recorder};
 pub use redact::Redaction;
 pub use request::{
     CallContext, CallOrigin, CallRequest, CallTarget, ClientEra, ClientSession, CompletionReference,
@@ -94,8 +96,8 @@ pub use schema::{Schema, SchemaCheck, SchemaViolation};
 pub use scope::YardScope;
 pub use secret::Secret;
 pub use source::{
-    CallerIdentity, PromptOffer, ResourceOffer, Source, SourceCall, SourceNotifier, SourceOffer,
-    SourceTarget, TemplateOffer, ToolListing, ToolOffer,
+    PromptOffer, ResourceOffer, Source, SourceCall, SourceNotifier, SourceOffer, SourceTarget, TemplateOffer,
+    ToolListing, ToolOffer,
 };
 pub use status::{AuthStatus, SourceState, SourceStatus};
 pub use subscriptions::ResourceSubscription;

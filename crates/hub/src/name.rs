@@ -45,6 +45,11 @@ impl FullName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The same text, without a copy.
+    pub(crate) fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
 }
 
 impl Borrow<str> for FullName {

@@ -8,9 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call_details::CallDetails;
 use crate::caller_channel::{CallerChannel, ClientCapabilities};
+use crate::catalog::ToolEntry;
 use crate::deadline::Deadline;
 use crate::execution::ExecutionId;
-use crate::json::Raw;
+use crate::json::{self, Raw};
 use crate::principal::Principal;
 use crate::scope::YardScope;
 
@@ -18,18 +19,22 @@ use crate::scope::YardScope;
 #[derive(Debug)]
 pub struct CallRequest {
     pub what: CallTarget,
+    /// The tool that `what` names, if the front has looked it up already: it is not looked up again.
+    pub tool: Option<Arc<ToolEntry>>,
     pub principal: Principal,
     pub deadline: Deadline,
     pub cancel: CancellationToken,
     pub priority: Priority,
     pub context: CallContext,
+    /// Headers of the caller's request that the configuration lets through to sources, by lower-case name.
+    pub headers: Vec<(String, String)>,
     /// Free-form metadata that travels with the call (`_meta` of the protocol, trace context among it).
     pub meta: Option<Raw>,
     pub client: CallerChannel,
     /// The name of the call, where the front gives it one beforehand.
     pub id: Option<ExecutionId>,
     /// Where the front reads what it is told beside the outcome, if it wants to know.
-    pub notes: Option<Arc<CallDetails>>,
+    pub details: Option<Arc<CallDetails>>,
 }
 
 impl CallRequest {
@@ -37,15 +42,17 @@ impl CallRequest {
     pub fn new(what: CallTarget, principal: Principal) -> Self {
         Self {
             what,
+            tool: None,
             principal,
             deadline: Deadline::after(Duration::MAX),
             cancel: CancellationToken::new(),
             priority: Priority::Normal,
             context: CallContext::default(),
+            headers: Vec::new(),
             meta: None,
             client: CallerChannel::silent(),
             id: None,
-            notes: None,
+            details: None,
         }
     }
 }
@@ -74,6 +81,11 @@ impl CallTarget {
             Self::Tool { arguments, .. } | Self::Prompt { arguments, .. } => arguments.as_deref(),
             Self::Resource { .. } | Self::Completion { .. } => None,
         }
+    }
+
+    /// The beginning of the subject, for the record of a call that leads nowhere.
+    pub(crate) fn short_subject(&self) -> Arc<str> {
+        json::truncate_for_message(self.subject()).into()
     }
 
     /// The name or address of the thing, for messages and events.
@@ -150,8 +162,6 @@ pub struct CallContext {
     pub user_id: Option<Arc<str>>,
     /// The session that the caller has with the front, where it has one.
     pub client_session: Option<ClientSession>,
-    /// Headers of the caller's request that the configuration lets through to sources, by lower-case name.
-    pub headers: Vec<(String, String)>,
     /// Which clients' offers and conversations the call belongs to.
     pub era: ClientEra,
     /// What of the yard the front shows: names lead nowhere else.

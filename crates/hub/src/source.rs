@@ -1,24 +1,27 @@
 //! What anything that offers tools, resources or prompts must be able to do.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
+use crate::call_record::CallRecord;
 use crate::caller_channel::CallerChannel;
 use crate::deadline::Deadline;
 use crate::definition_budget::DefinitionReservation;
 use crate::error::HubError;
 use crate::events::{StderrLine, YardEvent};
+use crate::execution::ExecutionId;
 use crate::hooks::Hooks;
 use crate::json::Raw;
 use crate::manage::{LoginError, ManageError, SourceCommand, TranscriptEntry};
 use crate::name::{Prefix, SourceName};
 use crate::outcome::Outcome;
 use crate::principal::Principal;
-use crate::request::{CallContext, ClientEra, Priority};
+use crate::request::{ClientEra, EntryKind};
 use crate::status::SourceStatus;
 use crate::yard::Yard;
 
@@ -95,7 +98,7 @@ pub trait Source: Send + Sync {
 
     /// The yard has refused, stopped or lost a call of this tool. A source whose users expect every answer in a form
     /// of its own gives that answer here; everybody else leaves it to the fronts.
-    fn render_error(&self, _tool: &str, _error: &HubError, _caller: &CallerIdentity<'_>) -> Option<Outcome> {
+    fn render_error(&self, _tool: &str, _error: &HubError, _call: &CallRecord) -> Option<Outcome> {
         None
     }
 
@@ -103,25 +106,33 @@ pub trait Source: Send + Sync {
     fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>>;
 }
 
-/// Whose call it was that came to nothing.
-#[derive(Debug, Clone, Copy)]
-pub struct CallerIdentity<'a> {
-    pub principal: &'a Principal,
-    pub session_id: Option<&'a Arc<str>>,
-}
-
 /// A call on its way to the source, in the source's own names.
 #[derive(Debug)]
 pub struct SourceCall {
+    pub record: Arc<CallRecord>,
     pub target: SourceTarget,
-    pub principal: Principal,
-    pub context: CallContext,
     pub deadline: Deadline,
-    /// Cancelled when the caller cancels, goes away, or the time is up.
+    /// Cancelled when the caller cancels or goes away, and when the time is up.
     pub cancel: CancellationToken,
-    pub priority: Priority,
+    /// Headers of the caller's request that the configuration lets through, by lower-case name.
+    pub headers: Vec<(String, String)>,
     pub meta: Option<Raw>,
     pub client: CallerChannel,
+}
+
+impl SourceCall {
+    /// A call that did not come through a yard, with all the time there is, whose caller wants nothing but the outcome.
+    pub fn new(id: ExecutionId, target: SourceTarget, principal: Principal) -> Self {
+        Self {
+            record: Arc::new(CallRecord::new(id, target.kind(), target.subject(), principal)),
+            target,
+            deadline: Deadline::after(Duration::MAX),
+            cancel: CancellationToken::new(),
+            headers: Vec::new(),
+            meta: None,
+            client: CallerChannel::silent(),
+        }
+    }
 }
 
 /// What is asked of the source.
@@ -132,6 +143,25 @@ pub enum SourceTarget {
     Prompt { name: String, arguments: Raw },
     PromptCompletion { name: String, argument: String, value: String, context: Option<Raw> },
     TemplateCompletion { uri: String, argument: String, value: String, context: Option<Raw> },
+}
+
+impl SourceTarget {
+    pub fn kind(&self) -> EntryKind {
+        match self {
+            Self::Tool { .. } => EntryKind::Tool,
+            Self::Resource { .. } => EntryKind::Resource,
+            Self::Prompt { .. } => EntryKind::Prompt,
+            Self::PromptCompletion { .. } | Self::TemplateCompletion { .. } => EntryKind::Completion,
+        }
+    }
+
+    /// The source's own name of it, or its URI.
+    pub fn subject(&self) -> &str {
+        match self {
+            Self::Tool { name, .. } | Self::Prompt { name, .. } | Self::PromptCompletion { name, .. } => name,
+            Self::Resource { uri } | Self::TemplateCompletion { uri, .. } => uri,
+        }
+    }
 }
 
 /// Everything that a source offers at one moment.

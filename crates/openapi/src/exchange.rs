@@ -107,7 +107,7 @@ impl HttpExchange<'_> {
         };
         let forwarded = self.settings.forward_headers.iter().flat_map(|wanted| {
             let fits = move |(name, _): &&(String, String)| name.eq_ignore_ascii_case(wanted);
-            call.context.headers.iter().filter(fits)
+            call.headers.iter().filter(fits)
         });
         for (name, value) in forwarded {
             let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| odd(name))?;

@@ -11,8 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    CallContext, CallerChannel, Catalog, Deadline, ErrorKind, HubError, Principal, Priority, Progress, Raw,
-    SourceName, Yard,
+    CallRecord, CallerChannel, Catalog, Deadline, ErrorKind, HubError, Progress, Raw, SourceName, Yard,
 };
 
 use crate::inspect;
@@ -31,12 +30,11 @@ const LOOKS_PER_CALL: usize = 10;
 /// What a program is run for.
 #[derive(Debug)]
 pub(crate) struct ProgramCaller {
-    pub(crate) principal: Principal,
-    /// As the program's own call has it.
-    pub(crate) context: CallContext,
+    /// Of the program's own call.
+    pub(crate) record: Arc<CallRecord>,
     pub(crate) deadline: Deadline,
-    pub(crate) priority: Priority,
     pub(crate) cancel: CancellationToken,
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) meta: Option<Raw>,
     pub(crate) client: CallerChannel,
 }
@@ -196,7 +194,7 @@ impl Broker {
     }
 
     fn seen<'a>(&'a self, catalog: &'a Catalog) -> VisibleTools<'a> {
-        VisibleTools { catalog, principal: &self.caller.principal, own: &self.own }
+        VisibleTools { catalog, principal: &self.caller.record.principal, own: &self.own }
     }
 }
 

@@ -49,10 +49,10 @@ impl ProgramSource {
             return Err(HubError::new(ErrorKind::TooLarge, message));
         }
         // Held while it waits and while it runs.
-        let _charge = broker.yard.charge(&broker.caller.principal, Quota::Programs, 1)?;
+        let _charge = broker.yard.charge(&broker.caller.record.principal, Quota::Programs, 1)?;
         let (deadline, most) = (broker.caller.deadline.clone(), self.settings.time);
         // Those that wait are let in one after the other.
-        let waiting = self.slots.acquire(&broker.caller.principal);
+        let waiting = self.slots.acquire(&broker.caller.record.principal);
         let slot = tokio::time::timeout(order.time(most, deadline.remaining()), waiting).await;
         let Ok(Ok(_slot)) = slot else {
             let message = format!(

@@ -79,11 +79,10 @@ impl ProgramSource {
         };
         let unknown = || HubError::new(ErrorKind::UnknownTool, format!("unknown tool {name}"));
         let caller = ProgramCaller {
-            principal: call.principal,
-            context: call.context,
+            record: call.record,
             deadline: call.deadline,
-            priority: call.priority,
             cancel: call.cancel,
+            headers: call.headers,
             meta: call.meta,
             client: call.client,
         };
@@ -112,7 +111,7 @@ impl ProgramSource {
 
     async fn inspect(&self, yard: &Yard, caller: &ProgramCaller, name: &str) -> Outcome {
         let catalog = yard.catalog();
-        let seen = VisibleTools { catalog: &catalog, principal: &caller.principal, own: &self.name };
+        let seen = VisibleTools { catalog: &catalog, principal: &caller.record.principal, own: &self.name };
         if let Some(tool) = seen.tool(name) {
             return said(&[inspect::describe_tool(&tool), inspect::describe_usage(&seen, &tool)]);
         }
@@ -132,7 +131,7 @@ impl ProgramSource {
     ) -> Result<Outcome, HubError> {
         let catalog = yard.catalog();
         let index = self.indexes.get(&catalog).await;
-        let seen = VisibleTools { catalog: &catalog, principal: &caller.principal, own: &self.name };
+        let seen = VisibleTools { catalog: &catalog, principal: &caller.record.principal, own: &self.name };
         let found = wanted.find(&seen, &index)?;
         Ok(said(&[wanted.render_text(&seen, &found)]))
     }

@@ -105,12 +105,17 @@ impl Diary {
 
 impl Hooks for Diary {
     fn after<'a>(&'a self, call: HookCall<'a>, outcome: &'a Outcome) -> BoxFuture<'a, ()> {
-        self.write(format!("{} by {}, failed: {}", call.tool, call.principal.id(), outcome.failed));
+        self.write(format!(
+            "{} by {}, failed: {}",
+            call.record.tool_name(),
+            call.record.principal.id(),
+            outcome.failed
+        ));
         Box::pin(std::future::ready(()))
     }
 
     fn on_error<'a>(&'a self, call: HookCall<'a>, error: &'a HubError) -> BoxFuture<'a, ()> {
-        self.write(format!("{} by {}: {error}", call.tool, call.principal.id()));
+        self.write(format!("{} by {}: {error}", call.record.tool_name(), call.record.principal.id()));
         Box::pin(std::future::ready(()))
     }
 }

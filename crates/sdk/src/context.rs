@@ -9,7 +9,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{
-    CallContext, CallerChannel, ClientCapabilities, Deadline, LogLevel, LogLine, Principal, Progress, Raw,
+    CallContext, CallRecord, CallerChannel, ClientCapabilities, Deadline, LogLevel, LogLine, Principal,
+    Progress, Raw,
 };
 
 use crate::native::NativeHandle;
@@ -22,13 +23,13 @@ pub struct Context {
     native: NativeHandle,
 }
 
-/// What is known about a call before anything runs.
+/// What came with a call, beside its arguments.
 #[derive(Debug)]
 pub(crate) struct CallInfo {
-    pub(crate) principal: Principal,
-    pub(crate) context: CallContext,
+    pub(crate) record: Arc<CallRecord>,
     pub(crate) deadline: Deadline,
     pub(crate) cancel: CancellationToken,
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) meta: Option<Raw>,
 }
 
@@ -99,12 +100,22 @@ impl Context {
 
     /// Who is calling.
     pub fn principal(&self) -> &Principal {
-        &self.occasion.principal
+        &self.occasion.record.principal
     }
 
     /// What the caller said about the occasion: session and user.
     pub fn call_context(&self) -> &CallContext {
-        &self.occasion.context
+        &self.occasion.record.context
+    }
+
+    /// Everything that is known about the call.
+    pub fn record(&self) -> &CallRecord {
+        &self.occasion.record
+    }
+
+    /// Headers of the caller's request that the configuration lets through, by lower-case name.
+    pub fn headers(&self) -> &[(String, String)] {
+        &self.occasion.headers
     }
 
     /// The metadata that came with the call, as it came.

@@ -215,8 +215,8 @@ impl Source for NativeSource {
     }
 
     fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
-        let SourceCall { target, principal, context, deadline, cancel, meta, client, priority: _ } = call;
-        let occasion = CallInfo { principal, context, deadline, cancel, meta };
+        let SourceCall { record, target, deadline, cancel, headers, meta, client } = call;
+        let occasion = CallInfo { record, deadline, cancel, headers, meta };
         let context = Context::new(occasion, client, self.handle());
         let shelf = self.inner.shelf();
         Box::pin(async move { answer(&shelf, target, context).await })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolyard_hub::{Principal, SourceCall};
+use toolyard_hub::{CallRecord, SourceCall};
 
 /// Who shares a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,14 +22,15 @@ pub(crate) enum TesterCaller {
 
 impl TesterCaller {
     pub(crate) fn from_call(call: &SourceCall, sharing: TesterSharing) -> Self {
-        Self::new(&call.principal, call.context.session_id.as_ref(), sharing)
+        Self::of(&call.record, sharing)
     }
 
-    pub(crate) fn new(principal: &Principal, session: Option<&Arc<str>>, sharing: TesterSharing) -> Self {
+    pub(crate) fn of(record: &CallRecord, sharing: TesterSharing) -> Self {
         match sharing {
             TesterSharing::Process => Self::Process,
             TesterSharing::Session => {
-                Self::Session { principal: principal.id().to_owned(), session: session.cloned() }
+                let (principal, session) = (&record.principal, &record.context.session_id);
+                Self::Session { principal: principal.id().to_owned(), session: session.clone() }
             }
         }
     }

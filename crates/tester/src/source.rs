@@ -8,8 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolyard_hub::{
-    BoxFuture, CallerIdentity, ErrorKind, HubError, Outcome, Prefix, Source, SourceCall, SourceName,
-    SourceOffer,
+    BoxFuture, CallRecord, ErrorKind, HubError, Outcome, Prefix, Source, SourceCall, SourceName, SourceOffer,
 };
 use toolyard_upstream::UpstreamContext;
 
@@ -147,12 +146,12 @@ impl Source for Tester {
         true
     }
 
-    fn render_error(&self, tool: &str, error: &HubError, caller: &CallerIdentity<'_>) -> Option<Outcome> {
+    fn render_error(&self, tool: &str, error: &HubError, call: &CallRecord) -> Option<Outcome> {
         // Whoever cancelled does not want an answer in any words.
         if error.kind() == ErrorKind::Cancelled {
             return None;
         }
-        let caller = TesterCaller::new(caller.principal, caller.session_id, self.settings.sharing);
+        let caller = TesterCaller::of(call, self.settings.sharing);
         let connection = self.seats.peek(&caller);
         let fault = TesterError { connection, ..TesterError::from(tools::explain_refusal(tool, error)) };
         Some(failure(&fault, Vec::new(), Stopwatch::start()))

@@ -124,19 +124,18 @@ impl ToolInvocation<'_> {
     fn missing<'b>(&self, needed: &'b [String]) -> Option<&'b str> {
         match self.caller {
             TesterCaller::Process => None,
-            TesterCaller::Session { .. } => self.call.principal.first_missing(needed),
+            TesterCaller::Session { .. } => self.call.record.principal.first_missing(needed),
         }
     }
 
     /// A call to the server under test, for the same caller.
     fn onwards(&self, target: SourceTarget) -> SourceCall {
         SourceCall {
+            record: Arc::clone(&self.call.record),
             target,
-            principal: self.call.principal.clone(),
-            context: self.call.context.clone(),
             deadline: self.call.deadline.clone(),
             cancel: self.call.cancel.clone(),
-            priority: self.call.priority,
+            headers: self.call.headers.clone(),
             meta: None,
             client: self.call.client.clone(),
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
-use toolyard_hub::{Principal, TranscriptDirection, Yard, YardEvent};
+use toolyard_hub::{CallRecord, Principal, TranscriptDirection, Yard, YardEvent};
 
 use crate::log::{UiLogEntry, UiLogKind, new_lines};
 use crate::message::{UiMessage, YardSnapshot};
@@ -32,14 +32,14 @@ pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sende
         let mut changed = true;
         tokio::select! {
             event = events.recv() => {
-                changed = take(&yard, event, &mut entries, &mut seen);
+                changed = take(&yard, event, &mut entries);
                 // What comes close behind is told with it.
                 let until = tokio::time::Instant::now() + OFTEN;
                 while let Ok(event) = tokio::time::timeout_at(until, events.recv()).await {
                     if matches!(event, Err(RecvError::Closed)) {
                         return;
                     }
-                    changed |= take(&yard, event, &mut entries, &mut seen);
+                    changed |= take(&yard, event, &mut entries);
                 }
             }
             _ = next.tick() => {}
@@ -64,8 +64,6 @@ pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sende
 struct SourceCursors {
     stderr: HashMap<String, Vec<String>>,
     said: HashMap<String, u64>,
-    /// What the calls that run are, by their id.
-    calls: HashMap<String, String>,
 }
 
 impl SourceCursors {
@@ -101,13 +99,13 @@ impl SourceCursors {
     }
 }
 
+/// What a call is of, in words.
+fn describe(call: &CallRecord) -> String {
+    format!("{} {}", call.kind.as_str(), call.subject)
+}
+
 /// Writes an event down. Whether the yard may look different after it.
-fn take(
-    yard: &Yard,
-    event: Result<Arc<YardEvent>, RecvError>,
-    entries: &mut Vec<UiLogEntry>,
-    seen: &mut SourceCursors,
-) -> bool {
+fn take(yard: &Yard, event: Result<Arc<YardEvent>, RecvError>, entries: &mut Vec<UiLogEntry>) -> bool {
     let event = match event {
         Ok(event) => event,
         Err(RecvError::Lagged(missed)) => {
@@ -117,15 +115,13 @@ fn take(
         Err(RecvError::Closed) => return false,
     };
     let (source, text, changed) = match &*event {
-        YardEvent::CallStarted { id, thing, subject, source, .. } => {
-            let what = format!("{} {subject}", thing.as_str());
-            seen.calls.insert(id.to_string(), what.clone());
-            (source.as_ref().map(ToString::to_string), format!("{what} is called"), false)
+        YardEvent::CallStarted(call) => {
+            (call.source.as_ref().map(ToString::to_string), format!("{} is called", describe(call)), false)
         }
         // The call that is on the screen shows its own progress.
         YardEvent::CallProgress { .. } => return false,
-        YardEvent::CallEnded { id, ended, error, duration } => {
-            let what = seen.calls.remove(&id.to_string()).unwrap_or_else(|| "a call".to_owned());
+        YardEvent::CallEnded { call, ended, error, duration } => {
+            let what = describe(call);
             let why = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
             (
                 None,
@@ -133,9 +129,9 @@ fn take(
                 false,
             )
         }
-        YardEvent::ResultViolatesSchema { subject, violations, .. } => (
+        YardEvent::ResultViolatesSchema { call, violations } => (
             None,
-            format!("the result of {subject} does not fit its schema: {}", violations.join("; ")),
+            format!("the result of {} does not fit its schema: {}", call.tool_name(), violations.join("; ")),
             false,
         ),
         YardEvent::CatalogChanged(change, _) => {

@@ -61,7 +61,7 @@ impl CallSender<'_> {
         let mut in_flight = self.live.calls.enter(call);
         let (method, mut params, name) = request(&call.target);
         // Only who asked for a version is refused where the server does not have it any more.
-        let version = call.context.version.as_deref().filter(|_| call.context.version_asked);
+        let version = call.record.context.version.as_deref().filter(|_| call.record.context.version_asked);
         let asking = version.map(|version| meta::with_requested_version(version, call.meta.as_deref()));
         for _ in 0..MOST_ROUNDS {
             let dress = RequestEnvelope {
@@ -70,7 +70,7 @@ impl CallSender<'_> {
                 tag: Some(in_flight.tag),
                 name,
                 schema: name.and_then(|name| self.mirrored.get(name)).map(|schema| &**schema),
-                headers: select_forwarded_headers(&self.settings.forward_headers, &call.context.headers),
+                headers: select_forwarded_headers(&self.settings.forward_headers, &call.headers),
             };
             let outbound = self.live.build_request(method, &params, dress).map_err(ExchangeError::Failure)?;
             let answer = self.live.client.request(outbound);

@@ -62,9 +62,9 @@ pub(crate) struct InFlightCall {
 
 impl InFlightCall {
     fn new(call: &SourceCall) -> Self {
-        let session = call.context.client_session.as_ref();
+        let session = call.record.context.client_session.as_ref();
         let caller = session.map(|session| CallerKey {
-            principal: call.principal.id().to_owned(),
+            principal: call.record.principal.id().to_owned(),
             session: Arc::clone(session.id()),
         });
         Self {

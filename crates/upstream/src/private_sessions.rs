@@ -122,10 +122,10 @@ impl PrivateSessions {
         shared: &LiveConnection,
         call: &SourceCall,
     ) -> Result<SessionLease<'a>, HubError> {
-        let principal = call.principal.id().to_owned();
+        let principal = call.record.principal.id().to_owned();
         // Which log lines a client wants differs from call to call and does not need another session.
         let of_call = || ClientCapabilities { log_level: None, ..call.client.capabilities().clone() };
-        let (owner, abilities, ended) = match &call.context.client_session {
+        let (owner, abilities, ended) = match &call.record.context.client_session {
             Some(session) => (
                 Owner::Client { principal, session: Arc::clone(session.id()) },
                 session.capabilities().clone(),

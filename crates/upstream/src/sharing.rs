@@ -45,7 +45,7 @@ impl SharingState {
     fn asks_privately(&self, call: &SourceCall) -> bool {
         let private = self.private.load(Ordering::Relaxed);
         // A session that can be asked in some calls is used by all calls of its client, so that all see the same state.
-        let session = call.context.client_session.as_ref();
+        let session = call.record.context.client_session.as_ref();
         let abilities = session.map_or(call.client.capabilities(), |session| session.capabilities());
         private != 0 && KINDS.into_iter().any(|kind| private & bit(kind) != 0 && abilities.supports(kind))
     }

@@ -217,7 +217,7 @@ impl Upstream {
 
     /// Carries a call out in the era of its client.
     async fn call_in_era(&self, call: SourceCall) -> Result<Outcome, HubError> {
-        if call.context.era == ClientEra::Legacy && self.inner.role == ConnectionRole::Main {
+        if call.record.context.era == ClientEra::Legacy && self.inner.role == ConnectionRole::Main {
             // Which eras the server knows is clear once it is connected to; why it is not is said below.
             let _ = self.inner.shared().await;
             // Rare, and large: what it needs is not carried by every call.

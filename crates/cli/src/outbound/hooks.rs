@@ -133,16 +133,17 @@ struct HookErrorInfo<'a> {
 
 impl<'a> HookPayload<'a> {
     fn of(event: HookEvent, call: HookCall<'a>) -> Self {
+        let HookCall { record, arguments } = call;
         Self {
             event,
-            execution_id: call.id.public_name(),
-            tool: call.tool,
-            server: call.source.as_str(),
-            principal: call.principal.id(),
-            params: call.arguments,
+            execution_id: record.id.public_name(),
+            tool: record.tool_name(),
+            server: record.source_name(),
+            principal: record.principal.id(),
+            params: arguments,
             context: HookContext {
-                session_id: call.context.session_id.as_deref(),
-                user_id: call.context.user_id.as_deref(),
+                session_id: record.context.session_id.as_deref(),
+                user_id: record.context.user_id.as_deref(),
             },
             result: None,
             failed: None,
@@ -289,7 +290,9 @@ impl Hooks for ConfiguredHooks {
     fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
         Box::pin(async move {
             let mut changed: Option<Raw> = None;
-            for hook in self.all().iter().filter(|hook| hook.minds(HookEvent::Before, call.tool)) {
+            for hook in
+                self.all().iter().filter(|hook| hook.minds(HookEvent::Before, call.record.tool_name()))
+            {
                 let params = changed.as_deref().unwrap_or(call.arguments);
                 let said = HookPayload { params, ..HookPayload::of(HookEvent::Before, call) };
                 if let HookDecision::Change(params) = hook.judge(&self.http, &said).await? {

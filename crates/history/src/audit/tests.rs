@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use toolyard_hub::{CallRecord, ErrorKind, ExecutionId};
+use toolyard_hub::{ErrorKind, ExecutionId};
 
 use super::{AuditArguments, AuditFailurePolicy, AuditFlush, AuditLog, AuditSettings};
-use crate::audit_line::tests::record;
+use crate::audit_line::tests::{SampleCall, sample};
 use crate::scratch::Scratch;
 
 fn settings(file: PathBuf) -> AuditSettings {
@@ -25,10 +25,13 @@ fn settings(file: PathBuf) -> AuditSettings {
     }
 }
 
-fn numbered(number: u64) -> CallRecord<'static> {
+fn numbered(number: u64) -> SampleCall {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&number.to_be_bytes());
-    CallRecord { id: ExecutionId::from_bytes(bytes), at: SystemTime::now(), ..record("work") }
+    sample("work").with(|call| {
+        call.id = ExecutionId::from_bytes(bytes);
+        call.accepted_at = SystemTime::now();
+    })
 }
 
 /// The numbers of the lines of a file, each of which must be whole.
@@ -53,7 +56,7 @@ async fn a_line_is_in_the_file_when_its_call_may_be_answered() {
         let file = scratch.path("audit.jsonl");
         let audit = AuditLog::open(&AuditSettings { flush, ..settings(file.clone()) }).unwrap();
         for number in 0..3 {
-            audit.record(&numbered(number)).await.unwrap();
+            audit.record(&numbered(number).finished()).await.unwrap();
             assert_eq!(numbers(&file).last(), Some(&number));
         }
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -66,11 +69,11 @@ async fn the_record_of_a_caller_that_has_hung_up_is_kept() {
     let scratch = Scratch::new();
     let file = scratch.path("audit.jsonl");
     let audit = AuditLog::open(&settings(file.clone())).unwrap();
-    drop(audit.record(&numbered(1)));
+    drop(audit.record(&numbered(1).finished()));
     audit.close().await;
     assert_eq!(numbers(&file), [1]);
     // Now it is too late.
-    audit.record(&numbered(2)).await.unwrap();
+    audit.record(&numbered(2).finished()).await.unwrap();
     assert_eq!((numbers(&file), audit.lost()), (vec![1], 1));
 }
 
@@ -83,7 +86,7 @@ async fn many_at_once_from_two_processes_and_files_put_aside_lose_nothing_and_te
     let audits = [of_one.clone(), of_one].map(|settings| Arc::new(AuditLog::open(&settings).unwrap()));
     let keeping = (0..2_000_u64).map(|number| {
         let audit = Arc::clone(&audits[usize::from(number % 2 == 1)]);
-        tokio::spawn(async move { audit.record(&numbered(number)).await })
+        tokio::spawn(async move { audit.record(&numbered(number).finished()).await })
     });
     for kept in keeping.collect::<Vec<_>>() {
         kept.await.unwrap().unwrap();
@@ -106,7 +109,7 @@ async fn only_so_many_files_are_kept_and_strangers_are_left_alone() {
     }
     let audit = AuditLog::open(&AuditSettings { rotate_bytes: 1, ..settings(file.clone()) }).unwrap();
     for number in 0..6 {
-        audit.record(&numbered(number)).await.unwrap();
+        audit.record(&numbered(number).finished()).await.unwrap();
     }
     let kept: Vec<_> = (1..=3).map(|number| numbers(&aside(&file, number))).collect();
     assert_eq!((numbers(&file), kept), (vec![5], vec![vec![4], vec![3], vec![2]]));
@@ -131,7 +134,7 @@ async fn what_is_too_old_goes() {
         File::options().append(true).open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
     };
     let line = crate::audit_line::format_line(
-        &CallRecord { at: SystemTime::now() - 4 * day, ..numbered(1) },
+        &numbered(1).with(|call| call.accepted_at = SystemTime::now() - 4 * day).finished(),
         AuditArguments::Omit,
     );
     fs::write(&file, line).unwrap();
@@ -141,14 +144,14 @@ async fn what_is_too_old_goes() {
     }
     // Three files for nine days: each is written to for three.
     let audit = AuditLog::open(&AuditSettings { keep_for: Some(9 * day), ..settings(file.clone()) }).unwrap();
-    audit.record(&numbered(2)).await.unwrap();
+    audit.record(&numbered(2).finished()).await.unwrap();
     assert_eq!((numbers(&file), numbers(&aside(&file, 1))), (vec![2], vec![1]));
     assert!(aside(&file, 2).exists() && !aside(&file, 3).exists());
 }
 
 #[tokio::test]
 async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words_are_not() {
-    let whole = crate::audit_line::format_line(&numbered(1), AuditArguments::Omit);
+    let whole = crate::audit_line::format_line(&numbered(1).finished(), AuditArguments::Omit);
     for (before, after) in [
         (format!("{whole}{}", &whole[..whole.len() - 1]), whole.clone()),
         (format!("{whole}{}", &whole[..30]), whole.clone()),
@@ -162,7 +165,7 @@ async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words
         let file = scratch.path("audit.jsonl");
         fs::write(&file, &before).unwrap();
         let audit = AuditLog::open(&settings(file.clone())).unwrap();
-        audit.record(&numbered(2)).await.unwrap();
+        audit.record(&numbered(2).finished()).await.unwrap();
         let text = fs::read_to_string(&file).unwrap();
         assert!(
             text.starts_with(&after) && text[after.len()..].starts_with("{\"time\""),
@@ -171,7 +174,7 @@ async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words
         assert_eq!(text[after.len()..].lines().count(), 1);
         // The same while the file is open, if another process dies.
         fs::write(&file, format!("{text}{{\"time\":\"2")).unwrap();
-        audit.record(&numbered(3)).await.unwrap();
+        audit.record(&numbered(3).finished()).await.unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), text.lines().count() + 1);
     }
 }
@@ -181,11 +184,11 @@ async fn a_file_that_somebody_else_moved_away_is_made_anew() {
     let scratch = Scratch::new();
     let (file, moved) = (scratch.path("audit.jsonl"), scratch.path("moved"));
     let audit = AuditLog::open(&settings(file.clone())).unwrap();
-    audit.record(&numbered(1)).await.unwrap();
+    audit.record(&numbered(1).finished()).await.unwrap();
     fs::rename(&file, &moved).unwrap();
-    audit.record(&numbered(2)).await.unwrap();
+    audit.record(&numbered(2).finished()).await.unwrap();
     fs::remove_file(&file).unwrap();
-    audit.record(&numbered(3)).await.unwrap();
+    audit.record(&numbered(3).finished()).await.unwrap();
     assert_eq!((numbers(&moved), numbers(&file)), (vec![1], vec![3]));
 }
 
@@ -205,7 +208,7 @@ async fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
 async fn a_full_disk_stops_nobody_unless_it_is_to() {
     let full = PathBuf::from("/dev/full");
     let audit = AuditLog::open(&settings(full.clone())).unwrap();
-    audit.record(&numbered(1)).await.unwrap();
+    audit.record(&numbered(1).finished()).await.unwrap();
     audit.admit().unwrap();
     audit.close().await;
     assert_eq!(audit.lost(), 1);
@@ -213,9 +216,9 @@ async fn a_full_disk_stops_nobody_unless_it_is_to() {
     let audit =
         AuditLog::open(&AuditSettings { on_failure: AuditFailurePolicy::Refuse, ..settings(full) }).unwrap();
     audit.admit().unwrap();
-    assert_eq!(audit.record(&numbered(1)).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
+    assert_eq!(audit.record(&numbered(1).finished()).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
     assert_eq!(audit.admit().unwrap_err().kind(), ErrorKind::CannotConnect);
-    assert_eq!(audit.record(&numbered(2)).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
+    assert_eq!(audit.record(&numbered(2).finished()).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
     audit.close().await;
     assert_eq!(audit.lost(), 2);
 }
@@ -229,15 +232,15 @@ async fn lines_that_could_not_be_written_are_written_when_that_works_again() {
     let audit =
         AuditLog::open(&AuditSettings { on_failure: AuditFailurePolicy::Refuse, ..settings(file.clone()) })
             .unwrap();
-    audit.record(&numbered(1)).await.unwrap();
+    audit.record(&numbered(1).finished()).await.unwrap();
     fs::rename(&folder, scratch.path("away")).unwrap();
-    assert!(audit.record(&numbered(2)).await.is_err());
-    assert!(audit.record(&numbered(3)).await.is_err());
+    assert!(audit.record(&numbered(2).finished()).await.is_err());
+    assert!(audit.record(&numbered(3).finished()).await.is_err());
     fs::rename(scratch.path("away"), &folder).unwrap();
     while audit.admit().is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    audit.record(&numbered(4)).await.unwrap();
+    audit.record(&numbered(4).finished()).await.unwrap();
     assert_eq!((numbers(&file), audit.lost()), (vec![1, 2, 3, 4], 0));
 }
 
@@ -248,7 +251,7 @@ async fn a_process_that_keeps_the_lock_is_not_waited_for_for_ever() {
     let audit = AuditLog::open(&settings(file.clone())).unwrap();
     let other = File::open(&file).unwrap();
     other.lock().unwrap();
-    audit.record(&numbered(1)).await.unwrap();
+    audit.record(&numbered(1).finished()).await.unwrap();
     assert_eq!(numbers(&file), [0_u64; 0]);
     other.unlock().unwrap();
     audit.close().await;
@@ -261,6 +264,6 @@ async fn a_file_that_is_there_keeps_its_mode() {
     let file = scratch.path("audit.jsonl");
     fs::write(&file, "").unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
-    AuditLog::open(&settings(file.clone())).unwrap().record(&numbered(1)).await.unwrap();
+    AuditLog::open(&settings(file.clone())).unwrap().record(&numbered(1).finished()).await.unwrap();
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
 }

@@ -7,14 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::Connection;
 use toolyard_hub::{
-    CallEndReason, CallRecord, CallStatus, EntryKind, ErrorKind, ExecutionId, History, HistoryQuery,
-    HubError, PastCall, SourceName,
+    CallEndReason, CallStatus, EntryKind, ErrorKind, ExecutionId, History, HistoryQuery, HubError, PastCall,
+    Permissions, Principal, SourceName,
 };
 
 use super::damage::move_aside;
 use super::open::STEPS;
 use super::{HistoryDamagePolicy, HistoryStore, HistoryStoreError, HistoryStoreSettings};
-use crate::audit_line::tests::record;
+use crate::audit_line::tests::{SampleCall, sample};
 use crate::scratch::Scratch;
 
 fn settings(file: &Path) -> HistoryStoreSettings {
@@ -33,9 +33,11 @@ fn id(number: u64) -> ExecutionId {
 }
 
 /// Number `number`, so many seconds after a certain time.
-fn numbered(number: u64) -> CallRecord<'static> {
-    let usual = record("work");
-    CallRecord { id: id(number), at: usual.at + Duration::from_secs(number), ..usual }
+fn numbered(number: u64) -> SampleCall {
+    sample("work").with(|call| {
+        call.id = id(number);
+        call.accepted_at += Duration::from_secs(number);
+    })
 }
 
 fn all() -> HistoryQuery {
@@ -63,15 +65,17 @@ async fn a_call_is_found_again_as_it_was() {
     let store = HistoryStore::open(settings(&file)).unwrap();
     let (source, error) =
         (SourceName::new("s"), HubError::new(ErrorKind::TimedOut, "too 'slow'; DROP TABLE calls"));
-    store.record(&CallRecord {
-        thing: EntryKind::Prompt,
-        source: Some(&source),
-        session_id: Some("s1\0"),
-        user_id: Some("u'1"),
+    let call = SampleCall {
         ended: CallEndReason::Error(ErrorKind::TimedOut),
-        error: Some(&error),
-        ..numbered(1)
-    });
+        error: Some(error),
+        ..numbered(1).with(|call| {
+            call.kind = EntryKind::Prompt;
+            call.source = Some(source);
+            call.context.session_id = Some("s1\0".into());
+            call.context.user_id = Some("u'1".into());
+        })
+    };
+    store.record(&call.finished());
     store.close().await;
     let store = HistoryStore::open(settings(&file)).unwrap();
     let usual = numbered(1);
@@ -83,7 +87,7 @@ async fn a_call_is_found_again_as_it_was() {
         principal: "ada".to_owned(),
         session_id: Some("s1\0".to_owned()),
         user_id: Some("u'1".to_owned()),
-        at: usual.at,
+        at: usual.call.accepted_at,
         duration: Duration::from_micros(1_234),
         ended: CallEndReason::Error(ErrorKind::TimedOut),
         error: Some("too 'slow'; DROP TABLE calls".to_owned()),
@@ -100,19 +104,28 @@ async fn calls_are_found_by_what_is_said_of_them_the_latest_first() {
     let file = scratch.path("history.db");
     let store = HistoryStore::open(settings(&file)).unwrap();
     let (source, error) = (SourceName::new("Depot"), HubError::new(ErrorKind::ToolFailed, "No 100% disk_"));
-    for record in [
+    for call in [
         numbered(1),
-        CallRecord { principal: "bob", ..numbered(2) },
-        CallRecord { subject: "mcp__x__other", source: Some(&source), ..numbered(3) },
-        CallRecord { ended: CallEndReason::Failed, user_id: Some("u9"), ..numbered(4) },
-        CallRecord { ended: CallEndReason::Error(ErrorKind::ToolFailed), error: Some(&error), ..numbered(5) },
-        CallRecord { ended: CallEndReason::Error(ErrorKind::Cancelled), ..numbered(6) },
-        CallRecord { ended: CallEndReason::Dropped, thing: EntryKind::Resource, ..numbered(7) },
+        numbered(2).with(|call| call.principal = Principal::new("bob", Permissions::All)),
+        numbered(3).with(|call| {
+            call.subject = "mcp__x__other".into();
+            call.source = Some(source);
+        }),
+        SampleCall {
+            ended: CallEndReason::Failed,
+            ..numbered(4).with(|call| call.context.user_id = Some("u9".into()))
+        },
+        SampleCall { ended: CallEndReason::Error(ErrorKind::ToolFailed), error: Some(error), ..numbered(5) },
+        SampleCall { ended: CallEndReason::Error(ErrorKind::Cancelled), ..numbered(6) },
+        SampleCall {
+            ended: CallEndReason::Dropped,
+            ..numbered(7).with(|call| call.kind = EntryKind::Resource)
+        },
     ] {
-        store.record(&record);
+        store.record(&call.finished());
     }
     store.close().await;
-    let at = |number| Some(numbered(number).at);
+    let at = |number| Some(numbered(number).call.accepted_at);
     let text = |text: &str| HistoryQuery { text: Some(text.to_owned()), ..all() };
     for (query, numbers) in [
         (all(), vec![7, 6, 5, 4, 3, 2, 1]),
@@ -141,7 +154,8 @@ async fn pages_follow_each_other_without_gap_or_overlap_also_within_one_microsec
     let scratch = Scratch::new();
     let store = HistoryStore::open(settings(&scratch.path("history.db"))).unwrap();
     for number in 0..25 {
-        store.record(&CallRecord { at: numbered(number / 10).at, ..numbered(number) });
+        let accepted_at = numbered(number / 10).call.accepted_at;
+        store.record(&numbered(number).with(|call| call.accepted_at = accepted_at).finished());
     }
     store.close().await;
     let mut seen = Vec::new();
@@ -161,7 +175,7 @@ async fn what_is_too_much_and_what_is_too_old_goes() {
     let file = scratch.path("history.db");
     let store = HistoryStore::open(HistoryStoreSettings { keep_rows: 100, ..settings(&file) }).unwrap();
     for number in 0..5_000 {
-        store.record(&numbered(number));
+        store.record(&numbered(number).finished());
     }
     store.close().await;
     let left = kept(&file).await;
@@ -171,8 +185,8 @@ async fn what_is_too_much_and_what_is_too_old_goes() {
 
     let old = scratch.path("old.db");
     let store = HistoryStore::open(settings(&old)).unwrap();
-    store.record(&numbered(1));
-    store.record(&CallRecord { at: SystemTime::now(), ..numbered(2) });
+    store.record(&numbered(1).finished());
+    store.record(&numbered(2).with(|call| call.accepted_at = SystemTime::now()).finished());
     store.close().await;
     let day = HistoryStoreSettings { keep_for: Some(Duration::from_secs(86_400)), ..settings(&old) };
     HistoryStore::open(day).unwrap().close().await;
@@ -190,7 +204,7 @@ async fn two_processes_share_a_file() {
     });
     let stores = opening.map(|thread| thread.join().unwrap());
     for number in 0..600 {
-        stores[usize::from(number % 2 == 1)].record(&numbered(number));
+        stores[usize::from(number % 2 == 1)].record(&numbered(number).finished());
     }
     for store in &stores {
         store.close().await;
@@ -233,7 +247,7 @@ async fn filled(scratch: &Scratch) -> PathBuf {
     let file = scratch.path("history.db");
     let store = HistoryStore::open(settings(&file)).unwrap();
     for number in 0..500 {
-        store.record(&numbered(number));
+        store.record(&numbered(number).finished());
     }
     store.close().await;
     drop(store);
@@ -295,7 +309,7 @@ async fn a_damaged_file_is_moved_aside_where_the_settings_say_so_and_nothing_is_
         .map(|settings| std::thread::spawn(move || HistoryStore::open(settings).unwrap()));
     let stores = opening.map(|thread| thread.join().unwrap());
     for (number, store) in (0..).zip(&stores) {
-        store.record(&numbered(number));
+        store.record(&numbered(number).finished());
         store.close().await;
     }
     drop(stores);
@@ -371,7 +385,7 @@ async fn a_store_that_cannot_keep_up_loses_calls_and_makes_nobody_wait() {
     let all: Vec<_> = (0..10_000).map(numbered).collect();
     let began = std::time::Instant::now();
     for one in &all {
-        store.record(one);
+        store.record(&one.finished());
     }
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
     let lost = store.lost();

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::resolve::Route;
+use crate::call_record::CallRecord;
 use crate::catalog::ToolEntry;
 use crate::error::{ErrorKind, HubError};
-use crate::execution::ExecutionId;
 use crate::hooks::{HookCall, HookDecision, Hooks};
 use crate::json::Raw;
 use crate::outcome::Outcome;
-use crate::principal::Principal;
-use crate::request::CallContext;
-use crate::source::SourceTarget;
+use crate::source::{SourceCall, SourceTarget};
 
 /// How long hooks may take once the outcome is known: the caller waits for them, so they get no more than this.
 pub(super) const AFTERWARDS: Duration = Duration::from_secs(10);
@@ -19,43 +18,28 @@ pub(super) const AFTERWARDS: Duration = Duration::from_secs(10);
 pub(super) struct HookChain<'a> {
     yards: Vec<Arc<dyn Hooks>>,
     tools: Vec<Arc<dyn Hooks>>,
-    id: ExecutionId,
+    record: Arc<CallRecord>,
     tool: &'a ToolEntry,
     arguments: Raw,
-    principal: Principal,
-    context: CallContext,
 }
 
 impl<'a> HookChain<'a> {
     /// None where there are no hooks: most calls then copy nothing.
-    pub(super) fn for_call(
-        yards: &[Arc<dyn Hooks>],
-        id: ExecutionId,
-        tool: &'a ToolEntry,
-        target: &SourceTarget,
-        principal: &Principal,
-        context: &CallContext,
-    ) -> Option<Self> {
-        let SourceTarget::Tool { arguments, .. } = target else { return None };
+    pub(super) fn for_call(yards: &[Arc<dyn Hooks>], route: &'a Route, call: &SourceCall) -> Option<Self> {
+        let (Some(tool), SourceTarget::Tool { arguments, .. }) = (&route.tool, &call.target) else {
+            return None;
+        };
         let wanting = |hooks: &&Arc<dyn Hooks>| hooks.applies_to(tool.full_name.as_str());
         let pick = |hooks: &[Arc<dyn Hooks>]| hooks.iter().filter(wanting).cloned().collect::<Vec<_>>();
         let (yards, tools) = (pick(yards), pick(&tool.hooks));
         if yards.is_empty() && tools.is_empty() {
             return None;
         }
-        let (arguments, principal, context) = (arguments.clone(), principal.clone(), context.clone());
-        Some(Self { yards, tools, id, tool, arguments, principal, context })
+        Some(Self { yards, tools, record: Arc::clone(&call.record), tool, arguments: arguments.clone() })
     }
 
     fn call(&self) -> HookCall<'_> {
-        HookCall {
-            id: self.id,
-            tool: self.tool.full_name.as_str(),
-            source: &self.tool.source,
-            arguments: &self.arguments,
-            principal: &self.principal,
-            context: &self.context,
-        }
+        HookCall { record: &self.record, arguments: &self.arguments }
     }
 
     /// Asks every hook; those that come later see what the earlier ones changed. The arguments that the call is to go

@@ -3,26 +3,72 @@
 
 use std::sync::Arc;
 
+use crate::call_record::CallRecord;
 use crate::catalog::{Catalog, Lookup, NamedEntry, PromptEntry, ToolEntry};
 use crate::error::{ErrorKind, HubError};
 use crate::json;
 use crate::name::SourceName;
 use crate::nearest::nearest;
+use crate::outcome::Outcome;
 use crate::principal::Principal;
-use crate::request::{CallContext, CallTarget, CompletionReference};
+use crate::request::{CallRequest, CallTarget, ClientEra, CompletionReference};
 use crate::scope::YardScope;
 use crate::source::{Source, SourceTarget};
 use crate::status::SourceState;
 use crate::visibility::{CatalogEntry, Visibility};
 use crate::yard::Yard;
 
-pub(super) struct ResolvedCall {
+/// Where a call goes.
+pub(super) struct Route {
     pub(super) source: Arc<dyn Source>,
-    pub(super) target: SourceTarget,
-    /// What messages and events call the thing: its full name, or the raw one where the source is served alone.
-    pub(super) subject: String,
+    /// The full name or URI; the raw name if the source is served alone.
+    pub(super) subject: Arc<str>,
     pub(super) permissions: Vec<String>,
     pub(super) tool: Option<Arc<ToolEntry>>,
+    /// The source's own name of a prompt.
+    prompt: Option<String>,
+}
+
+impl Route {
+    /// The error of a call as its source wants it to be told.
+    pub(super) fn render_error(&self, error: HubError, record: &CallRecord) -> Result<Outcome, HubError> {
+        match &self.tool {
+            Some(tool) if self.source.renders_errors() => {
+                self.source.render_error(&tool.raw_name, &error, record).ok_or(error)
+            }
+            _ => Err(error),
+        }
+    }
+}
+
+impl CallTarget {
+    /// The same in the source's own names.
+    pub(super) fn for_source(self, route: &Route) -> SourceTarget {
+        let raw_name = |name: String| match (&route.tool, &route.prompt) {
+            (Some(tool), _) => tool.raw_name.clone(),
+            (None, Some(prompt)) => prompt.clone(),
+            (None, None) => name,
+        };
+        match self {
+            Self::Tool { name, arguments } => SourceTarget::Tool {
+                name: raw_name(name),
+                arguments: arguments.unwrap_or_else(json::empty_object),
+            },
+            Self::Prompt { name, arguments } => SourceTarget::Prompt {
+                name: raw_name(name),
+                arguments: arguments.unwrap_or_else(json::empty_object),
+            },
+            Self::Resource { uri } => SourceTarget::Resource { uri },
+            Self::Completion { reference, argument, value, context } => match reference {
+                CompletionReference::Prompt(name) => {
+                    SourceTarget::PromptCompletion { name: raw_name(name), argument, value, context }
+                }
+                CompletionReference::Template(uri) => {
+                    SourceTarget::TemplateCompletion { uri, argument, value, context }
+                }
+            },
+        }
+    }
 }
 
 /// Who looks, and where: in the whole catalog, or in a part of it.
@@ -38,58 +84,72 @@ impl Yard {
     pub fn find_tool(&self, name: &str, principal: &Principal) -> Result<Arc<ToolEntry>, HubError> {
         Resolver { catalog: &self.catalog(), principal, reach: &YardScope::All }.tool(name)
     }
+
+    /// The same in an era and a part of the yard, if the name leads anywhere. A front that has looked a tool up hands it
+    /// over with the call.
+    pub fn look_up_tool(
+        &self,
+        name: &str,
+        principal: &Principal,
+        era: ClientEra,
+        reach: &YardScope,
+    ) -> Option<Arc<ToolEntry>> {
+        let resolver = Resolver { catalog: &self.catalog_in(era), principal, reach };
+        resolver.pick(&resolver.look_up_tool(name), name, resolver.catalog.tools())
+    }
 }
 
-pub(super) fn resolve(
-    catalog: &Arc<Catalog>,
-    what: CallTarget,
-    principal: &Principal,
-    context: &CallContext,
-) -> Result<ResolvedCall, HubError> {
-    let looking = Resolver { catalog, principal, reach: &context.reach };
-    match what {
-        CallTarget::Tool { name, arguments } => {
-            let tool = of_version(looking.tool(&name)?, context.version.as_deref())?;
-            let arguments = arguments.unwrap_or_else(json::empty_object);
-            Ok(ResolvedCall {
-                source: looking.source(&tool.source)?,
-                target: SourceTarget::Tool { name: tool.raw_name.clone(), arguments },
-                subject: looking.subject(&*tool),
+/// Where a request goes, or why it leads nowhere.
+pub(super) fn resolve(catalog: &Arc<Catalog>, request: &CallRequest) -> Result<Route, HubError> {
+    let resolver = Resolver { catalog, principal: &request.principal, reach: &request.context.reach };
+    match &request.what {
+        CallTarget::Tool { name, .. } => {
+            let known = request.tool.as_ref().filter(|tool| resolver.knows(&tool.source, &***tool));
+            let tool = known.map_or_else(|| resolver.tool(name), |tool| Ok(Arc::clone(tool)))?;
+            let tool = of_version(tool, request.context.version.as_deref())?;
+            Ok(Route {
+                source: resolver.source(&tool.source)?,
+                subject: resolver.subject(&*tool),
                 permissions: tool.permissions.clone(),
                 tool: Some(tool),
+                prompt: None,
             })
         }
-        CallTarget::Prompt { name, arguments } => {
-            let prompt = looking.prompt(&name)?;
-            let arguments = arguments.unwrap_or_else(json::empty_object);
-            looking.for_prompt(&prompt, |name| SourceTarget::Prompt { name, arguments })
-        }
-        CallTarget::Resource { uri } => looking.for_uri(uri, |uri| SourceTarget::Resource { uri }),
-        CallTarget::Completion { reference: CompletionReference::Prompt(name), argument, value, context } => {
-            let prompt = looking.prompt(&name)?;
-            looking.for_prompt(&prompt, |name| SourceTarget::PromptCompletion {
-                name,
-                argument,
-                value,
-                context,
+        CallTarget::Prompt { name, .. }
+        | CallTarget::Completion { reference: CompletionReference::Prompt(name), .. } => {
+            let prompt = resolver.prompt(name)?;
+            Ok(Route {
+                source: resolver.source(&prompt.source)?,
+                subject: resolver.subject(&*prompt),
+                permissions: prompt.permissions.clone(),
+                tool: None,
+                prompt: Some(prompt.raw_name.clone()),
             })
         }
-        CallTarget::Completion {
-            reference: CompletionReference::Template(uri),
-            argument,
-            value,
-            context,
-        } => looking.for_uri(uri, |uri| SourceTarget::TemplateCompletion { uri, argument, value, context }),
+        CallTarget::Resource { uri }
+        | CallTarget::Completion { reference: CompletionReference::Template(uri), .. } => {
+            let (source, permissions) = resolver.holder(uri)?;
+            Ok(Route {
+                source: resolver.source(source)?,
+                subject: json::truncate_for_message(uri).into(),
+                permissions: permissions.to_vec(),
+                tool: None,
+                prompt: None,
+            })
+        }
     }
 }
 
 impl Resolver<'_> {
     fn tool(&self, name: &str) -> Result<Arc<ToolEntry>, HubError> {
-        let found = match self.reach.single_source() {
+        self.found_or(&self.look_up_tool(name), ErrorKind::UnknownTool, name, self.catalog.tools())
+    }
+
+    fn look_up_tool(&self, name: &str) -> Lookup<ToolEntry> {
+        match self.reach.single_source() {
             Some(only) => self.catalog.tool_of(only, name).map_or(Lookup::Unknown, Lookup::Found),
             None => self.catalog.tool(name),
-        };
-        self.found_or(&found, ErrorKind::UnknownTool, name, self.catalog.tools())
+        }
     }
 
     fn prompt(&self, name: &str) -> Result<Arc<PromptEntry>, HubError> {
@@ -98,35 +158,6 @@ impl Resolver<'_> {
             None => self.catalog.prompt(name),
         };
         self.found_or(&found, ErrorKind::UnknownPrompt, name, self.catalog.prompts())
-    }
-
-    fn for_prompt(
-        &self,
-        prompt: &PromptEntry,
-        target: impl FnOnce(String) -> SourceTarget,
-    ) -> Result<ResolvedCall, HubError> {
-        Ok(ResolvedCall {
-            source: self.source(&prompt.source)?,
-            target: target(prompt.raw_name.clone()),
-            subject: self.subject(prompt),
-            permissions: prompt.permissions.clone(),
-            tool: None,
-        })
-    }
-
-    fn for_uri(
-        &self,
-        uri: String,
-        target: impl FnOnce(String) -> SourceTarget,
-    ) -> Result<ResolvedCall, HubError> {
-        let (source, permissions) = self.holder(&uri)?;
-        Ok(ResolvedCall {
-            source: self.source(source)?,
-            subject: json::truncate_for_message(&uri).into_owned(),
-            target: target(uri),
-            permissions: permissions.to_vec(),
-            tool: None,
-        })
     }
 
     /// The source that answers for this URI.
@@ -144,10 +175,10 @@ impl Resolver<'_> {
         self.catalog.source(name).cloned().ok_or_else(gone)
     }
 
-    fn subject(&self, thing: &impl NamedEntry) -> String {
+    fn subject(&self, thing: &impl NamedEntry) -> Arc<str> {
         match self.reach.single_source() {
-            Some(_) => json::truncate_for_message(thing.raw_name()).into_owned(),
-            None => thing.full_name().to_string(),
+            Some(_) => json::truncate_for_message(thing.raw_name()).into(),
+            None => thing.full_name().shared(),
         }
     }
 
@@ -189,6 +220,32 @@ impl Resolver<'_> {
         })
     }
 
+    /// What a lookup found, if it is there for this caller. A bare name may belong to several; if all but one of them are
+    /// hidden from the caller, it is that one.
+    fn pick<T: NamedEntry + CatalogEntry>(
+        &self,
+        found: &Lookup<T>,
+        name: &str,
+        all: &[Arc<T>],
+    ) -> Option<Arc<T>> {
+        match found {
+            Lookup::Unknown => None,
+            Lookup::Found(entry) if self.knows(entry.source(), &**entry) => Some(Arc::clone(entry)),
+            _ if self.reach.single_source().is_some() || self.not_there_yet(name).is_some() => None,
+            Lookup::Found(_) | Lookup::Ambiguous(_) => {
+                let mut bare = self.visible(all).filter(|entry| entry.raw_name() == name);
+                bare.next().filter(|_| bare.next().is_none()).cloned()
+            }
+        }
+    }
+
+    fn visible<'b, T: NamedEntry + CatalogEntry>(
+        &'b self,
+        all: &'b [Arc<T>],
+    ) -> impl Iterator<Item = &'b Arc<T>> + Clone {
+        all.iter().filter(|entry| self.sees(entry.source(), &***entry))
+    }
+
     fn found_or<T: NamedEntry + CatalogEntry>(
         &self,
         found: &Lookup<T>,
@@ -196,35 +253,25 @@ impl Resolver<'_> {
         name: &str,
         all: &[Arc<T>],
     ) -> Result<Arc<T>, HubError> {
-        let seen = all.iter().filter(|thing| self.sees(thing.source(), &***thing));
-        if let Lookup::Found(thing) = found
-            && self.knows(thing.source(), &**thing)
-        {
-            return Ok(Arc::clone(thing));
+        if let Some(entry) = self.pick(found, name, all) {
+            return Ok(entry);
         }
         if let Some(error) = self.not_there_yet(name) {
             return Err(error);
         }
+        let visible = self.visible(all);
         if self.reach.single_source().is_some() {
-            return Err(did_you_mean(unknown(kind, name), name, seen.map(|thing| thing.raw_name())));
+            return Err(did_you_mean(unknown(kind, name), name, visible.map(|entry| entry.raw_name())));
         }
         if let Lookup::Found(_) | Lookup::Ambiguous(_) = found {
-            // Of all that have this bare name, those that are there for this caller count.
-            let several: Vec<_> = seen.clone().filter(|thing| thing.raw_name() == name).collect();
-            match several.as_slice() {
-                [only] => return Ok(Arc::clone(only)),
-                [] => {}
-                several => {
-                    let names: Vec<_> = several.iter().map(|thing| thing.full_name().as_str()).collect();
-                    return Err(HubError::new(
-                        kind,
-                        format!("{} stands for several", json::truncate_for_message(name)),
-                    )
-                    .suggest(format!("say one of {}", names.join(", "))));
-                }
+            let several = visible.clone().filter(|entry| entry.raw_name() == name);
+            let names: Vec<_> = several.map(|entry| entry.full_name().as_str()).collect();
+            if !names.is_empty() {
+                let message = format!("{} stands for several", json::truncate_for_message(name));
+                return Err(HubError::new(kind, message).suggest(format!("say one of {}", names.join(", "))));
             }
         }
-        let names = seen.flat_map(|thing| [thing.full_name().as_str(), thing.raw_name()]);
+        let names = visible.flat_map(|entry| [entry.full_name().as_str(), entry.raw_name()]);
         Err(did_you_mean(unknown(kind, name), name, names))
     }
 }

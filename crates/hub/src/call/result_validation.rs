@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::call_details::CallDetails;
+use crate::call_record::CallRecord;
 use crate::catalog::ToolEntry;
 use crate::deadline::Deadline;
 use crate::error::{ErrorKind, HubError};
 use crate::events::YardEvent;
-use crate::execution::ExecutionId;
 use crate::outcome::Outcome;
 use crate::result_check::ResultCheck;
 use crate::yard::Yard;
@@ -17,15 +17,19 @@ use crate::yard::Yard;
 /// A promise that a tool made about its results.
 pub(super) struct ResultValidator<'a> {
     pub(super) yard: &'a Yard,
-    pub(super) id: ExecutionId,
+    pub(super) record: &'a Arc<CallRecord>,
     pub(super) tool: Option<&'a Arc<ToolEntry>>,
     pub(super) check: ResultCheck,
-    pub(super) notes: Option<&'a CallDetails>,
 }
 
 impl ResultValidator<'_> {
     /// The same outcome, unless it breaks the promise, or cannot be checked in time, and that is not allowed.
-    pub(super) async fn validate(&self, outcome: Outcome, deadline: &Deadline) -> Result<Outcome, HubError> {
+    pub(super) async fn validate(
+        &self,
+        outcome: Outcome,
+        deadline: &Deadline,
+        details: Option<&CallDetails>,
+    ) -> Result<Outcome, HubError> {
         let Some(tool) = self.tool else { return Ok(outcome) };
         if self.check == ResultCheck::Off || outcome.failed {
             return Ok(outcome);
@@ -49,8 +53,7 @@ impl ResultValidator<'_> {
             return Ok(outcome);
         }
         self.yard.events().publish_call(|| YardEvent::ResultViolatesSchema {
-            id: self.id,
-            subject: subject.to_string(),
+            call: Arc::clone(self.record),
             violations: violations.clone(),
         });
         if self.check == ResultCheck::Enforce {
@@ -60,8 +63,8 @@ impl ResultValidator<'_> {
                 HubError::new(ErrorKind::ToolFailed, message).with_details(json!({"violations": violations}))
             );
         }
-        if let Some(notes) = self.notes {
-            let _ = notes.result_violations.set(violations);
+        if let Some(details) = details {
+            let _ = details.result_violations.set(violations);
         }
         Ok(outcome)
     }

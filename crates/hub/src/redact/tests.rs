@@ -17,7 +17,7 @@ use crate::principal::Principal;
 use crate::source::{Source, SourceCall, SourceNotifier, SourceOffer};
 use crate::status::{SourceState, SourceStatus};
 use crate::yard::{Yard, YardSettings};
-use crate::{BoxFuture, CallRecord, Recorder, SourceName};
+use crate::{BoxFuture, FinishedCall, Recorder, SourceName};
 
 fn redaction() -> Redaction {
     Redaction::with(["ssn", " Iban-Number"])
@@ -239,9 +239,9 @@ impl Source for Telltale {
 struct Keeps(Mutex<Vec<String>>);
 
 impl Recorder for Keeps {
-    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), HubError>> {
-        let error = record.error.map(HubError::message).unwrap_or_default();
-        let kept = format!("{} {}", record.subject, record.redaction.text(error));
+    fn record(&self, finished: FinishedCall<'_>) -> BoxFuture<'static, Result<(), HubError>> {
+        let error = finished.error.map(HubError::message).unwrap_or_default();
+        let kept = format!("{} {}", finished.call.subject, finished.redaction.text(error));
         self.0.lock().push(kept);
         Box::pin(std::future::ready(Ok(())))
     }
@@ -271,7 +271,7 @@ async fn what_a_yard_shows_and_records_has_no_secrets_in_it() {
     shown.push(stderr.try_recv().unwrap().line.clone());
     while let Ok(event) = events.try_recv() {
         match &*event {
-            YardEvent::CallStarted { subject, .. } => shown.push(subject.clone()),
+            YardEvent::CallStarted(call) => shown.push(call.subject.to_string()),
             YardEvent::CallEnded { error, .. } => shown.extend(error.clone()),
             _ => {}
         }

@@ -9,11 +9,9 @@ use std::time::Duration;
 
 use reqwest::Url;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::from_text;
 use toolyard_hub::{
-    CallContext, CallerChannel, Deadline, HubError, Outcome, Principal, Priority, SourceCall, SourceName,
-    SourceTarget,
+    Deadline, ExecutionId, HubError, Outcome, Principal, SourceCall, SourceName, SourceTarget,
 };
 
 use super::HttpExchange;
@@ -74,15 +72,11 @@ impl Stage {
     async fn call_with(&self, arguments: &str, headers: &[(&str, &str)]) -> Result<Outcome, HubError> {
         let arguments = from_text(arguments.to_owned());
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let target = SourceTarget::Tool { name: "made".to_owned(), arguments: arguments.clone() };
         let call = SourceCall {
-            target: SourceTarget::Tool { name: "made".to_owned(), arguments: arguments.clone() },
-            principal: Principal::owner(),
-            context: CallContext { headers, ..CallContext::default() },
+            headers,
             deadline: Deadline::after(Duration::from_secs(60)),
-            cancel: CancellationToken::new(),
-            meta: None,
-            client: CallerChannel::silent(),
-            priority: Priority::Normal,
+            ..SourceCall::new(ExecutionId::fresh()?, target, Principal::owner())
         };
         let exchange = HttpExchange {
             http: &self.http,

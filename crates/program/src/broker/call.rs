@@ -47,7 +47,7 @@ impl Broker {
             // The corridor says why not, and puts it on record.
             (None, name) => (short(name), arguments),
         };
-        let (outcome, ahead) = self.carry(number, name, arguments).await;
+        let (outcome, ahead) = self.carry(number, name, tool.clone(), arguments).await;
         let data = match outcome {
             Ok(outcome) if outcome.body.get().len() > LARGEST_RESULT => {
                 let message =
@@ -101,15 +101,17 @@ impl Broker {
         &self,
         number: usize,
         name: &str,
+        tool: Option<Arc<ToolEntry>>,
         arguments: Raw,
     ) -> (Result<Outcome, HubError>, Vec<Value>) {
         let caller = &self.caller;
         let (client, mut updates) = CallerChannel::new(caller.client.capabilities().clone());
         let request = CallRequest {
+            tool,
             // Its own clock: a tool with little time must not shorten the program's.
             deadline: Deadline::after(caller.deadline.remaining()),
             cancel: caller.cancel.child_token(),
-            priority: caller.priority,
+            priority: caller.record.priority,
             context: CallContext {
                 made_by: CallOrigin::Program,
                 // Programs are shown what the yard offers in the newest era, whoever runs them.
@@ -117,13 +119,14 @@ impl Broker {
                 // Whatever a name is made to look like, it leads to no program.
                 reach: YardScope::Without([self.own.clone()].into()),
                 version: None,
-                ..caller.context.clone()
+                ..caller.record.context.clone()
             },
+            headers: caller.headers.clone(),
             meta: caller.meta.as_deref().and_then(|meta| traces(&Object::parse(meta).ok()?)),
             client,
             ..CallRequest::new(
                 CallTarget::Tool { name: name.to_owned(), arguments: Some(arguments) },
-                caller.principal.clone(),
+                caller.record.principal.clone(),
             )
         };
         let mut ahead = Vec::new();

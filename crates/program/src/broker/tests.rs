@@ -11,9 +11,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::{from_text, to_raw};
 use toolyard_hub::{
-    BoxFuture, CallContext, CallRecord, CallerChannel, CallerUpdate, ClientCapabilities, Deadline, ErrorKind,
-    HubError, Outcome, Principal, Priority, Progress, Question as Asking, QuestionKind, Recorder, Source,
-    SourceCall, SourceName, SourceTarget, Yard, YardSettings,
+    BoxFuture, CallContext, CallRecord, CallerChannel, CallerUpdate, ClientCapabilities, Deadline, EntryKind,
+    ErrorKind, ExecutionId, FinishedCall, HubError, Outcome, Principal, Priority, Progress,
+    Question as Asking, QuestionKind, Recorder, Source, SourceCall, SourceName, SourceTarget, Yard,
+    YardSettings,
 };
 
 use super::{Broker, ProgramCaller};
@@ -36,12 +37,16 @@ impl Side {
 
     fn with(yard: &Arc<Yard>, principal: Principal, client: CallerChannel) -> Self {
         let headers = vec![("x-tenant".to_owned(), "7".to_owned())];
-        let context = CallContext { session_id: Some("s1".into()), headers, ..CallContext::default() };
-        let caller = ProgramCaller {
-            principal,
-            context,
-            deadline: Deadline::after(Duration::from_secs(60)),
+        let id = ExecutionId::fresh().unwrap();
+        let record = CallRecord {
+            context: CallContext { session_id: Some("s1".into()), ..CallContext::default() },
             priority: Priority::High,
+            ..CallRecord::new(id, EntryKind::Tool, "execute_program", principal)
+        };
+        let caller = ProgramCaller {
+            record: Arc::new(record),
+            deadline: Deadline::after(Duration::from_secs(60)),
+            headers,
             cancel: CancellationToken::new(),
             meta: Some(to_raw(&json!({"traceparent": "00-x", "progressToken": 7}))),
             client,
@@ -114,15 +119,15 @@ async fn a_call_goes_down_the_corridor_as_its_caller_made_it() {
     let seen: Arc<Mutex<Option<String>>> = Arc::default();
     let look = Arc::clone(&seen);
     let source = FakeSource::working("data", &[named("look")], move |call: SourceCall| {
-        let context = &call.context;
+        let context = &call.record.context;
         *look.lock() = Some(format!(
             "{} {:?} {:?} {:?} {:?} {:?} {:?} {}",
-            call.principal.id(),
+            call.record.principal.id(),
             context.session_id,
-            context.headers,
+            call.headers,
             context.made_by,
             context.reach,
-            call.priority,
+            call.record.priority,
             call.meta.as_ref().map(|meta| meta.get().to_owned()),
             call.deadline.remaining() <= Duration::from_secs(60),
         ));
@@ -381,14 +386,15 @@ async fn questions_of_tools_reach_the_caller_and_progress_grows() {
 struct Kept(Mutex<Vec<String>>);
 
 impl Recorder for Kept {
-    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), HubError>> {
+    fn record(&self, finished: FinishedCall<'_>) -> BoxFuture<'static, Result<(), HubError>> {
+        let record = finished.call;
         let line = format!(
             "{} {} {} {:?} {}",
-            record.principal,
+            record.principal.id(),
             record.subject,
-            record.made_by.as_str(),
-            record.session_id,
-            record.error.map_or("fine", |error| error.kind().as_str())
+            record.context.made_by.as_str(),
+            record.context.session_id,
+            finished.error.map_or("fine", |error| error.kind().as_str())
         );
         self.0.lock().push(line);
         Box::pin(async { Ok(()) })

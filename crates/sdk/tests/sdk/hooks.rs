@@ -29,7 +29,7 @@ impl Diary {
 
 impl Hooks for Diary {
     fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
-        self.write(&format!("before {} {}", call.tool, call.arguments.get()));
+        self.write(&format!("before {} {}", call.record.tool_name(), call.arguments.get()));
         Box::pin(std::future::ready(self.says.clone()))
     }
 

@@ -62,7 +62,7 @@ struct Ids(Mutex<Vec<String>>);
 
 impl Hooks for Ids {
     fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
-        self.0.lock().push(call.id.public_name());
+        self.0.lock().push(call.record.id.public_name());
         Box::pin(std::future::ready(Ok(HookDecision::Pass)))
     }
 }

@@ -188,11 +188,11 @@ pub(super) async fn call(
                 socket_abilities(),
                 desk.ended.clone(),
             )),
-            headers: desk.headers.clone(),
             reach: wanted.reach,
             front: Some(FrontName::Control),
             ..CallContext::default()
         },
+        headers: desk.headers.clone(),
         client,
         id: Some(execution),
         ..CallRequest::new(wanted.what, desk.principal())

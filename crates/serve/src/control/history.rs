@@ -67,8 +67,9 @@ impl ControlFront {
                 && visibility.sees_call(&call.recorded())
                 && wanted.fits(call, after)
         });
-        let mut found: Vec<(HistoryCursor, Value)> =
-            seen.map(|call| (HistoryCursor::new(call.at, call.id), render::call(call))).collect();
+        let mut found: Vec<(HistoryCursor, Value)> = seen
+            .map(|call| (HistoryCursor::new(call.record.accepted_at, call.record.id), render::call(call)))
+            .collect();
         let running: Vec<ExecutionId> = found.iter().map(|(mark, _)| mark.id).collect();
         if let (Some(history), true) = (history, wanted.status != Some(CallStatusParam::Running)) {
             let query = HistoryQuery {
@@ -103,16 +104,16 @@ impl HistoryParams {
         let contains = |text: &String| {
             let text = text.to_ascii_lowercase();
             let said = [
-                Some(call.subject.as_str()),
-                call.source.as_ref().map(SourceName::as_str),
-                call.session_id.as_deref(),
-                call.user_id.as_deref(),
+                Some(&*call.record.subject),
+                call.record.source.as_ref().map(SourceName::as_str),
+                call.record.context.session_id.as_deref(),
+                call.record.context.user_id.as_deref(),
                 call.end.as_ref().and_then(|end| end.error.as_deref()),
             ];
             said.into_iter().flatten().any(|said| said.to_ascii_lowercase().contains(&text))
         };
-        after.is_none_or(|after| HistoryCursor::new(call.at, call.id) < after)
-            && self.tool.as_ref().is_none_or(|tool| *tool == call.subject)
+        after.is_none_or(|after| HistoryCursor::new(call.record.accepted_at, call.record.id) < after)
+            && self.tool.as_ref().is_none_or(|tool| **tool == *call.record.subject)
             && self.status.is_none_or(|status| status.standing() == standing)
             && self.text.as_ref().is_none_or(contains)
     }

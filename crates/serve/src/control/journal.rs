@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use toolyard_hub::{
-    CallEndReason, CatalogChange, EntryKind, ExecutionId, FrontName, Progress, RecordedCall, SourceName,
-    SourceStatus, StderrLine, Yard, YardEvent,
+    CallEndReason, CallRecord, CatalogChange, ExecutionId, Progress, RecordedCall, SourceName, SourceStatus,
+    StderrLine, Yard, YardEvent,
 };
 
 use self::follow::Loss;
@@ -95,18 +95,10 @@ pub(super) enum JournalEvent {
     Lagged(u64),
 }
 
-/// A call that was seen to come in.
+/// A call that was seen to start, and how it ended if it has.
 #[derive(Debug, Clone)]
 pub(super) struct JournalCall {
-    pub(super) id: ExecutionId,
-    pub(super) thing: EntryKind,
-    pub(super) subject: String,
-    pub(super) source: Option<SourceName>,
-    pub(super) principal: String,
-    pub(super) session_id: Option<Arc<str>>,
-    pub(super) user_id: Option<Arc<str>>,
-    pub(super) front: Option<FrontName>,
-    pub(super) at: SystemTime,
+    pub(super) record: Arc<CallRecord>,
     pub(super) end: Option<JournalCallEnd>,
 }
 
@@ -114,10 +106,10 @@ impl JournalCall {
     /// What decides who may see it.
     pub(super) fn recorded(&self) -> RecordedCall<'_> {
         RecordedCall {
-            principal: &self.principal,
-            thing: self.thing,
-            subject: &self.subject,
-            source: self.source.as_ref().map(SourceName::as_str),
+            principal: self.record.principal.id(),
+            thing: self.record.kind,
+            subject: &self.record.subject,
+            source: self.record.source.as_ref().map(SourceName::as_str),
         }
     }
 }
@@ -204,55 +196,36 @@ impl Journal {
     pub(super) fn calls(&self) -> Vec<Arc<JournalCall>> {
         let kept = self.lock();
         let mut calls: Vec<_> = kept.running.values().chain(kept.over.iter()).cloned().collect();
-        calls.sort_by_key(|call| std::cmp::Reverse((call.at, call.id)));
+        calls.sort_by_key(|call| std::cmp::Reverse((call.record.accepted_at, call.record.id)));
         calls
     }
 
     fn note(&self, yard: &Yard, event: &YardEvent) {
         let what = match event {
-            YardEvent::CallStarted {
-                id,
-                thing,
-                subject,
-                source,
-                principal,
-                session_id,
-                user_id,
-                front,
-                at,
-            } => {
-                let seen = Arc::new(JournalCall {
-                    id: *id,
-                    thing: *thing,
-                    subject: subject.clone(),
-                    source: source.clone(),
-                    principal: principal.clone(),
-                    session_id: session_id.clone(),
-                    user_id: user_id.clone(),
-                    front: *front,
-                    at: *at,
-                    end: None,
-                });
+            YardEvent::CallStarted(call) => {
+                let started = Arc::new(JournalCall { record: Arc::clone(call), end: None });
                 let mut kept = self.lock();
                 if kept.running.len() < MOST_RUNNING {
-                    kept.running.insert(*id, Arc::clone(&seen));
+                    kept.running.insert(call.id, Arc::clone(&started));
                 }
-                JournalEvent::CallStarted(seen)
+                JournalEvent::CallStarted(started)
             }
-            YardEvent::CallProgress { id, progress } => {
-                let Some(seen) = self.lock().running.get(id).cloned() else { return };
-                JournalEvent::CallProgress(seen, progress.clone())
+            YardEvent::CallProgress { call, progress } => {
+                let Some(running) = self.lock().running.get(&call.id).cloned() else { return };
+                JournalEvent::CallProgress(running, progress.clone())
             }
-            YardEvent::CallEnded { id, ended, error, duration } => {
+            YardEvent::CallEnded { call, ended, error, duration } => {
                 let mut kept = self.lock();
-                let Some(seen) = kept.running.remove(id) else { return };
+                if kept.running.remove(&call.id).is_none() {
+                    return;
+                }
                 let end = JournalCallEnd { ended: *ended, error: error.clone(), duration: *duration };
-                let seen = Arc::new(JournalCall { end: Some(end), ..(*seen).clone() });
+                let over = Arc::new(JournalCall { record: Arc::clone(call), end: Some(end) });
                 if kept.over.len() >= CALLS_KEPT {
                     kept.over.pop_front();
                 }
-                kept.over.push_back(Arc::clone(&seen));
-                JournalEvent::CallEnded(seen)
+                kept.over.push_back(Arc::clone(&over));
+                JournalEvent::CallEnded(over)
             }
             YardEvent::CatalogChanged(change, sources) => {
                 JournalEvent::CatalogChanged(*change, Arc::clone(sources))
@@ -285,7 +258,7 @@ impl Journal {
         };
         let mut kept = self.lock();
         // Their ends may be among what is lost.
-        kept.running.retain(|_, call| call.at.elapsed().is_ok_and(|age| age < longest));
+        kept.running.retain(|_, call| call.record.accepted_at.elapsed().is_ok_and(|age| age < longest));
         kept.seq += missed;
         kept.write(JournalEvent::Lagged(missed));
     }
@@ -310,7 +283,10 @@ mod tests {
     use std::sync::Arc;
     use std::time::{Duration, SystemTime};
 
-    use toolyard_hub::{CallEndReason, CatalogChange, EntryKind, ExecutionId, Yard, YardEvent, YardSettings};
+    use toolyard_hub::{
+        CallEndReason, CallRecord, CatalogChange, EntryKind, ExecutionId, Permissions, Principal, Yard,
+        YardEvent, YardSettings,
+    };
 
     use super::{CALLS_KEPT, Journal, JournalEvent, KEPT, LINES_A_SECOND, LogEntry};
 
@@ -322,21 +298,13 @@ mod tests {
     }
 
     fn started(id: ExecutionId) -> YardEvent {
-        YardEvent::CallStarted {
-            id,
-            thing: EntryKind::Tool,
-            subject: "x".to_owned(),
-            source: None,
-            principal: "ada".to_owned(),
-            session_id: None,
-            user_id: None,
-            front: None,
-            at: SystemTime::now(),
-        }
+        let ada = Principal::new("ada", Permissions::All);
+        YardEvent::CallStarted(Arc::new(CallRecord::new(id, EntryKind::Tool, "x", ada)))
     }
 
     fn ended(id: ExecutionId) -> YardEvent {
-        YardEvent::CallEnded { id, ended: CallEndReason::Answered, error: None, duration: Duration::ZERO }
+        let YardEvent::CallStarted(call) = started(id) else { unreachable!() };
+        YardEvent::CallEnded { call, ended: CallEndReason::Answered, error: None, duration: Duration::ZERO }
     }
 
     #[tokio::test]
@@ -389,7 +357,8 @@ mod tests {
             journal.note(&yard, &ended(*id));
         }
         let calls = journal.calls();
-        let running: Vec<_> = calls.iter().filter(|call| call.end.is_none()).map(|call| call.id).collect();
+        let running: Vec<_> =
+            calls.iter().filter(|call| call.end.is_none()).map(|call| call.record.id).collect();
         assert_eq!((calls.len(), running), (CALLS_KEPT + 1, vec![ids[0]]));
     }
 

@@ -83,19 +83,19 @@ pub(super) fn millis(time: std::time::Duration) -> u64 {
 /// A call that was seen to come in.
 pub(super) fn call(seen: &JournalCall) -> Value {
     let mut call = json!({
-        "id": execution_name(seen.id),
-        "thing": seen.thing.as_str(),
-        "subject": seen.subject,
-        "principal": seen.principal,
-        "startedAt": Timestamp(seen.at).to_string(),
+        "id": execution_name(seen.record.id),
+        "thing": seen.record.kind.as_str(),
+        "subject": &*seen.record.subject,
+        "principal": seen.record.principal.id(),
+        "startedAt": Timestamp(seen.record.accepted_at).to_string(),
         "status": seen.end.as_ref().map_or("running", |end| status(end.ended)),
     });
-    let source = seen.source.as_ref().map(SourceName::as_str);
+    let source = seen.record.source.as_ref().map(SourceName::as_str);
     let told = [
         ("serverName", source),
-        ("sessionId", seen.session_id.as_deref()),
-        ("userId", seen.user_id.as_deref()),
-        ("front", seen.front.map(FrontName::as_str)),
+        ("sessionId", seen.record.context.session_id.as_deref()),
+        ("userId", seen.record.context.user_id.as_deref()),
+        ("front", seen.record.context.front.map(FrontName::as_str)),
         ("error", seen.end.as_ref().and_then(|end| end.error.as_deref())),
     ];
     for (key, value) in told {

@@ -237,7 +237,7 @@ fn event(
             json!({"call": render::call(seen)})
         }
         JournalEvent::CallProgress(seen, progress) if visibility.sees_call(&seen.recorded()) => {
-            let mut told = Map::from_iter([("id".to_owned(), render::execution(seen.id).into())]);
+            let mut told = Map::from_iter([("id".to_owned(), render::execution(seen.record.id).into())]);
             told.extend(render::progress(progress));
             told.into()
         }

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use toolyard_hub::{
-    CallContext, CallRequest, CallTarget, CallerChannel, ClientCapabilities, ClientEra, ClientSession,
-    FrontName, LogLevel, Lookup, Outcome, Principal, Quota, ToolEntry, meta,
+    CallContext, CallRequest, CallTarget, CallerChannel, ClientCapabilities, ClientSession, FrontName,
+    LogLevel, Lookup, Outcome, Principal, Quota, ToolEntry, meta,
 };
 use toolyard_wire::{Era, InboundRequest, RawJson, RequestTransport, RpcError, check_params};
 
@@ -85,31 +85,22 @@ impl McpFront {
         let NamedParams { name, arguments, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
         let era = client_era(&request);
-        if self.tool(&name, era).is_none() {
+        let look_up = || self.yard.look_up_tool(&name, &request.caller, era, &self.reach);
+        let mut tool = look_up();
+        if tool.is_none() {
             // It may be of a source that is still starting, or that clients of this era have not been to yet.
             self.yard.settle(self.settings.start_wait).await;
             self.yard.discover_era(era, &self.reach, self.settings.start_wait).await;
+            tool = look_up();
         }
         if let (RequestTransport::Http(headers), Era::Modern) = (&request.transport, request.version.era())
-            && let Some(tool) = self.tool(&name, era).filter(|tool| tool.is_listed_for(&request.caller))
+            && let Some(tool) = tool.as_ref().filter(|tool| tool.is_listed_for(&request.caller))
         {
             check_params(headers, &tool.input_schema, arguments.as_deref())?;
         }
         let repeated = InputResponses::read(&request, input_responses, request_state)?;
-        self.carry_out(request, CallTarget::Tool { name, arguments }, McpCallKind::Tool, repeated).await
-    }
-
-    /// The tool of this name, as this front names it.
-    fn tool(&self, name: &str, era: ClientEra) -> Option<Arc<ToolEntry>> {
-        let catalog = self.yard.catalog_in(era);
-        let found = match self.reach.single_source() {
-            Some(source) => catalog.tool_of(source, name),
-            None => match catalog.tool(name) {
-                Lookup::Found(tool) => Some(tool),
-                Lookup::Ambiguous(_) | Lookup::Unknown => None,
-            },
-        };
-        found.filter(|tool| self.reach.covers(&tool.source))
+        let target = CallTarget::Tool { name, arguments };
+        self.carry_out(request, target, tool, McpCallKind::Tool, repeated).await
     }
 
     pub(super) async fn read_resource(
@@ -125,7 +116,7 @@ impl McpFront {
             self.yard.discover_era(era, &self.reach, self.settings.start_wait).await;
         }
         let repeated = InputResponses::read(&request, input_responses, request_state)?;
-        self.carry_out(request, CallTarget::Resource { uri }, McpCallKind::Resource, repeated).await
+        self.carry_out(request, CallTarget::Resource { uri }, None, McpCallKind::Resource, repeated).await
     }
 
     pub(super) async fn get_prompt(&self, request: InboundRequest<Principal>) -> Result<RawJson, RpcError> {
@@ -137,7 +128,8 @@ impl McpFront {
             self.yard.discover_era(era, &self.reach, self.settings.start_wait).await;
         }
         let repeated = InputResponses::read(&request, input_responses, request_state)?;
-        self.carry_out(request, CallTarget::Prompt { name, arguments }, McpCallKind::Prompt, repeated).await
+        let target = CallTarget::Prompt { name, arguments };
+        self.carry_out(request, target, None, McpCallKind::Prompt, repeated).await
     }
 
     /// Hands the request to the hub and stays with it until there is an answer for the client.
@@ -145,13 +137,14 @@ impl McpFront {
         &self,
         request: InboundRequest<Principal>,
         what: CallTarget,
+        tool: Option<Arc<ToolEntry>>,
         subject: McpCallKind,
         repeated: InputResponses,
     ) -> Result<RawJson, RpcError> {
         let modern = request.version.era() == Era::Modern;
         let mut run = match &repeated.state {
             Some(state) => self.parking.take(state, &request.caller, &digest(&request)?)?,
-            None => self.start(&request, what)?,
+            None => self.start(&request, what, tool)?,
         };
         run.answer(repeated.answers);
         let pace = if modern { QuestionMode::Modern } else { QuestionMode::Legacy };
@@ -177,7 +170,12 @@ impl McpFront {
         }
     }
 
-    fn start(&self, request: &InboundRequest<Principal>, what: CallTarget) -> Result<McpCall, RpcError> {
+    fn start(
+        &self,
+        request: &InboundRequest<Principal>,
+        what: CallTarget,
+        tool: Option<Arc<ToolEntry>>,
+    ) -> Result<McpCall, RpcError> {
         let version = match (&what, &request.meta.all) {
             (CallTarget::Tool { .. }, Some(meta)) => {
                 meta::asked_version(meta).map_err(RpcError::invalid_params)?
@@ -193,17 +191,18 @@ impl McpFront {
         let (client, updates) = CallerChannel::new(abilities);
         let cancel = tokio_util::sync::CancellationToken::new();
         let call = CallRequest {
+            tool,
             cancel: cancel.clone(),
             context: CallContext {
                 session_id: request.session.as_ref().map(|session| session.id().into()),
                 front: Some(FrontName::Mcp),
                 client_session,
                 era: client_era(request),
-                headers: self.forwarded(&request.transport),
                 reach: self.reach.clone(),
                 version,
                 ..CallContext::default()
             },
+            headers: self.forwarded(&request.transport),
             meta: request.meta.all.clone(),
             client,
             ..CallRequest::new(what, request.caller.clone())

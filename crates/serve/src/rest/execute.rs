@@ -1,5 +1,5 @@
 //! `POST /mcp/tools/{name}/execute`: from an order to a request for the hub, and back to an answer. Whatever else is to
-//! be known of a call before the hub gets it is joined in [`request`].
+//! be known of a call before the hub gets it is joined in [`hub_request`].
 
 use std::sync::Arc;
 
@@ -10,12 +10,14 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    CallContext, CallRequest as HubRequest, CallTarget, CallerChannel, ClientCapabilities, Deadline,
-    ExecutionId, FrontName, LogLevel, Principal, ToolEntry,
+    CallContext, CallRequest as HubRequest, CallTarget, CallerChannel, ClientCapabilities, ClientEra,
+    Deadline, ExecutionId, FrontName, LogLevel, Principal, ToolEntry, YardScope,
 };
 
 use super::errors::RestError;
-use super::execute_request::{self, ContentDetail, DisconnectPolicy, ExecuteRequest, ResponseMode};
+use super::execute_request::{
+    self, ContentDetail, DisconnectPolicy, ExecuteContext, ExecuteRequest, ResponseMode,
+};
 use super::executions::{Execution, ExecutionInfo, ExecutionOutcome};
 use super::idempotency::{IdempotencyClaim, IdempotencyKey};
 use super::response::{
@@ -37,11 +39,12 @@ pub(super) async fn execute(
     let began = StartTime::now();
     let (parts, body) = request.into_parts();
     let order = execute_request::read(&parts, body, &rest.settings).await?;
-    let mut tool = rest.yard.find_tool(&name, &principal).ok();
+    let look_up = || rest.yard.look_up_tool(&name, &principal, ClientEra::Newest, &YardScope::All);
+    let mut tool = look_up();
     if tool.is_none() && !rest.yard.is_settled() {
         // It may be of a source that is still starting.
         rest.yard.settle(rest.settings.start_wait).await;
-        tool = rest.yard.find_tool(&name, &principal).ok();
+        tool = look_up();
     }
     check_name(&rest, &order, &name, tool.as_deref(), &principal)?;
 
@@ -81,18 +84,26 @@ pub(super) async fn execute(
         }
         return Err(too_many("too many executions are under way"));
     }
-    Ok(start(&rest, &parts, name, order, execution, key).await)
+    let request = ToolRequest { name, tool, order };
+    Ok(start(&rest, &parts, request, execution, key).await)
+}
+
+/// Which tool is asked for, and how.
+struct ToolRequest {
+    name: String,
+    tool: Option<Arc<ToolEntry>>,
+    order: ExecuteRequest,
 }
 
 /// Makes the call and answers in the form that was asked for.
 async fn start(
     rest: &Arc<RestFront>,
     parts: &Parts,
-    name: String,
-    order: ExecuteRequest,
+    request: ToolRequest,
     execution: Arc<Execution>,
     key: Option<Arc<IdempotencyKey>>,
 ) -> Response<Body> {
+    let ToolRequest { name, tool, order } = request;
     // Whoever sends a key means to come back for the outcome, so losing the connection must not cost it.
     let stays = order.hang_up == DisconnectPolicy::Detach || key.is_some();
     let guard = (!stays).then(|| execution.cancel.clone().drop_guard());
@@ -100,7 +111,8 @@ async fn start(
     let log_level = (form == ResponseMode::Events).then_some(LogLevel::Info);
     let (client, updates) =
         CallerChannel::new(ClientCapabilities { log_level, ..ClientCapabilities::default() });
-    let request = request(rest, parts, name, order, &execution, client);
+    let what = CallTarget::Tool { name, arguments: Some(order.params) };
+    let request = HubRequest { tool, client, ..hub_request(rest, parts, what, order.context, &execution) };
     let yard = Arc::clone(&rest.yard);
     let call = Box::pin(async move { yard.call(request).await });
     let job = Job::new(Arc::clone(rest), Arc::clone(&execution), key, updates);
@@ -131,34 +143,30 @@ async fn start(
 }
 
 /// The call as the hub gets it.
-fn request(
+fn hub_request(
     rest: &RestFront,
     parts: &Parts,
-    name: String,
-    order: ExecuteRequest,
+    what: CallTarget,
+    context: ExecuteContext,
     execution: &Execution,
-    client: CallerChannel,
 ) -> HubRequest {
     let longest = rest.yard.limits().call_time;
     let header = |name: &String| Some((name.clone(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
     HubRequest {
-        what: CallTarget::Tool { name, arguments: Some(order.params) },
-        principal: execution.about.principal.clone(),
-        deadline: Deadline::after(order.context.timeout.map_or(longest, |timeout| timeout.min(longest))),
+        deadline: Deadline::after(context.timeout.map_or(longest, |timeout| timeout.min(longest))),
         cancel: execution.cancel.clone(),
-        priority: order.context.priority,
+        priority: context.priority,
         context: CallContext {
             session_id: execution.about.session_id.clone(),
             user_id: execution.about.user_id.clone(),
-            headers: rest.settings.forward_headers.iter().filter_map(header).collect(),
-            version: order.context.version,
+            version: context.version,
             front: Some(FrontName::Rest),
             ..CallContext::default()
         },
-        meta: None,
-        client,
+        headers: rest.settings.forward_headers.iter().filter_map(header).collect(),
         id: Some(execution.about.call),
-        notes: Some(Arc::clone(&execution.notes)),
+        details: Some(Arc::clone(&execution.details)),
+        ..HubRequest::new(what, execution.about.principal.clone())
     }
 }
 
@@ -216,14 +224,14 @@ pub(super) fn label(response: &mut Response<Body>, execution: &Execution) {
     if let Ok(id) = HeaderValue::from_str(&execution.about.id) {
         headers.insert(EXECUTION_HEADER, id);
     }
-    if let Some(rate) = execution.notes.rate() {
+    if let Some(rate) = execution.details.rate() {
         // Whole seconds, and never so few that the burst is not there yet.
         let reset = rate.reset.as_secs() + u64::from(rate.reset.subsec_nanos() > 0);
         headers.insert("ratelimit-limit", HeaderValue::from(rate.limit));
         headers.insert("ratelimit-remaining", HeaderValue::from(rate.remaining));
         headers.insert("ratelimit-reset", HeaderValue::from(reset));
     }
-    if let Some(tool) = execution.notes.tool().filter(|tool| tool.deprecated_by.is_some()) {
+    if let Some(tool) = execution.details.tool().filter(|tool| tool.deprecated_by.is_some()) {
         // When it became so is not known; it is so now.
         headers.insert("deprecation", HeaderValue::from_static("true"));
         let newer = tool.deprecated_by.as_deref().unwrap_or_default();

@@ -37,7 +37,7 @@ pub(super) struct Execution {
     pub(super) about: Arc<ExecutionInfo>,
     pub(super) cancel: CancellationToken,
     /// What the hub tells about it beside the outcome.
-    pub(super) notes: Arc<CallDetails>,
+    pub(super) details: Arc<CallDetails>,
     progress: Mutex<Option<Progress>>,
     done: SetOnce<Arc<ExecutionOutcome>>,
 }
@@ -94,8 +94,8 @@ impl ExecutionState {
 
 impl Execution {
     pub(super) fn new(about: ExecutionInfo) -> Self {
-        let (cancel, notes) = (CancellationToken::new(), Arc::default());
-        Self { about: Arc::new(about), cancel, notes, progress: Mutex::default(), done: SetOnce::new() }
+        let (cancel, details) = (CancellationToken::new(), Arc::default());
+        Self { about: Arc::new(about), cancel, details, progress: Mutex::default(), done: SetOnce::new() }
     }
 
     pub(super) fn report(&self, progress: &Progress) {
@@ -116,7 +116,7 @@ impl Execution {
 
     /// The metadata of an answer about it.
     pub(super) fn stamp(&self, duration: Duration) -> ExecutionMetadata {
-        let violations = self.notes.result_violations().to_vec();
+        let violations = self.details.result_violations().to_vec();
         ExecutionMetadata { id: self.about.id.clone(), began: self.about.began.at, duration, violations }
     }
 }

@@ -37,7 +37,7 @@ impl ToolInvocation<'_> {
     pub(super) async fn connect_to_server(&self) -> Result<TesterAnswer, TesterError> {
         let Arguments { url } = self.read()?;
         let servers = self.tester.servers.load_full();
-        let principal = &self.call.principal;
+        let principal = &self.call.record.principal;
         let target = parse_target(&url, &servers, principal)?;
         let granted = self.allowed(&url, &target, &servers).await?;
         let (seat, ended) = self.tester.seats.reserve(self.caller.clone(), &url)?;
@@ -78,7 +78,7 @@ impl ToolInvocation<'_> {
             .metadata(AnswerMetadata::default());
         seat.fill(Arc::clone(&connection));
         if let (TesterCaller::Session { .. }, Some(session)) =
-            (&self.caller, &self.call.context.client_session)
+            (&self.caller, &self.call.record.context.client_session)
         {
             self.tester.close_with_session(session.ended().clone(), self.caller.clone(), connection);
         }
@@ -95,7 +95,7 @@ impl ToolInvocation<'_> {
         if self.caller == TesterCaller::Process {
             return Ok(ConnectGrant::default());
         }
-        let principal = &self.call.principal;
+        let principal = &self.call.record.principal;
         let (what, needed) = match target {
             TesterTarget::Address(_) => {
                 let approach = authorize_address(url, servers, principal).await?;

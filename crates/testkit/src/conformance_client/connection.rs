@@ -7,11 +7,10 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    CallContext, CallerChannel, CallerUpdate, ClientCapabilities, Deadline, Principal, Priority, Source,
-    SourceCall, SourceName, SourceOffer, SourceState, SourceTarget,
+    CallerChannel, CallerUpdate, ClientCapabilities, Deadline, ExecutionId, Principal, Source, SourceCall,
+    SourceName, SourceOffer, SourceState, SourceTarget,
 };
 use toolyard_upstream::{
     AuthContext, ServerAuthSettings, ServerSettings, SupervisorCommand, TransportSettings, Upstream,
@@ -116,14 +115,9 @@ impl Connection {
         let abilities = ClientCapabilities { elicit_form: true, ..ClientCapabilities::default() };
         let (client, mut updates) = CallerChannel::new(abilities);
         let call = SourceCall {
-            target,
-            principal: Principal::owner(),
-            context: CallContext::default(),
             deadline: Deadline::after(PATIENCE),
-            cancel: CancellationToken::new(),
-            priority: Priority::Normal,
-            meta: None,
             client,
+            ..SourceCall::new(ExecutionId::fresh()?, target, Principal::owner())
         };
         let answered = tokio::time::timeout(PATIENCE, self.upstream.call(call));
         tokio::pin!(answered);

@@ -9,9 +9,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{
-    CallContext, CallRequest, CallTarget, Principal, Secret, Source, SourceName, SourceState, Yard,
-};
+use toolyard_hub::{CallRequest, CallTarget, Principal, Secret, Source, SourceName, SourceState, Yard};
 use toolyard_testkit::harness::soon;
 use toolyard_testkit::web::Web;
 use toolyard_upstream::{ServerSettings, TransportSettings, Upstream, UpstreamContext, UrlKind, UrlSettings};
@@ -97,8 +95,7 @@ async fn a_redirected_call_carries_neither_headers_of_the_caller_nor_the_session
             name: "mcp__moved__small".to_owned(),
             arguments: Some(to_raw(&json!({"key": "s3cret"}))),
         };
-        let context = CallContext { headers, ..CallContext::default() };
-        let request = CallRequest { context, ..CallRequest::new(what, Principal::owner()) };
+        let request = CallRequest { headers, ..CallRequest::new(what, Principal::owner()) };
         let error = soon("the call", yard.call(request)).await.unwrap_err();
         let heard = heard.lock().clone();
         let secrets = ["x-tenant", "authorization", "cookie", "mcp-session-id", "s3cret"];

@@ -7,11 +7,10 @@ use std::time::Duration;
 use reqwest::header::LOCATION;
 use reqwest::redirect::Policy;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    AuthStatus, CallContext, CallerChannel, Deadline, HubError, Outcome, Principal, Priority, Secret, Source,
-    SourceCall, SourceName, SourceState, SourceStatus, SourceTarget,
+    AuthStatus, Deadline, ExecutionId, HubError, Outcome, Principal, Secret, Source, SourceCall, SourceName,
+    SourceState, SourceStatus, SourceTarget,
 };
 use toolyard_upstream::{
     AuthContext, AuthError, CredentialStore, LoginPrompt, LoginPrompter, ProcessEnvironment,
@@ -72,15 +71,10 @@ async fn settled(upstream: &Upstream) -> SourceStatus {
 }
 
 async fn call(upstream: &Upstream, tool: &str) -> Result<Outcome, HubError> {
+    let target = SourceTarget::Tool { name: tool.to_owned(), arguments: to_raw(&json!({})) };
     let call = SourceCall {
-        target: SourceTarget::Tool { name: tool.to_owned(), arguments: to_raw(&json!({})) },
-        principal: Principal::owner(),
-        context: CallContext::default(),
         deadline: Deadline::after(Duration::from_secs(10)),
-        cancel: CancellationToken::new(),
-        priority: Priority::Normal,
-        meta: None,
-        client: CallerChannel::silent(),
+        ..SourceCall::new(ExecutionId::fresh()?, target, Principal::owner())
     };
     upstream.call(call).await
 }

@@ -50,16 +50,17 @@ fn endings(events: &mut Receiver<Arc<YardEvent>>) -> Vec<String> {
     };
     while let Ok(event) = events.try_recv() {
         seen.push(match &*event {
-            YardEvent::CallStarted { id, thing, subject, source, principal, .. } => {
-                let (thing, source) = (thing.as_str(), source.as_ref().map_or("nobody", SourceName::as_str));
-                format!("{} started {thing} {subject} of {source} for {principal}", number(id))
+            YardEvent::CallStarted(call) => {
+                let source = call.source.as_ref().map_or("nobody", SourceName::as_str);
+                let (kind, subject, principal) = (call.kind.as_str(), &call.subject, call.principal.id());
+                format!("{} started {kind} {subject} of {source} for {principal}", number(&call.id))
             }
-            YardEvent::CallEnded { id, ended, error, duration } => {
+            YardEvent::CallEnded { call, ended, error, duration } => {
                 let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-                format!("{} ended {ended:?} after {duration:?}{error}", number(id))
+                format!("{} ended {ended:?} after {duration:?}{error}", number(&call.id))
             }
-            YardEvent::CallProgress { id, progress } => {
-                format!("{} is at {}: {:?}", number(id), progress.progress, progress.message)
+            YardEvent::CallProgress { call, progress } => {
+                format!("{} is at {}: {:?}", number(&call.id), progress.progress, progress.message)
             }
             other => format!("{other:?}"),
         });

@@ -36,7 +36,7 @@ impl Spy {
 impl Hooks for Spy {
     fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
         Box::pin(async move {
-            self.write(&format!("before {} {}", call.tool, call.arguments));
+            self.write(&format!("before {} {}", call.record.tool_name(), call.arguments));
             (self.before)()
         })
     }
@@ -49,7 +49,9 @@ impl Hooks for Spy {
     }
 
     fn on_error<'a>(&'a self, call: HookCall<'a>, error: &'a HubError) -> BoxFuture<'a, ()> {
-        Box::pin(async move { self.write(&format!("error {} of {}", error.kind().as_str(), call.source)) })
+        Box::pin(async move {
+            self.write(&format!("error {} of {}", error.kind().as_str(), call.record.source_name()))
+        })
     }
 }
 

@@ -186,10 +186,10 @@ async fn a_front_learns_what_is_left_of_the_rate_from_accepted_and_refused_calls
     let rate = RateLimit { per_second: 0.5, burst: 2.0 };
     let ada = bounded("ada", ScopedLimits { rate: Some(rate), ..ScopedLimits::default() });
     let state = async || {
-        let notes = Arc::new(CallDetails::default());
-        let request = CallRequest { notes: Some(Arc::clone(&notes)), ..by(&ada, "work") };
+        let details = Arc::new(CallDetails::default());
+        let request = CallRequest { details: Some(Arc::clone(&details)), ..by(&ada, "work") };
         let call = tokio::time::timeout(Duration::from_nanos(1), yard.call(request)).await;
-        (notes.rate().unwrap(), call.ok().and_then(|call| call.unwrap_err().retry_after()))
+        (details.rate().unwrap(), call.ok().and_then(|call| call.unwrap_err().retry_after()))
     };
     let left = |remaining, seconds| RateState { limit: 2, remaining, reset: Duration::from_secs(seconds) };
     assert_eq!(state().await.0, left(1, 2));

@@ -133,7 +133,7 @@ async fn where_one_source_is_served_alone_no_resource_of_another_can_be_read() {
     from("x://1", "b").await.unwrap();
     let started = events.recv().await.unwrap();
     assert!(
-        matches!(&*started, crate::YardEvent::CallStarted { source: Some(source), .. } if source.as_str() == "b"),
+        matches!(&*started, crate::YardEvent::CallStarted(call) if call.source_name() == "b"),
         "{started:?}"
     );
     let error = from("x://a", "b").await.unwrap_err();

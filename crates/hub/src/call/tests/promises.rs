@@ -47,19 +47,19 @@ async fn run(
     made_by: CallOrigin,
 ) -> (Result<String, HubError>, Vec<String>, Vec<String>) {
     let mut events = yard.events().subscribe();
-    let notes = Arc::new(CallDetails::default());
+    let details = Arc::new(CallDetails::default());
     let context = CallContext { made_by, ..CallContext::default() };
     let arguments = raw(body);
     let request =
-        CallRequest { context, notes: Some(Arc::clone(&notes)), ..calling_with(name, arguments.get()) };
+        CallRequest { context, details: Some(Arc::clone(&details)), ..calling_with(name, arguments.get()) };
     let outcome = yard.call(request).await.map(|outcome| outcome.body.get().to_owned());
     let mut seen = Vec::new();
     while let Ok(event) = events.try_recv() {
-        if let YardEvent::ResultViolatesSchema { subject, violations, .. } = &*event {
-            seen.push(format!("{subject}: {}", violations.join("; ")));
+        if let YardEvent::ResultViolatesSchema { call, violations } = &*event {
+            seen.push(format!("{}: {}", call.tool_name(), violations.join("; ")));
         }
     }
-    (outcome, notes.result_violations().to_vec(), seen)
+    (outcome, details.result_violations().to_vec(), seen)
 }
 
 #[tokio::test]

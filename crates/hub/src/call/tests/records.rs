@@ -13,7 +13,7 @@ use crate::error::{ErrorKind, HubError};
 use crate::execution::ExecutionId;
 use crate::fake::{ScriptedSource, calling, calling_with, done, holder_of, raw, tools, yard_of};
 use crate::outcome::Outcome;
-use crate::record::{CallRecord, Recorder};
+use crate::recorder::{FinishedCall, Recorder};
 use crate::request::{CallContext, CallOrigin, CallRequest, Priority};
 use crate::source::SourceCall;
 use crate::yard::{Yard, YardSettings};
@@ -48,23 +48,23 @@ impl Recorder for Book {
         }
     }
 
-    fn record(&self, record: CallRecord<'_>) -> BoxFuture<'static, Result<(), HubError>> {
+    fn record(&self, finished: FinishedCall<'_>) -> BoxFuture<'static, Result<(), HubError>> {
         assert!(!self.crash, "as told");
         self.lines.lock().push(format!(
             "{} {} of {} for {} in {}/{} by {:?} {:?}: {:?} after {:?}, {} {} {}",
-            record.thing.as_str(),
-            record.subject,
-            record.source.map_or("nobody", |source| source.as_str()),
-            record.principal,
-            record.session_id.unwrap_or("-"),
-            record.user_id.unwrap_or("-"),
-            record.made_by,
-            record.priority,
-            record.ended,
-            record.duration,
-            record.error.map_or("-", |error| error.message()),
-            record.outcome.map_or("-", |outcome| outcome.body.get()),
-            record.arguments.map_or("-", |arguments| arguments.get()),
+            finished.call.kind.as_str(),
+            finished.call.subject,
+            finished.call.source.as_ref().map_or("nobody", |source| source.as_str()),
+            finished.call.principal.id(),
+            finished.call.context.session_id.as_deref().unwrap_or("-"),
+            finished.call.context.user_id.as_deref().unwrap_or("-"),
+            finished.call.context.made_by,
+            finished.call.priority,
+            finished.ended,
+            finished.duration,
+            finished.error.map_or("-", |error| error.message()),
+            finished.outcome.map_or("-", |outcome| outcome.body.get()),
+            finished.arguments.map_or("-", |arguments| arguments.get()),
         ));
         let (slow, full) = (self.slow, self.full);
         Box::pin(async move {
@@ -173,19 +173,19 @@ async fn a_front_names_the_call_or_the_yard_does() {
         let started = events.recv().await.unwrap();
         let ended = events.recv().await.unwrap();
         match (&*started, &*ended) {
-            (crate::YardEvent::CallStarted { id, .. }, crate::YardEvent::CallEnded { id: same, .. }) => {
-                assert_eq!(id, same);
-                *id
+            (crate::YardEvent::CallStarted(call), crate::YardEvent::CallEnded { call: same, .. }) => {
+                assert_eq!(call.id, same.id);
+                call.id
             }
             other => panic!("{other:?}"),
         }
     };
     let id = ExecutionId::fresh().unwrap();
-    let notes = Arc::new(CallDetails::default());
-    let named = CallRequest { id: Some(id), notes: Some(Arc::clone(&notes)), ..calling("work") };
+    let details = Arc::new(CallDetails::default());
+    let named = CallRequest { id: Some(id), details: Some(Arc::clone(&details)), ..calling("work") };
     assert_eq!(next(named).await, id);
-    assert_eq!(notes.tool().map(|tool| tool.full_name.to_string()), Some("mcp__s__work".to_owned()));
-    assert_eq!(notes.rate().map(|rate| rate.remaining), Some(1_999));
+    assert_eq!(details.tool().map(|tool| tool.full_name.to_string()), Some("mcp__s__work".to_owned()));
+    assert_eq!(details.rate().map(|rate| rate.remaining), Some(1_999));
     assert_ne!(next(calling("work")).await, next(calling("work")).await);
 }
 

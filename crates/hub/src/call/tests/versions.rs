@@ -27,7 +27,7 @@ fn source(tools: Vec<ToolOffer>) -> Arc<ScriptedSource> {
     ScriptedSource::working(
         "s",
         SourceOffer { tools, ..SourceOffer::default() },
-        |call: SourceCall| async move { Ok(Outcome::success(raw(&json!(call.context.version)))) },
+        |call: SourceCall| async move { Ok(Outcome::success(raw(&json!(call.record.context.version)))) },
     )
 }
 
@@ -41,11 +41,11 @@ fn three() -> Vec<ToolOffer> {
 }
 
 async fn ask(yard: &Yard, version: Option<&str>) -> (Result<String, HubError>, Option<String>) {
-    let notes = Arc::new(CallDetails::default());
+    let details = Arc::new(CallDetails::default());
     let context = CallContext { version: version.map(ToOwned::to_owned), ..CallContext::default() };
-    let request = CallRequest { context, notes: Some(Arc::clone(&notes)), ..calling("t") };
+    let request = CallRequest { context, details: Some(Arc::clone(&details)), ..calling("t") };
     let outcome = yard.call(request).await.map(|outcome| outcome.body.get().to_owned());
-    (outcome, notes.tool().and_then(|tool| tool.deprecated_by.clone()))
+    (outcome, details.tool().and_then(|tool| tool.deprecated_by.clone()))
 }
 
 #[tokio::test]
