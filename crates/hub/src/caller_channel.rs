@@ -9,11 +9,11 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::call_permits::CallPermits;
-use crate::call_record::CallRecord;
 use crate::deadline::Deadline;
 use crate::error::{ErrorKind, HubError};
 use crate::events::{EventBus, YardEvent};
 use crate::json::Raw;
+use crate::record::CallRecord;
 
 /// How many updates wait for a slow reader before progress and log lines are dropped and chunks wait.
 const QUEUE: usize = 256;

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::broadcast;
 
-use crate::call_record::CallRecord;
 use crate::caller_channel::Progress;
 use crate::error::ErrorKind;
 use crate::name::SourceName;
+use crate::record::CallRecord;
 
 const KEPT: usize = 1024;
 /// Lines of standard error have a stream of their own: a server that babbles must not push anything else out.

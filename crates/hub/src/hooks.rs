@@ -3,10 +3,10 @@
 use serde_json::value::RawValue;
 
 use crate::BoxFuture;
-use crate::call_record::CallRecord;
 use crate::error::HubError;
 use crate::json::Raw;
 use crate::outcome::Outcome;
+use crate::record::CallRecord;
 
 /// The call that a hook runs around.
 #[derive(Debug, Clone, Copy)]

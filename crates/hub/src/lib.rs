@@ -7,7 +7,6 @@ pub mod address;
 mod call;
 mod call_details;
 mod call_permits;
-mod call_record;
 mod caller_channel;
 mod catalog;
 mod concurrency;
@@ -37,7 +36,7 @@ mod principal;
 pub mod printable;
 mod quota;
 mod rate_limit;
-mod recorder;
+mod record;
 mod redact;
 mod request;
 mod result_check;
@@ -55,7 +54,6 @@ mod visibility;
 mod yard;
 
 pub use call_details::CallDetails;
-pub use call_record::CallRecord;
 pub use caller_channel::{
     CallerChannel, CallerUpdate, ClientCapabilities, LogLevel, LogLine, Progress, Question, QuestionBatch,
     QuestionKind, RawAnswers, StreamPause,
@@ -85,7 +83,7 @@ pub use permission::{MANAGE, OBSERVE};
 pub use principal::{AllowList, Permissions, Principal};
 pub use quota::{Quota, QuotaCharge, QuotaLimits, QuotaOverrides, QuotaReport, Quotas};
 pub use rate_limit::RateState;
-pub use recorder::{FinishedCall, Recorder};
+pub use record::{CallRecord, FinishedCall, Recorder};
 pub use redact::Redaction;
 pub use request::{
     CallContext, CallOrigin, CallRequest, CallTarget, ClientEra, ClientSession, CompletionReference,

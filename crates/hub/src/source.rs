@@ -8,7 +8,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
-use crate::call_record::CallRecord;
 use crate::caller_channel::CallerChannel;
 use crate::deadline::Deadline;
 use crate::definition_budget::DefinitionReservation;
@@ -21,6 +20,7 @@ use crate::manage::{LoginError, ManageError, SourceCommand, TranscriptEntry};
 use crate::name::{Prefix, SourceName};
 use crate::outcome::Outcome;
 use crate::principal::Principal;
+use crate::record::CallRecord;
 use crate::request::{ClientEra, EntryKind};
 use crate::status::SourceStatus;
 use crate::yard::Yard;

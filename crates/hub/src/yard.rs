@@ -24,7 +24,7 @@ use crate::name::{FullName, SourceName};
 use crate::principal::Principal;
 use crate::quota::{Quota, QuotaCharge, Quotas};
 use crate::rate_limit::{RateCounters, RateKey};
-use crate::recorder::Recorder;
+use crate::record::Recorder;
 use crate::redact::Redaction;
 use crate::request::ClientEra;
 use crate::scope::YardScope;

@@ -2,15 +2,12 @@
 
 mod active_call;
 mod call;
-mod call_task;
 mod complete;
 mod discover;
-mod errors;
 mod list;
 mod listen;
-mod method;
 mod park;
-mod result_envelope;
+mod response;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +22,6 @@ use toolyard_wire::{
 
 pub(crate) use active_call::{is_valid_answer, number};
 pub(crate) use listen::announce;
-use method::McpMethod;
 use park::ParkedCalls;
 pub(crate) use park::ParkingKey;
 
@@ -37,6 +33,49 @@ pub(crate) fn methods() -> Vec<(Era, &'static str)> {
         methods.extend(eras.map(|era| (era, name)));
     }
     methods
+}
+
+/// A method of the protocol that this front answers. What the transport answers itself (`initialize`, `ping`,
+/// `logging/setLevel`) is not among them. A method is parsed by looking it up in [`McpMethod::ALL`], so one that is missing there does not
+/// exist for any client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum McpMethod {
+    ListTools,
+    ListResources,
+    ListTemplates,
+    ListPrompts,
+    CallTool,
+    ReadResource,
+    GetPrompt,
+    Complete,
+    Discover,
+    Listen,
+    Subscribe,
+    Unsubscribe,
+}
+
+impl McpMethod {
+    /// Every method with its name and the era that it is limited to.
+    const ALL: [(Self, &str, Option<Era>); 12] = [
+        (Self::ListTools, "tools/list", None),
+        (Self::ListResources, "resources/list", None),
+        (Self::ListTemplates, "resources/templates/list", None),
+        (Self::ListPrompts, "prompts/list", None),
+        (Self::CallTool, "tools/call", None),
+        (Self::ReadResource, "resources/read", None),
+        (Self::GetPrompt, "prompts/get", None),
+        (Self::Complete, "completion/complete", None),
+        (Self::Discover, "server/discover", Some(Era::Modern)),
+        (Self::Listen, "subscriptions/listen", Some(Era::Modern)),
+        (Self::Subscribe, "resources/subscribe", Some(Era::Legacy)),
+        (Self::Unsubscribe, "resources/unsubscribe", Some(Era::Legacy)),
+    ];
+
+    fn parse(name: &str, era: Era) -> Option<Self> {
+        let exists = |only: Option<Era>| only.is_none_or(|only| only == era);
+        let mut all = Self::ALL.into_iter();
+        all.find(|(_, known, only)| *known == name && exists(*only)).map(|(method, ..)| method)
+    }
 }
 
 /// Who this server says it is.
@@ -136,12 +175,12 @@ impl Service for McpFront {
 
     fn charge_session(&self, caller: &Principal) -> Result<Charge, RpcError> {
         let charge = self.yard.charge(caller, Quota::Sessions, 1);
-        charge.map(|charge| Some(Box::new(charge) as _)).map_err(|error| errors::quota_error(&error))
+        charge.map(|charge| Some(Box::new(charge) as _)).map_err(|error| response::quota_error(&error))
     }
 
     fn charge_bytes(&self, caller: &Principal, bytes: usize) -> Result<Charge, RpcError> {
         let charge = self.yard.charge(caller, Quota::Bytes, bytes);
-        charge.map(|charge| Some(Box::new(charge) as _)).map_err(|error| errors::quota_error(&error))
+        charge.map(|charge| Some(Box::new(charge) as _)).map_err(|error| response::quota_error(&error))
     }
 
     async fn handle(self: Arc<Self>, request: InboundRequest<Principal>) -> Result<RawJson, RpcError> {
@@ -149,7 +188,7 @@ impl Service for McpFront {
             return Err(RpcError::method_not_found(&request.method));
         };
         if request.method.ends_with("/list") {
-            self.yard.admit_list(&request.caller).map_err(|error| errors::quota_error(&error))?;
+            self.yard.admit_list(&request.caller).map_err(|error| response::quota_error(&error))?;
             self.yard.settle(self.settings.start_wait).await;
             self.yard.discover_era(client_era(&request), &self.reach, self.settings.start_wait).await;
         }

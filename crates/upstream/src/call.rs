@@ -8,9 +8,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use toolyard_hub::json::{Object, mentions, to_raw};
 use toolyard_hub::{ErrorKind, HubError, Outcome, Raw, SourceCall, SourceError, SourceTarget, meta};
-use toolyard_wire::{WireError, code};
+use toolyard_wire::{RpcError, WireError, code};
 
-use crate::auth::Challenge;
 use crate::connection::{HeaderSchemas, LiveConnection, RequestEnvelope, select_forwarded_headers};
 use crate::in_flight::InFlightCall;
 use crate::question::parse_input_required;
@@ -22,23 +21,26 @@ const MOST_ROUNDS: usize = 16;
 /// How long an answer is held back for questions that are still open.
 const LAST_QUESTIONS: Duration = Duration::from_secs(30);
 
-/// How a call to the server ended without an outcome.
+/// Why a call to the server has no outcome. It is turned into a [`HubError`] once, by whoever gives the call up.
 #[derive(Debug)]
-pub(crate) enum UpstreamCallError {
-    /// It never reached the server: it may be sent again.
-    Unsent,
-    /// The server wants to know who we are, or that we may do more: it may be sent again after that.
-    Challenged(Challenge),
-    Error(HubError),
+pub(crate) enum UpstreamError {
+    Wire(WireError),
+    /// The server was silent for as long as a call may be.
+    Silent,
+    /// It ended on our side: its question cannot be answered, or somebody else's question ended it.
+    Ended(HubError),
 }
 
-/// Why there is no outcome, before anybody has put it in words.
-#[derive(Debug)]
-pub(crate) enum ExchangeError {
-    Failure(WireError),
-    /// Nothing was heard for as long as a call may be silent.
-    Silent,
-    Error(HubError),
+impl From<WireError> for UpstreamError {
+    fn from(error: WireError) -> Self {
+        Self::Wire(error)
+    }
+}
+
+impl From<HubError> for UpstreamError {
+    fn from(error: HubError) -> Self {
+        Self::Ended(error)
+    }
 }
 
 /// What a call is sent with.
@@ -49,15 +51,7 @@ pub(crate) struct CallSender<'a> {
 }
 
 impl CallSender<'_> {
-    pub(crate) async fn perform(&self, call: &SourceCall) -> Result<Outcome, UpstreamCallError> {
-        self.exchange(call).await.map_err(|stopped| match stopped {
-            ExchangeError::Failure(failure) => self.ended(failure),
-            ExchangeError::Silent => self.silent(call),
-            ExchangeError::Error(error) => UpstreamCallError::Error(error),
-        })
-    }
-
-    pub(crate) async fn exchange(&self, call: &SourceCall) -> Result<Outcome, ExchangeError> {
+    pub(crate) async fn send(&self, call: &SourceCall) -> Result<Outcome, UpstreamError> {
         let mut in_flight = self.live.calls.enter(call);
         let (method, mut params, name) = request(&call.target);
         // Only who asked for a version is refused where the server does not have it any more.
@@ -72,13 +66,13 @@ impl CallSender<'_> {
                 schema: name.and_then(|name| self.mirrored.get(name)).map(|schema| &**schema),
                 headers: select_forwarded_headers(&self.settings.forward_headers, &call.headers),
             };
-            let outbound = self.live.build_request(method, &params, dress).map_err(ExchangeError::Failure)?;
+            let outbound = self.live.build_request(method, &params, dress)?;
             let answer = self.live.client.request(outbound);
             let answer = patiently(answer, &in_flight.flight, self.settings.call_time).await?;
             if matches!(&answer, Ok(_) | Err(WireError::Rpc(_) | WireError::SessionGone)) {
                 in_flight.mark_answered();
             }
-            let answer = answer.map_err(ExchangeError::Failure)?;
+            let answer = answer?;
             if !self.live.is_modern() {
                 // A server that asked for the roots before anybody called is told them by whoever called now. This
                 // call is the only way to ask the client, so it is not over before that.
@@ -87,17 +81,15 @@ impl CallSender<'_> {
                 return Ok(Outcome { failed: says_failed(&answer), body: answer, modern: false });
             }
             let wrong = |why: String| {
-                ExchangeError::Error(HubError::new(
-                    ErrorKind::ToolFailed,
-                    format!("{} asks in a way that makes no sense: {why}", self.settings.name),
-                ))
+                let message = format!("{} asks in a way that makes no sense: {why}", self.settings.name);
+                HubError::new(ErrorKind::ToolFailed, message)
             };
             let Some(asked) = parse_input_required(&answer).map_err(wrong)? else {
                 return Ok(Outcome { failed: says_failed(&answer), body: answer, modern: true });
             };
             let answers = match asked.questions.is_empty() {
                 true => Vec::new(),
-                false => call.client.ask(asked.questions).await.map_err(ExchangeError::Error)?,
+                false => call.client.ask(asked.questions).await?,
             };
             let mut responses = Object::default();
             for (key, answer) in answers {
@@ -111,40 +103,27 @@ impl CallSender<'_> {
         }
         let message =
             format!("{} asked for input {MOST_ROUNDS} times and never answered", self.settings.name);
-        Err(ExchangeError::Error(HubError::new(ErrorKind::ToolFailed, message)))
+        Err(HubError::new(ErrorKind::ToolFailed, message).into())
     }
 
-    fn silent(&self, call: &SourceCall) -> UpstreamCallError {
-        let seconds = self.settings.call_time.as_secs_f64();
-        let what = match &call.target {
-            SourceTarget::Tool { name, .. }
-            | SourceTarget::Prompt { name, .. }
-            | SourceTarget::PromptCompletion { name, .. } => name,
-            SourceTarget::Resource { uri } | SourceTarget::TemplateCompletion { uri, .. } => uri,
-        };
-        let message = format!("{} said nothing about {what} for {seconds} s", self.settings.name);
-        UpstreamCallError::Error(
-            HubError::new(ErrorKind::TimedOut, message)
-                .suggest("raise call_timeout of this server if it needs longer"),
-        )
-    }
-
-    fn ended(&self, failure: WireError) -> UpstreamCallError {
+    /// The error that the caller gets.
+    pub(crate) fn hub_error(&self, error: UpstreamError, call: &SourceCall) -> HubError {
         let name = &self.settings.name;
-        if let Some(challenge) = Challenge::from_error(&failure) {
-            return UpstreamCallError::Challenged(challenge);
-        }
-        let error = match failure {
-            WireError::SessionGone => return UpstreamCallError::Unsent,
-            WireError::Rpc(error) => {
-                let kind = match error.code {
-                    code::RESOURCE_NOT_FOUND => ErrorKind::UnknownResource,
-                    code::INVALID_PARAMS => ErrorKind::InvalidArguments,
-                    _ => ErrorKind::ToolFailed,
-                };
-                let origin =
-                    SourceError { code: error.code, message: error.message.clone(), data: error.data };
-                HubError::new(kind, error.message).with_source_error(origin)
+        let failure = match error {
+            UpstreamError::Ended(error) => return error,
+            UpstreamError::Silent => {
+                let (what, seconds) = (call.target.subject(), self.settings.call_time.as_secs_f64());
+                let message = format!("{name} said nothing about {what} for {seconds} s");
+                return HubError::new(ErrorKind::TimedOut, message)
+                    .suggest("raise call_timeout of this server if it needs longer");
+            }
+            UpstreamError::Wire(failure) => failure,
+        };
+        match failure {
+            WireError::Rpc(error) => rpc_error(error),
+            WireError::SessionGone => {
+                let message = format!("{name} dropped the session again after a reconnect");
+                HubError::new(ErrorKind::ConnectionLost, message)
             }
             WireError::Unreachable(why) => {
                 HubError::new(ErrorKind::CannotConnect, format!("{name} cannot be reached: {why}"))
@@ -161,9 +140,19 @@ impl CallSender<'_> {
             | WireError::Status { .. }
             | WireError::Protocol(_)
             | WireError::TooLarge(_) => HubError::new(ErrorKind::ConnectionLost, format!("{name} {failure}")),
-        };
-        UpstreamCallError::Error(error)
+        }
     }
+}
+
+/// An error that the server answered with.
+pub(crate) fn rpc_error(error: RpcError) -> HubError {
+    let kind = match error.code {
+        code::RESOURCE_NOT_FOUND => ErrorKind::UnknownResource,
+        code::INVALID_PARAMS => ErrorKind::InvalidArguments,
+        _ => ErrorKind::ToolFailed,
+    };
+    let origin = SourceError { code: error.code, message: error.message.clone(), data: error.data };
+    HubError::new(kind, error.message).with_source_error(origin)
 }
 
 /// Puts the server's own last words where a person looks next.
@@ -224,20 +213,20 @@ async fn patiently<T>(
     answer: impl Future<Output = T>,
     flight: &Arc<InFlightCall>,
     silence: Duration,
-) -> Result<T, ExchangeError> {
+) -> Result<T, UpstreamError> {
     tokio::pin!(answer);
     loop {
         tokio::select! {
             answer = &mut answer => return Ok(answer),
             () = flight.heard.notified() => {
                 if let Some(why) = flight.abort_reason() {
-                    return Err(ExchangeError::Error(why.clone()));
+                    return Err(why.clone().into());
                 }
             }
             () = tokio::time::sleep(silence) => {
                 // While a person is being asked, nobody is silent.
                 if !flight.has_open_questions() {
-                    return Err(ExchangeError::Silent);
+                    return Err(UpstreamError::Silent);
                 }
             }
         }

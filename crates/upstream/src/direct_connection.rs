@@ -10,11 +10,11 @@ use futures_util::FutureExt;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use toolyard_hub::{ClientCapabilities, ErrorKind, HubError, Outcome, SourceCall, SourceError};
-use toolyard_wire::{McpClient, MessageLog, Version, Violations, WireError, code};
+use toolyard_hub::{ClientCapabilities, ErrorKind, HubError, Outcome, SourceCall};
+use toolyard_wire::{McpClient, MessageLog, Version, Violations, WireError};
 
 use crate::auth::Authorizer;
-use crate::call::{CallSender, ExchangeError};
+use crate::call::{CallSender, UpstreamError, rpc_error};
 use crate::child::Child;
 use crate::connect::{
     ConnectError, ConnectErrorCause, CredentialPolicy, DedicatedConnectionParams, UpstreamContext,
@@ -162,24 +162,24 @@ impl DirectConnection {
     pub async fn call(&self, call: &SourceCall) -> DirectCallOutcome {
         Box::pin(self.live.authoriser.ensure_fresh()).await;
         let mirrored = self.mirrored.load();
-        let sending = CallSender { live: &self.live, settings: &self.settings, mirrored: &mirrored };
+        let sender = CallSender { live: &self.live, settings: &self.settings, mirrored: &mirrored };
         let was_there = self.disconnect_reason().is_none();
         let began = Instant::now();
-        let ended = self.unless_stray(Box::pin(sending.exchange(call))).await;
-        let ended = ended.unwrap_or_else(|failure| Err(ExchangeError::Failure(failure)));
+        let ended = self.unless_stray(Box::pin(sender.send(call))).await;
+        let ended = ended.unwrap_or_else(|failure| Err(failure.into()));
         let took = began.elapsed();
         let reached = match &ended {
-            Ok(_) | Err(ExchangeError::Silent | ExchangeError::Error(_)) => true,
-            Err(ExchangeError::Failure(failure)) => was_there && was_sent(failure),
+            Ok(_) | Err(UpstreamError::Silent | UpstreamError::Ended(_)) => true,
+            Err(UpstreamError::Wire(failure)) => was_there && was_sent(failure),
         };
         let ended = match ended {
             Ok(outcome) => {
                 self.noticed(None);
                 Ok(outcome)
             }
-            Err(ExchangeError::Failure(failure)) => Err(self.told(failure).await),
-            Err(ExchangeError::Silent) => Err(self.silent(self.settings.call_time)),
-            Err(ExchangeError::Error(error)) => Err(error),
+            Err(UpstreamError::Wire(failure)) => Err(self.told(failure).await),
+            Err(UpstreamError::Silent) => Err(self.silent(self.settings.call_time)),
+            Err(UpstreamError::Ended(error)) => Err(error),
         };
         DirectCallOutcome { ended, took, reached }
     }
@@ -237,19 +237,7 @@ impl DirectConnection {
         }
         let (kind, mut facts) = match &failure {
             WireError::Rpc(error) => {
-                let kind = match error.code {
-                    code::RESOURCE_NOT_FOUND => ErrorKind::UnknownResource,
-                    code::INVALID_PARAMS => ErrorKind::InvalidArguments,
-                    _ => ErrorKind::ToolFailed,
-                };
-                let origin = SourceError {
-                    code: error.code,
-                    message: error.message.clone(),
-                    data: error.data.clone(),
-                };
-                return HubError::new(kind, &error.message)
-                    .with_details(Value::Object(facts(&failure)))
-                    .with_source_error(origin);
+                return rpc_error(error.clone()).with_details(Value::Object(facts(&failure)));
             }
             WireError::Unauthorized { .. } => (ErrorKind::Unauthenticated, facts(&failure)),
             WireError::TooLarge(_) => (ErrorKind::ToolFailed, facts(&failure)),

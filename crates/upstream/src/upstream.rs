@@ -17,9 +17,9 @@ use toolyard_hub::{
 };
 
 use crate::auth::{AuthError, Authorizer, Challenge};
-use toolyard_wire::{LoggedMessage, MessageLog};
+use toolyard_wire::{LoggedMessage, MessageLog, WireError};
 
-use crate::call::{CallSender, UpstreamCallError, with_stderr};
+use crate::call::{CallSender, UpstreamError, with_stderr};
 use crate::connect::UpstreamContext;
 use crate::connection::{HeaderSchemas, LiveConnection};
 use crate::legacy_side::LegacySide;
@@ -354,34 +354,37 @@ impl UpstreamState {
             };
             let live = own.as_ref().and_then(SessionLease::live).unwrap_or(&shared);
             let mirrored = self.mirrored.load();
-            let sending = CallSender { live, settings: &self.settings, mirrored: &mirrored };
-            match sending.perform(&call).await {
+            let sender = CallSender { live, settings: &self.settings, mirrored: &mirrored };
+            let error = match sender.send(&call).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(UpstreamCallError::Error(error)) => {
-                    if let (ErrorKind::ConnectionLost, Some(own)) = (error.kind(), own) {
-                        own.forget();
+                Err(error) => error,
+            };
+            if let UpstreamError::Wire(failure) = &error {
+                match Challenge::from_error(failure) {
+                    Some(_) if challenged => return Err(self.unauthorised(&AuthError::TokensRejected)),
+                    Some(challenge) => {
+                        Box::pin(self.meet(&challenge, seen)).await?;
+                        challenged = true;
+                        continue;
                     }
-                    return Err(error);
-                }
-                Err(UpstreamCallError::Challenged(_)) if challenged => {
-                    return Err(self.unauthorised(&AuthError::TokensRejected));
-                }
-                Err(UpstreamCallError::Challenged(challenge)) => {
-                    Box::pin(self.meet(&challenge, seen)).await?;
-                    challenged = true;
-                }
-                Err(UpstreamCallError::Unsent) if gone => {
-                    let message = format!("{} forgets every session", self.settings.name);
-                    return Err(HubError::new(ErrorKind::ConnectionLost, message));
-                }
-                Err(UpstreamCallError::Unsent) => {
-                    gone = true;
-                    match own {
-                        Some(own) => own.forget(),
-                        None => self.await_new_session(&shared).await,
-                    }
+                    None => {}
                 }
             }
+            if let UpstreamError::Wire(WireError::SessionGone) = &error
+                && !gone
+            {
+                gone = true;
+                match own {
+                    Some(own) => own.forget(),
+                    None => self.await_new_session(&shared).await,
+                }
+                continue;
+            }
+            let error = sender.hub_error(error, &call);
+            if let (ErrorKind::ConnectionLost, Some(own)) = (error.kind(), own) {
+                own.forget();
+            }
+            return Err(error);
         }
     }
 

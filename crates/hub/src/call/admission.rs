@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::resolve::Route;
 use crate::call_details::CallDetails;
-use crate::call_record::CallRecord;
 use crate::concurrency::ConcurrencyLimiter;
 use crate::error::{ErrorKind, HubError};
 use crate::glob;
 use crate::limits::{RateLimit, ScopedLimits, YardLimits};
 use crate::rate_limit::RateKey;
+use crate::record::CallRecord;
 use crate::request::CallOrigin;
 use crate::source::SourceTarget;
 use crate::yard::{LimiterKey, Yard, caller_rates};

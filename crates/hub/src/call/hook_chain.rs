@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::resolve::Route;
-use crate::call_record::CallRecord;
 use crate::catalog::ToolEntry;
 use crate::error::{ErrorKind, HubError};
 use crate::hooks::{HookCall, HookDecision, Hooks};
 use crate::json::Raw;
 use crate::outcome::Outcome;
+use crate::record::CallRecord;
 use crate::source::{SourceCall, SourceTarget};
 
 /// How long hooks may take once the outcome is known: the caller waits for them, so they get no more than this.

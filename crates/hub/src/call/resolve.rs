@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use crate::call_record::CallRecord;
 use crate::catalog::{Catalog, Lookup, NamedEntry, PromptEntry, ToolEntry};
 use crate::error::{ErrorKind, HubError};
 use crate::json;
@@ -11,6 +10,7 @@ use crate::name::SourceName;
 use crate::nearest::nearest;
 use crate::outcome::Outcome;
 use crate::principal::Principal;
+use crate::record::CallRecord;
 use crate::request::{CallRequest, CallTarget, ClientEra, CompletionReference};
 use crate::scope::YardScope;
 use crate::source::{Source, SourceTarget};

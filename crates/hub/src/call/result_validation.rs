@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::call_details::CallDetails;
-use crate::call_record::CallRecord;
 use crate::catalog::ToolEntry;
 use crate::deadline::Deadline;
 use crate::error::{ErrorKind, HubError};
 use crate::events::YardEvent;
 use crate::outcome::Outcome;
+use crate::record::CallRecord;
 use crate::result_check::ResultCheck;
 use crate::yard::Yard;
 

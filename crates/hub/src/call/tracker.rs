@@ -9,12 +9,12 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use crate::BoxFuture;
-use crate::call_record::CallRecord;
 use crate::error::HubError;
 use crate::events::{CallEndReason, YardEvent};
 use crate::json::Raw;
 use crate::outcome::Outcome;
-use crate::recorder::FinishedCall;
+use crate::record::CallRecord;
+use crate::record::FinishedCall;
 use crate::yard::Yard;
 
 pub(super) struct CallTracker<'a> {

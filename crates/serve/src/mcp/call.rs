@@ -12,11 +12,11 @@ use toolyard_hub::{
 };
 use toolyard_wire::{Era, InboundRequest, RawJson, RequestTransport, RpcError, check_params};
 
+use super::active_call::McpCallTask;
 use super::active_call::{McpCall, QuestionMode};
-use super::call_task::McpCallTask;
-use super::errors::{ErrorReporting, error_result};
 use super::park::digest;
-use super::result_envelope::{CachePolicy, cacheable, complete, strip_modern_fields, with_chunks};
+use super::response::{CachePolicy, cacheable, complete, strip_modern_fields, with_chunks};
+use super::response::{ErrorReporting, error_result};
 use super::{McpFront, client_era, params};
 
 /// What an outcome is of; it decides how the outcome is dressed.

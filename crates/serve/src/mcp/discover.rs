@@ -4,7 +4,7 @@ use serde_json::json;
 use toolyard_hub::json::{from_text, to_raw};
 use toolyard_wire::{Era, RawJson, Version};
 
-use super::result_envelope::{CachePolicy, cacheable};
+use super::response::{CachePolicy, cacheable};
 use super::{Identity, McpFront};
 
 pub(super) fn info(identity: &Identity) -> RawJson {

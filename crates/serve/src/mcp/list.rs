@@ -11,7 +11,7 @@ use toolyard_hub::json::{Object, from_text, to_raw};
 use toolyard_hub::{Principal, ToolEntry, ToolListing, meta};
 use toolyard_wire::{Era, InboundRequest, RawJson, RpcError, Version};
 
-use super::result_envelope::{CachePolicy, cacheable};
+use super::response::{CachePolicy, cacheable};
 use super::{McpFront, params};
 
 #[derive(Deserialize)]

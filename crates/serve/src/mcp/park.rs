@@ -19,7 +19,7 @@ use toolyard_wire::{InboundRequest, RawJson, RpcError, code};
 
 use super::active_call::{McpCall, method};
 use super::params;
-use super::result_envelope::complete;
+use super::response::complete;
 
 /// The key that signs the notes of parked calls. It lives as long as the process, as the calls do.
 #[derive(Clone)]
@@ -207,7 +207,7 @@ mod tests {
     use toolyard_random::{RandomError, SimulatedOutage};
 
     use super::{McpCall, ParkedCalls, ParkingKey};
-    use crate::mcp::call_task::McpCallTask;
+    use crate::mcp::active_call::McpCallTask;
 
     fn run() -> McpCall {
         let work = McpCallTask::new(async { Ok(Outcome::success(from_text("{}".to_owned()))) });

@@ -4,7 +4,6 @@
 mod charged_response;
 mod legacy;
 mod modern;
-mod running_request;
 pub(crate) mod stream;
 
 use std::sync::Arc;
@@ -13,11 +12,13 @@ use std::time::Duration;
 use axum::body::Body;
 use http::{HeaderMap, Method, Request as HttpRequest, Response as HttpResponse, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Service;
+use super::client_channel::{ClientChannel, OutgoingFrame, PendingClientRequests, QUEUE};
 use super::session::SessionRegistry;
+use super::{ResponseFuture, RpcResult, Service};
 use crate::header as mirrored;
 use crate::message::{Packet, RequestId, RpcMessage, parse, write_error};
 use crate::meta::Meta;
@@ -283,6 +284,59 @@ pub(crate) fn not_allowed() -> HttpResponse<Body> {
     let mut response = empty_response(StatusCode::METHOD_NOT_ALLOWED);
     response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST, GET, DELETE"));
     response
+}
+
+/// A request that is being worked on, and what it says meanwhile: in order, all of it before the answer.
+pub(crate) struct RunningRequest {
+    future: ResponseFuture,
+    outgoing: mpsc::Receiver<OutgoingFrame>,
+    answer: Option<RpcResult>,
+}
+
+/// What a running request does next.
+#[derive(Debug)]
+pub(crate) enum RunningRequestEvent {
+    Outgoing(OutgoingFrame),
+    Response(RpcResult),
+    /// Nothing for this long.
+    Idle,
+}
+
+impl RunningRequest {
+    /// Starts it with the outlet that leads here.
+    pub(crate) fn start(
+        asks: Option<Arc<PendingClientRequests>>,
+        begin: impl FnOnce(ClientChannel) -> ResponseFuture,
+    ) -> Self {
+        let (sender, outgoing) = mpsc::channel(QUEUE);
+        Self { future: begin(ClientChannel::new(sender, asks)), outgoing, answer: None }
+    }
+
+    pub(crate) async fn step(&mut self, patience: Duration) -> RunningRequestEvent {
+        if self.answer.is_none() {
+            tokio::select! {
+                biased;
+                Some(said) = self.outgoing.recv() => return RunningRequestEvent::Outgoing(said),
+                answer = &mut self.future => self.answer = Some(answer),
+                () = tokio::time::sleep(patience) => return RunningRequestEvent::Idle,
+            }
+        }
+        // What was said in the same breath as the answer comes before it.
+        if let Ok(said) = self.outgoing.try_recv() {
+            return RunningRequestEvent::Outgoing(said);
+        }
+        match self.answer.take() {
+            Some(answer) => RunningRequestEvent::Response(answer),
+            None => RunningRequestEvent::Idle,
+        }
+    }
+
+    /// Gives it up. What it says in parting is that its questions need no answer any more.
+    pub(crate) fn give_up(mut self) -> Vec<OutgoingFrame> {
+        while self.outgoing.try_recv().is_ok() {}
+        drop(self.future);
+        std::iter::from_fn(|| self.outgoing.try_recv().ok()).collect()
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::error::{ErrorKind, HubError};
 use crate::execution::ExecutionId;
 use crate::fake::{ScriptedSource, calling, calling_with, done, holder_of, raw, tools, yard_of};
 use crate::outcome::Outcome;
-use crate::recorder::{FinishedCall, Recorder};
+use crate::record::{FinishedCall, Recorder};
 use crate::request::{CallContext, CallOrigin, CallRequest, Priority};
 use crate::source::SourceCall;
 use crate::yard::{Yard, YardSettings};

@@ -10,12 +10,12 @@ use http::{HeaderMap, HeaderValue, Response as HttpResponse, StatusCode, header}
 use tokio_util::sync::CancellationToken;
 
 use super::charged_response::{ChargedBytes, ChargedResponse, charged_body};
-use super::running_request::{RunningRequest, RunningRequestEvent};
 use super::stream::{KEEP_ALIVE, ResumableStream, ResumableStreams, StandingStreams};
 use super::{
     AcceptHeader, Endpoint, empty_response, error_response, event_stream_response, json_response,
     not_allowed, response_with_body,
 };
+use super::{RunningRequest, RunningRequestEvent};
 use crate::header as mirrored;
 use crate::message::{InvalidMessage, Packet, RequestId, RpcMessage, RpcRequest, write_error, write_outcome};
 use crate::rpc_error::RpcError;

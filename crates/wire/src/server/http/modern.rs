@@ -12,11 +12,11 @@ use http::{HeaderMap, Response as HttpResponse, StatusCode};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::charged_response::charged_body;
-use super::running_request::{RunningRequest, RunningRequestEvent};
 use super::stream::{COMMENT, KEEP_ALIVE, event_chunks};
 use super::{
     AcceptHeader, Endpoint, empty_response, error_response, event_stream_response, response_with_body,
 };
+use super::{RunningRequest, RunningRequestEvent};
 use crate::header as mirrored;
 use crate::message::{RequestId, RpcMessage, RpcRequest};
 use crate::meta::{RoutingParams, modern_version};
