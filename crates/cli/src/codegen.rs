@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use reqwest::redirect::Policy;
 use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 use serde_json::Value;
+use toolyard_hooks::HttpHooks;
 use toolyard_hub::SourceState;
 use toolyard_program::shapes::{Shape, ShapeReader, TypeDeclaration, TypeNames};
 use toolyard_tester::TesterServers;
@@ -18,14 +20,14 @@ use toolyard_upstream::UpstreamContext;
 
 use crate::args::{Language, TypesArgs};
 use crate::config::ConfigInputs;
-use crate::outbound::ConfiguredHooks;
 use crate::recording::CallRecording;
 use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
-use crate::{Exit, config, outbound, terminal, upstream_setup, yard};
+use crate::{Exit, config, terminal, upstream_setup, yard};
 
 /// How long the servers of a configuration may take to say what they offer.
 const SETTLING: Duration = Duration::from_secs(60);
 const ASKING: Duration = Duration::from_secs(30);
+const CONNECTING: Duration = Duration::from_secs(5);
 
 /// What is known of a tool.
 #[derive(Debug, Deserialize)]
@@ -114,7 +116,9 @@ async fn ask(
         tools: Vec<ToolSchemas>,
     }
     let address = format!("{}/mcp/tools", url.as_str().trim_end_matches('/'));
-    let client = outbound::http_client(common).map_err(|error| (Exit::Failed, error))?;
+    let client = reqwest::Client::builder().tls_backend_preconfigured(common.tls.clone());
+    let client = client.redirect(Policy::none()).connect_timeout(CONNECTING).build();
+    let client = client.context("cannot set up HTTP").map_err(|error| (Exit::Failed, error))?;
     let mut request = client.get(&address).timeout(ASKING);
     if let Some(token) = token {
         request = request.bearer_auth(token);
@@ -145,7 +149,7 @@ async fn ask(
 /// was told.
 async fn collect(files: Vec<PathBuf>, common: UpstreamContext) -> anyhow::Result<Option<Vec<ToolSchemas>>> {
     let Some(config) = config::load_or_report(&files) else { return Ok(None) };
-    let hooks = ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks);
+    let hooks = HttpHooks::new(common.tls.clone(), &config.hooks).context("cannot set up HTTP")?;
     let yard = yard::build(&config, hooks, &CallRecording::disabled());
     let crew = ServerStartOptions { common, manned: StartMode::Shared, directory: TesterServers::default() };
     let fleet =

@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use toolyard_history::{AuditSettings, HistoryStoreSettings};
+use toolyard_hooks::HookSettings;
 use toolyard_hub::{Redaction, ResultChecks, ScopedLimits, SourceName, YardLimits};
 use toolyard_program::ProgramSource;
 use toolyard_serve::ConnectionLimits;
 
 use crate::args::AuthMode;
-use crate::outbound::HookSettings;
 
 mod access;
 mod connections;

@@ -21,7 +21,6 @@ mod login;
 mod name_cache;
 mod one_shot;
 mod openapi;
-mod outbound;
 mod programs;
 mod recording;
 mod remote;

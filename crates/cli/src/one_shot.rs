@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
+use toolyard_hooks::HttpHooks;
 use toolyard_hub::{
     AuthStatus, ClientCapabilities, ErrorKind, HubError, LogLevel, Principal, Secret, Source, SourceName,
     SourceState, Yard, YardLimits, YardSettings, nearest,
@@ -20,10 +22,9 @@ use crate::clean::clean_line;
 use crate::config::{Config, Environment, ServerEntry};
 use crate::error::CommandError;
 use crate::name_cache::{self, NameCache};
-use crate::outbound::ConfiguredHooks;
 use crate::recording::{CallRecording, HistoryReaders};
 use crate::terminal::{self, note, note_more};
-use crate::{Exit, demo, outbound, upstream_setup, yard};
+use crate::{Exit, demo, upstream_setup, yard};
 
 pub(crate) mod ad_hoc;
 mod readiness;
@@ -208,7 +209,7 @@ impl OneShotYard {
         }
         let mut settings = YardSettings { limits, ..YardSettings::default() };
         if let Some(config) = hooked {
-            settings.hooks = vec![ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks)];
+            settings.hooks = vec![HttpHooks::new(common.tls.clone(), &config.hooks).context("cannot set up HTTP")?];
         }
         let yard = Yard::new(keeping.apply_to(settings));
         if plan.demo {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use toolyard_hooks::HttpHooks;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
     CallContext, CallRequest, CallTarget, FrontName, HubError, Outcome, Source, SourceState, Yard,
@@ -20,11 +21,10 @@ use toolyard_tester::TesterServers;
 
 use crate::args::RunArgs;
 use crate::config::{Config, ConfigInputs};
-use crate::outbound::ConfiguredHooks;
 use crate::recording::{CallRecording, HistoryReaders};
 use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
 use crate::signals::until_stopped;
-use crate::{Exit, outbound, programs, terminal, upstream_setup, yard};
+use crate::{Exit, programs, terminal, upstream_setup, yard};
 
 /// How long servers may take to start before the script runs without those that have not.
 const SETTLING: Duration = Duration::from_secs(30);
@@ -93,7 +93,7 @@ async fn execute(
     stop: CancellationToken,
 ) -> anyhow::Result<ScriptOutcome> {
     let common = upstream_setup::build_common()?;
-    let hooks = ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks);
+    let hooks = HttpHooks::new(common.tls.clone(), &config.hooks).context("cannot set up HTTP")?;
     let keeping = CallRecording::open(&config, HistoryReaders::None)?;
     let yard = yard::build(&config, hooks, &keeping);
     let programs = programs::build(&config.programs, &yard)?;

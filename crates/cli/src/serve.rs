@@ -3,23 +3,24 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anyhow::Context;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use toolyard_hooks::HttpHooks;
 use toolyard_hub::{Source, Yard, YardScope};
 use toolyard_program::ProgramSource;
 use toolyard_serve::{
     Auth, BearerCredentials, BearerToken, BearerTokenStore, BuiltinEndpoint, BuiltinEndpointName,
-    ControlSettings, McpSettings, ServeAuthSettings, ServeError, ServeSettings, bind,
+    ControlSettings, JwksClient, McpSettings, ServeAuthSettings, ServeError, ServeSettings, bind,
 };
 use toolyard_tester::{Tester, TesterServers, TesterSharing};
 
 use crate::args::{AuthMode, ServeArgs};
 use crate::config::{Config, TokenEntry};
-use crate::outbound::ConfiguredHooks;
 use crate::recording::{CallRecording, HistoryReaders};
 use crate::servers::{self, ConfiguredServers, ServerStartOptions, StartMode};
 use crate::signals::until_stopped;
-use crate::{Exit, outbound, programs, terminal, token, upstream_setup, yard};
+use crate::{Exit, programs, terminal, token, upstream_setup, yard};
 
 pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let given = args.documents.config_inputs(args.config);
@@ -38,8 +39,8 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     };
     let own: Vec<BearerToken> =
         entrance.token().map(|token| BearerToken::new(token, owner.clone())).into_iter().collect();
-    let http = outbound::http_client(&common)?;
-    let hooks = ConfiguredHooks::new(http.clone(), &config.hooks);
+    let jwks = JwksClient::new(common.tls.clone()).context("cannot set up HTTP")?;
+    let hooks = HttpHooks::new(common.tls.clone(), &config.hooks).context("cannot set up HTTP")?;
     let keeping = CallRecording::open(&config, HistoryReaders::Some)?;
     let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
     let keyring = BearerTokenStore::default();
@@ -47,7 +48,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         let (keyring, yard) = (keyring.clone(), Arc::clone(&yard));
         move |config: &Config| {
             hooks.replace(&config.hooks);
-            keyring.replace(keys(config, &own, &http));
+            keyring.replace(keys(config, &own, &jwks));
             if config.access.restricts() {
                 yard.mark_callers_restricted();
             }
@@ -146,12 +147,12 @@ impl StartupAuth {
 }
 
 /// Every key that opens the door: the owner's, and those of the configuration.
-fn keys(config: &Config, own: &[BearerToken], http: &reqwest::Client) -> BearerCredentials {
+fn keys(config: &Config, own: &[BearerToken], jwks: &JwksClient) -> BearerCredentials {
     let configured = config.access.tokens.iter().map(TokenEntry::token);
     let jwt = config.access.jwt.as_ref();
     BearerCredentials {
         tokens: own.iter().cloned().chain(configured).collect(),
-        jwt: jwt.map(|jwt| Arc::new(jwt.settings(|url| outbound::jwks_fetcher(http, url)))),
+        jwt: jwt.map(|jwt| Arc::new(jwt.settings(|url| jwks.fetcher(url)))),
     }
 }
 

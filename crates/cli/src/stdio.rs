@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use anyhow::Context;
 use tokio_util::sync::CancellationToken;
+use toolyard_hooks::HttpHooks;
 use toolyard_hub::{Source, YardScope};
 use toolyard_serve::{StdioOptions, stdio_with};
 use toolyard_tester::{Tester, TesterServers, TesterSharing};
 
 use crate::args::{Expose, StdioArgs};
 use crate::config::Config;
-use crate::outbound::ConfiguredHooks;
 use crate::recording::{CallRecording, HistoryReaders};
 use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
 use crate::signals::until_stopped;
-use crate::{Exit, outbound, programs, upstream_setup, yard};
+use crate::{Exit, programs, upstream_setup, yard};
 
 pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     let given = args.documents.config_inputs(args.config);
@@ -32,7 +33,7 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         ..StdioOptions::default()
     };
     let (common, directory) = (upstream_setup::build_common()?, TesterServers::default());
-    let hooks = ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks);
+    let hooks = HttpHooks::new(common.tls.clone(), &config.hooks).context("cannot set up HTTP")?;
     // Nobody reads past calls over standard input; the audit is for whoever runs us.
     let keeping = CallRecording::open(&config, HistoryReaders::None)?;
     let exposed = |what| args.expose.contains(&what);

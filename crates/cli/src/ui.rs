@@ -7,9 +7,11 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context;
 use reqwest::Url;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use toolyard_hooks::HttpHooks;
 use toolyard_hub::{Principal, Yard};
 use toolyard_tester::TesterServers;
 use toolyard_tui::{ColorMode, UiMessage, UiSettings};
@@ -20,13 +22,12 @@ use crate::config::Config;
 use crate::control_socket::{report_connect_error, strip_token};
 use crate::error::CommandError;
 use crate::one_shot::{ad_hoc, check_name};
-use crate::outbound::ConfiguredHooks;
 use crate::recording::{CallRecording, HistoryReaders};
 use crate::remote::RemoteYard;
 use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
 use crate::signals::until_stopped;
 use crate::ui::stderr_capture::StderrCapture;
-use crate::{Exit, outbound, upstream_setup, yard};
+use crate::{Exit, upstream_setup, yard};
 
 /// How many messages wait for the UI.
 const QUEUE: usize = 256;
@@ -67,7 +68,7 @@ async fn of_configuration(args: UiArgs, settings: UiSettings) -> anyhow::Result<
         given.only = Some(server);
     }
     let common = upstream_setup::build_common()?;
-    let hooks = ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks);
+    let hooks = HttpHooks::new(common.tls.clone(), &config.hooks).context("cannot set up HTTP")?;
     let keeping = CallRecording::open(&config, HistoryReaders::None)?;
     let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
     let owner = yard::owner(&config);

@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use toolyard_hooks::HttpHooks;
 use toolyard_hub::{Permissions, Principal, Quotas, Source, Yard, YardSettings};
 use toolyard_serve::Identity;
 use toolyard_tester::Tester;
 
 use crate::config::Config;
 use crate::demo;
-use crate::outbound::ConfiguredHooks;
 use crate::recording::CallRecording;
 
 /// The yard, around whose calls these hooks are, and what is kept of them.
-pub(crate) fn build(config: &Config, hooks: Arc<ConfiguredHooks>, keeping: &CallRecording) -> Arc<Yard> {
+pub(crate) fn build(config: &Config, hooks: Arc<HttpHooks>, keeping: &CallRecording) -> Arc<Yard> {
     let settings = YardSettings { limits: config.limits(), hooks: vec![hooks], ..YardSettings::default() };
     let yard = Yard::new(keeping.apply_to(settings));
     if config.demo {

@@ -24,7 +24,7 @@ pub mod testing;
 #[doc(hidden)]
 pub use auth::fuzzing;
 pub use auth::{
-    Algorithm, Auth, BearerCredentials, BearerToken, BearerTokenStore, FetchedKeys, Jwks, JwksFetcher,
+    Algorithm, Auth, BearerCredentials, BearerToken, BearerTokenStore, FetchedKeys, Jwks, JwksClient, JwksFetcher,
     JwtIssuer, KeySource, ServeAuthSettings, UnknownAlgorithm, permissions,
 };
 pub use connections::ConnectionLimits;

@@ -7,13 +7,13 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toolyard_hooks::{HookEvent, HookFailurePolicy, HookSettings};
 
 use super::expand::VariableExpander;
 use super::http_syntax::is_http_url;
 use super::limits::SettingProblem;
 use super::risk;
 use super::values::{ConfigDuration, ScalarText};
-use crate::outbound::{HookEvent, HookFailurePolicy, HookSettings};
 
 const USUAL_TIME: Duration = Duration::from_secs(5);
 

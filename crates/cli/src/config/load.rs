@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use toolyard_history::{AuditSettings, HistoryStoreSettings};
+use toolyard_hooks::HookSettings;
 use toolyard_hub::{Redaction, ResultCheck, ResultChecks};
 use toolyard_program::ProgramSource;
 
@@ -25,7 +26,6 @@ use super::server::{ServerEntry, build_entry};
 use super::server_section::ServerSection;
 use super::tree::decode::{DecodeReport, decode};
 use super::tree::{ConfigKey, ConfigNode, Span};
-use crate::outbound::HookSettings;
 
 pub(crate) const FILE: &str = "toolyard.toml";
 

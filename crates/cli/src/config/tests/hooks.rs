@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use toolyard_hooks::{HookEvent, HookFailurePolicy};
+
 use super::Place;
-use crate::outbound::{HookEvent, HookFailurePolicy};
 
 #[test]
 fn every_key_of_a_hook_is_read() {

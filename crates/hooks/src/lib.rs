@@ -1,5 +1,6 @@
-//! Hooks of the configuration: an HTTP endpoint that is asked before a call, and told afterwards. They live here and not
-//! in the hub, which knows no network, and not in a front, because they run around calls of every front.
+//! HTTP hooks: endpoints that are asked before a call and told how it ended. They implement the hub's
+//! [`Hooks`]. The hub itself knows no network, and no front owns them, because they run around the
+//! calls of every front.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,29 +9,30 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
+use reqwest::redirect::Policy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toolyard_hub::json::{self, Object};
 use toolyard_hub::{BoxFuture, ErrorKind, HookCall, HookDecision, Hooks, HubError, Outcome, Raw, glob};
 
-use super::read;
-
+/// How long connecting to an endpoint may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// More than that no endpoint has to say.
 const LONGEST_ANSWER: usize = 10 * 1024 * 1024;
 
 /// One endpoint.
 #[derive(Clone)]
-pub(crate) struct HookSettings {
+pub struct HookSettings {
     /// What it is called in messages; its address may hold a secret.
-    pub(crate) name: String,
-    pub(crate) url: Url,
-    pub(crate) headers: HeaderMap,
-    pub(crate) events: Vec<HookEvent>,
+    pub name: String,
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub events: Vec<HookEvent>,
     /// Globs over full names.
-    pub(crate) tools: Vec<String>,
-    pub(crate) timeout: Duration,
-    pub(crate) on_failure: HookFailurePolicy,
+    pub tools: Vec<String>,
+    pub timeout: Duration,
+    pub on_failure: HookFailurePolicy,
 }
 
 /// Addresses and headers may hold secrets.
@@ -43,7 +45,7 @@ impl fmt::Debug for HookSettings {
 /// When an endpoint is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum HookEvent {
+pub enum HookEvent {
     /// It may let the call pass, change its parameters, or refuse it.
     Before,
     /// The tool has answered, perhaps that it failed.
@@ -55,7 +57,7 @@ pub(crate) enum HookEvent {
 /// What becomes of a call when the endpoint does not say what should.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum HookFailurePolicy {
+pub enum HookFailurePolicy {
     /// It goes on.
     Open,
     /// It is refused.
@@ -64,18 +66,27 @@ pub(crate) enum HookFailurePolicy {
 }
 
 /// Every hook of the configuration, as one. They can be changed while the yard runs.
-pub(crate) struct ConfiguredHooks {
+pub struct HttpHooks {
     http: reqwest::Client,
     all: RwLock<Arc<[HookSettings]>>,
 }
 
-impl ConfiguredHooks {
-    pub(crate) fn new(http: reqwest::Client, all: &[HookSettings]) -> Arc<Self> {
-        Arc::new(Self { http, all: RwLock::new(all.into()) })
+impl fmt::Debug for HttpHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.all().iter()).finish()
+    }
+}
+
+impl HttpHooks {
+    /// Redirects are not followed: what is sent is for the address in the configuration.
+    pub fn new(tls: rustls::ClientConfig, all: &[HookSettings]) -> Result<Arc<Self>, reqwest::Error> {
+        let http = reqwest::Client::builder().tls_backend_preconfigured(tls);
+        let http = http.redirect(Policy::none()).connect_timeout(CONNECT_TIMEOUT).build()?;
+        Ok(Arc::new(Self { http, all: RwLock::new(all.into()) }))
     }
 
     /// Obeys these from now on.
-    pub(crate) fn replace(&self, all: &[HookSettings]) {
+    pub fn replace(&self, all: &[HookSettings]) {
         *self.all.write() = all.into();
     }
 
@@ -231,7 +242,7 @@ impl HookSettings {
         if !answer.status().is_success() {
             return Err(format!("it answered {}", answer.status()));
         }
-        read(answer, LONGEST_ANSWER).await
+        read_text(answer).await
     }
 
     async fn judge(&self, http: &reqwest::Client, said: &HookPayload<'_>) -> Result<HookDecision, HubError> {
@@ -270,6 +281,18 @@ impl HookSettings {
     }
 }
 
+/// The text of an answer that is not too long.
+async fn read_text(mut answer: reqwest::Response) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(|error| error.without_url().to_string())? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > LONGEST_ANSWER {
+            return Err(format!("it answered more than {LONGEST_ANSWER} bytes"));
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| "it answered no text".to_owned())
+}
+
 /// Addresses may hold secrets, so they are not repeated.
 fn why(error: &reqwest::Error) -> String {
     if error.is_timeout() {
@@ -281,7 +304,7 @@ fn why(error: &reqwest::Error) -> String {
     }
 }
 
-impl Hooks for ConfiguredHooks {
+impl Hooks for HttpHooks {
     fn applies_to(&self, tool: &str) -> bool {
         self.all().iter().any(|hook| hook.is_for(tool))
     }
