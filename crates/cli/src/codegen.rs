@@ -19,10 +19,10 @@ use toolyard_tester::TesterServers;
 use toolyard_upstream::UpstreamContext;
 
 use crate::args::{Language, TypesArgs};
-use crate::config::ConfigInputs;
+use crate::configuration::{ConfigInputs, load_or_report};
 use crate::recording::CallRecording;
 use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
-use crate::{Exit, config, terminal, upstream_setup, yard};
+use crate::{Exit, terminal, upstream_setup, yard};
 
 /// How long the servers of a configuration may take to say what they offer.
 const SETTLING: Duration = Duration::from_secs(60);
@@ -148,7 +148,7 @@ async fn ask(
 /// The tools of a configuration, whose servers are started for this and stopped again. None: it cannot be used, which
 /// was told.
 async fn collect(files: Vec<PathBuf>, common: UpstreamContext) -> anyhow::Result<Option<Vec<ToolSchemas>>> {
-    let Some(config) = config::load_or_report(&files) else { return Ok(None) };
+    let Some(config) = load_or_report(&files) else { return Ok(None) };
     let hooks = HttpHooks::new(common.tls.clone(), &config.hooks).context("cannot set up HTTP")?;
     let yard = yard::build(&config, hooks, &CallRecording::disabled());
     let crew = ServerStartOptions { common, manned: StartMode::Shared, directory: TesterServers::default() };

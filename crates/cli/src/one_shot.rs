@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
+use toolyard_config::{Config, ServerEntry};
 use toolyard_hooks::HttpHooks;
 use toolyard_hub::{
     AuthStatus, ClientCapabilities, ErrorKind, HubError, LogLevel, Principal, Secret, Source, SourceName,
@@ -19,7 +20,7 @@ use toolyard_upstream::{
 
 use crate::args::{AdHocServerArgs, ServerSelectionArgs};
 use crate::clean::clean_line;
-use crate::config::{Config, Environment, ServerEntry};
+use crate::configuration::process_environment;
 use crate::error::CommandError;
 use crate::name_cache::{self, NameCache};
 use crate::recording::{CallRecording, HistoryReaders};
@@ -209,7 +210,8 @@ impl OneShotYard {
         }
         let mut settings = YardSettings { limits, ..YardSettings::default() };
         if let Some(config) = hooked {
-            settings.hooks = vec![HttpHooks::new(common.tls.clone(), &config.hooks).context("cannot set up HTTP")?];
+            settings.hooks =
+                vec![HttpHooks::new(common.tls.clone(), &config.hooks).context("cannot set up HTTP")?];
         }
         let yard = Yard::new(keeping.apply_to(settings));
         if plan.demo {
@@ -377,7 +379,7 @@ fn plan(which: &ServerSelectionArgs, need: ServerSelection<'_>) -> Result<OneSho
         let (notes, settings, documents) = (Vec::new(), vec![settings], Vec::new());
         return Ok(OneShotPlan { config: None, settings, documents, troubles, disabled, demo: false, notes });
     }
-    let around = Environment::from_process();
+    let around = process_environment();
     let config = Config::load(&which.config, &around).map_err(|problems| {
         problems.0.iter().for_each(|problem| note(&problem.to_string()));
         CommandError::AlreadyReported(Exit::Usage)

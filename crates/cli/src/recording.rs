@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use toolyard_config::Config;
 use toolyard_history::{AuditLog, CallRecorder, HistoryStore, HistoryStoreError};
 use toolyard_hub::{History, Recorder, Redaction, YardSettings};
-
-use crate::config::Config;
 
 /// What is kept of calls; perhaps nothing.
 pub(crate) struct CallRecording {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use toolyard_config::Config;
 use toolyard_hooks::HttpHooks;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
@@ -20,7 +21,7 @@ use toolyard_program::{META, NOTHING_PRINTED};
 use toolyard_tester::TesterServers;
 
 use crate::args::RunArgs;
-use crate::config::{Config, ConfigInputs};
+use crate::configuration::ConfigInputs;
 use crate::recording::{CallRecording, HistoryReaders};
 use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
 use crate::signals::until_stopped;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use toolyard_config::{AuthMode, Config, TokenEntry};
 use toolyard_hooks::HttpHooks;
 use toolyard_hub::{Source, Yard, YardScope};
 use toolyard_program::ProgramSource;
@@ -15,8 +16,7 @@ use toolyard_serve::{
 };
 use toolyard_tester::{Tester, TesterServers, TesterSharing};
 
-use crate::args::{AuthMode, ServeArgs};
-use crate::config::{Config, TokenEntry};
+use crate::args::ServeArgs;
 use crate::recording::{CallRecording, HistoryReaders};
 use crate::servers::{self, ConfiguredServers, ServerStartOptions, StartMode};
 use crate::signals::until_stopped;
@@ -29,7 +29,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     };
     let common = upstream_setup::build_common()?;
     let owner = yard::owner(&config);
-    let auth = args.auth.or(config.auth).unwrap_or(AuthMode::Token);
+    let auth = args.auth.map(AuthMode::from).or(config.auth).unwrap_or(AuthMode::Token);
     let entrance = match args.token.filter(|token| !token.is_empty()) {
         _ if auth == AuthMode::None => StartupAuth::Open,
         Some(token) => StartupAuth::Own(token),

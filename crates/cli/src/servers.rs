@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use futures_util::future::join_all;
+use toolyard_config::{Config, ConfigChange, ConfigWatcher, ServerEntry, diff};
 use toolyard_hub::{Source, SourceName, SourceState, Yard};
 use toolyard_openapi::{HttpClients, OpenApiSource};
 use toolyard_tester::{TesterServer, TesterServers};
 use toolyard_upstream::{DedicatedClient, MisconfiguredServer, Upstream, UpstreamContext};
 
-use crate::config::{Config, ConfigChange, ConfigInputs, ConfigWatcher, ServerEntry, diff};
+use crate::configuration::ConfigInputs;
 use crate::upstream_setup;
 
 /// Every server that was started, by name.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
+use toolyard_config::Config;
 use toolyard_hooks::HttpHooks;
 use toolyard_hub::{Source, YardScope};
 use toolyard_serve::{StdioOptions, stdio_with};
 use toolyard_tester::{Tester, TesterServers, TesterSharing};
 
 use crate::args::{Expose, StdioArgs};
-use crate::config::Config;
 use crate::recording::{CallRecording, HistoryReaders};
 use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
 use crate::signals::until_stopped;

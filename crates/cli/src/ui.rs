@@ -11,6 +11,7 @@ use anyhow::Context;
 use reqwest::Url;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use toolyard_config::Config;
 use toolyard_hooks::HttpHooks;
 use toolyard_hub::{Principal, Yard};
 use toolyard_tester::TesterServers;
@@ -18,7 +19,6 @@ use toolyard_tui::{ColorMode, UiMessage, UiSettings};
 use toolyard_upstream::{DedicatedClient, ServerListKind, ServerSettings, Upstream};
 
 use crate::args::{AdHocServerArgs, UiArgs};
-use crate::config::Config;
 use crate::control_socket::{report_connect_error, strip_token};
 use crate::error::CommandError;
 use crate::one_shot::{ad_hoc, check_name};

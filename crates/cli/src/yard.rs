@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use toolyard_config::Config;
 use toolyard_hooks::HttpHooks;
 use toolyard_hub::{Permissions, Principal, Quotas, Source, Yard, YardSettings};
 use toolyard_serve::Identity;
 use toolyard_tester::Tester;
 
-use crate::config::Config;
 use crate::demo;
 use crate::recording::CallRecording;
 

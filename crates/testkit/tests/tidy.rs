@@ -24,7 +24,7 @@ const SKIPPED: [&str; 5] = ["target", "node_modules", ".git", ".venv", "__pycach
 const LONGEST: usize = 800;
 
 /// Which crates of this house a crate may use, by folder. `testkit` is not on any list, because it is for tests.
-const EDGES: [(&str, &[&str]); 15] = [
+const EDGES: [(&str, &[&str]); 16] = [
     ("random", &[]),
     ("hub", &["random"]),
     ("wire", &["random"]),
@@ -38,10 +38,11 @@ const EDGES: [(&str, &[&str]); 15] = [
     ("program", &["hub"]),
     ("tui", &["hub"]),
     ("tester", &["hub", "upstream"]),
+    ("config", &["hub", "history", "hooks", "serve", "upstream", "openapi", "program", "tester"]),
     (
         "cli",
         &[
-            "hub", "history", "hooks", "sdk", "serve", "upstream", "openapi", "program", "tui", "tester", "random",
+            "config", "hub", "history", "hooks", "sdk", "serve", "upstream", "openapi", "program", "tui", "tester", "random",
         ],
     ),
     (
