@@ -14,16 +14,15 @@ use tokio_util::sync::CancellationToken;
 use toolyard_config::Config;
 use toolyard_hooks::HttpHooks;
 use toolyard_hub::{Principal, Yard};
+use toolyard_remote::{RemoteLogLine, RemoteLogSubject, RemoteNotice, RemoteYard, strip_token};
 use toolyard_tester::TesterServers;
-use toolyard_tui::{ColorMode, UiMessage, UiSettings};
+use toolyard_tui::{ColorMode, UiLogEntry, UiLogKind, UiMessage, UiSettings};
 use toolyard_upstream::{DedicatedClient, ServerListKind, ServerSettings, Upstream};
 
 use crate::args::{AdHocServerArgs, UiArgs};
-use crate::control_socket::{report_connect_error, strip_token};
 use crate::error::CommandError;
 use crate::one_shot::{ad_hoc, check_name};
 use crate::recording::{CallRecording, HistoryReaders};
-use crate::remote::RemoteYard;
 use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
 use crate::signals::until_stopped;
 use crate::ui::stderr_capture::StderrCapture;
@@ -99,22 +98,44 @@ async fn of_configuration(args: UiArgs, settings: UiSettings) -> anyhow::Result<
 /// A yard that runs elsewhere.
 async fn of_yard(url: Url, token: Option<String>, settings: UiSettings) -> anyhow::Result<Exit> {
     let (told, messages) = mpsc::channel(QUEUE);
-    let mirror = match RemoteYard::connect(url.clone(), token, told.clone()).await {
-        Ok(mirror) => mirror,
-        Err(lost) => return Ok(report_connect_error("look at", &url, &lost)),
+    let (notices, noticed) = mpsc::channel(QUEUE);
+    let remote = match RemoteYard::connect(url.clone(), token, notices).await {
+        Ok(remote) => remote,
+        Err(error) => return Ok(CommandError::cannot_attach("look at", &url, &error).report()),
     };
+    tokio::spawn(forward(noticed, told.clone()));
     let stop = CancellationToken::new();
     let aside = StderrCapture::start(told)?;
     let work = Box::pin(async {
         // Who we are there, and what we may do, is for the yard to say.
-        let yard = Arc::clone(&mirror.yard);
+        let yard = Arc::clone(&remote.yard);
         let shown = show(yard, Principal::owner(), settings, messages, stop.clone()).await;
-        mirror.close().await;
+        remote.close().await;
         shown
     });
     let done = until_stopped(stop.clone(), work).await;
     drop(aside);
     ended(done)
+}
+
+/// Shows what the remote yard tells, until one of the two is gone.
+async fn forward(mut notices: mpsc::Receiver<RemoteNotice>, messages: mpsc::Sender<UiMessage>) {
+    while let Some(notice) = notices.recv().await {
+        let message = match notice {
+            RemoteNotice::Log(RemoteLogLine { at, subject, server, text }) => {
+                let kind = match subject {
+                    RemoteLogSubject::Call => UiLogKind::Event,
+                    RemoteLogSubject::Yard => UiLogKind::Own,
+                };
+                UiMessage::LogEntries(vec![UiLogEntry { at, kind, source: server, text }])
+            }
+            RemoteNotice::Connectivity(problem) => UiMessage::Connectivity(problem),
+            RemoteNotice::CommandFailed(text) => UiMessage::Failed(text),
+        };
+        if messages.send(message).await.is_err() {
+            return;
+        }
+    }
 }
 
 async fn of_one(server: ServerSettings, settings: UiSettings) -> anyhow::Result<Exit> {

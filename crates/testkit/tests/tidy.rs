@@ -24,7 +24,7 @@ const SKIPPED: [&str; 5] = ["target", "node_modules", ".git", ".venv", "__pycach
 const LONGEST: usize = 800;
 
 /// Which crates of this house a crate may use, by folder. `testkit` is not on any list, because it is for tests.
-const EDGES: [(&str, &[&str]); 16] = [
+const EDGES: [(&str, &[&str]); 17] = [
     ("random", &[]),
     ("hub", &["random"]),
     ("wire", &["random"]),
@@ -38,11 +38,13 @@ const EDGES: [(&str, &[&str]); 16] = [
     ("program", &["hub"]),
     ("tui", &["hub"]),
     ("tester", &["hub", "upstream"]),
+    ("remote", &["hub", "upstream"]),
     ("config", &["hub", "history", "hooks", "serve", "upstream", "openapi", "program", "tester"]),
     (
         "cli",
         &[
-            "config", "hub", "history", "hooks", "sdk", "serve", "upstream", "openapi", "program", "tui", "tester", "random",
+            "config", "hub", "history", "hooks", "sdk", "serve", "upstream", "openapi", "program", "tui",
+            "tester", "random", "remote",
         ],
     ),
     (

@@ -1,10 +1,9 @@
-//! A connection to the control socket of a yard that runs: made, introduced, read and written. What is said over it is the
-//! business of who attaches.
+//! A connection to the control socket of a running yard: opening it, authenticating, reading and writing messages.
+//! What the messages mean is up to the caller.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context;
 use futures_util::{SinkExt, StreamExt};
 use reqwest::Url;
 use rustls::pki_types::ServerName;
@@ -18,9 +17,6 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use toolyard_hub::Timestamp;
-
-use crate::Exit;
-use crate::clean::clean_line;
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -40,7 +36,7 @@ const VERSION: u64 = 1;
 
 /// Why there is no connection, or none any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RemoteError {
+pub enum RemoteError {
     /// The yard does not want us; trying again changes nothing.
     Refused(String),
     /// Whoever answers there does not speak as we do; trying again changes nothing.
@@ -49,7 +45,7 @@ pub(crate) enum RemoteError {
 }
 
 impl RemoteError {
-    pub(crate) fn message(&self) -> &str {
+    pub fn message(&self) -> &str {
         match self {
             Self::Refused(why) | Self::ProtocolMismatch(why) | Self::Unreachable(why) => why,
         }
@@ -58,18 +54,18 @@ impl RemoteError {
 
 /// What the yard says when it lets somebody in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WelcomeMessage {
+pub struct WelcomeMessage {
     /// Who we are to the yard.
-    pub(crate) principal: String,
-    pub(crate) manage: bool,
-    pub(crate) observe: bool,
+    pub principal: String,
+    pub manage: bool,
+    pub observe: bool,
     /// The time on its clock.
-    pub(crate) now: Option<SystemTime>,
+    pub now: Option<SystemTime>,
 }
 
 /// How long to wait before it is tried again.
 #[derive(Debug)]
-pub(crate) struct ReconnectBackoff(Duration);
+pub struct ReconnectBackoff(Duration);
 
 impl Default for ReconnectBackoff {
     fn default() -> Self {
@@ -78,7 +74,7 @@ impl Default for ReconnectBackoff {
 }
 
 impl ReconnectBackoff {
-    pub(crate) fn next_delay(&mut self) -> Duration {
+    pub fn next_delay(&mut self) -> Duration {
         let now = self.0;
         self.0 = (now * 2).min(LONGEST_WAIT);
         now
@@ -90,19 +86,18 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> SocketIo for T {}
 
 type Socket = WebSocketStream<Box<dyn SocketIo>>;
 
-pub(crate) struct RemoteConnection {
+/// An open control socket.
+pub struct RemoteConnection {
     socket: Socket,
-    pub(crate) welcome: WelcomeMessage,
+    pub welcome: WelcomeMessage,
 }
 
 /// Connects, and finds out who we are there. A token in the address, as its page has it, counts where none is given.
-pub(crate) async fn connect(url: &Url, token: Option<&str>) -> Result<RemoteConnection, RemoteError> {
+pub async fn connect(url: &Url, token: Option<&str>) -> Result<RemoteConnection, RemoteError> {
     let connecting = async {
         let token =
             token.map(ToOwned::to_owned).or_else(|| in_address(url)).filter(|token| !token.is_empty());
-        let opened = open(url, token.as_deref()).await;
-        let mut socket =
-            opened.unwrap_or_else(|error| Err(RemoteError::Unreachable(format!("{error:#}"))))?;
+        let mut socket = open(url, token.as_deref()).await?;
         if token.is_none() {
             // Else a yard that wants one would wait for it.
             write(&mut socket, r#"{"id":0,"subtype":"hello"}"#).await?;
@@ -115,32 +110,10 @@ pub(crate) async fn connect(url: &Url, token: Option<&str>) -> Result<RemoteConn
 }
 
 /// An address without the token that may be in it.
-pub(crate) fn strip_token(url: &Url) -> String {
+pub fn strip_token(url: &Url) -> String {
     let mut url = url.clone();
     url.set_fragment(None);
     url.to_string()
-}
-
-/// Says why a yard cannot be attached to.
-pub(crate) fn report_connect_error(verb: &str, url: &Url, lost: &RemoteError) -> Exit {
-    let why = clean_line(lost.message());
-    match lost {
-        RemoteError::Refused(_) => {
-            eprintln!("toolyard: the yard does not let us in: {why}");
-            eprintln!("  say its token with --token, or in TOOLYARD_TOKEN");
-            Exit::Unauthorised
-        }
-        RemoteError::ProtocolMismatch(_) => {
-            eprintln!("toolyard: cannot {verb} {}: {why}", strip_token(url));
-            eprintln!("  is a yard of this version served there? toolyard --version");
-            Exit::Unreachable
-        }
-        RemoteError::Unreachable(_) => {
-            eprintln!("toolyard: cannot {verb} {}: {why}", strip_token(url));
-            eprintln!("  is a yard served there? toolyard serve");
-            Exit::Unreachable
-        }
-    }
 }
 
 fn welcome(text: &str) -> Result<WelcomeMessage, RemoteError> {
@@ -169,39 +142,49 @@ fn welcome(text: &str) -> Result<WelcomeMessage, RemoteError> {
     })
 }
 
-async fn open(url: &Url, token: Option<&str>) -> anyhow::Result<Result<Socket, RemoteError>> {
-    let host = url.host_str().context("the address names no host")?;
-    let port = url.port_or_known_default().context("the address names no port")?;
+async fn open(url: &Url, token: Option<&str>) -> Result<Socket, RemoteError> {
+    let no_host = || RemoteError::Unreachable("the address names no host".to_owned());
+    let host = url.host_str().ok_or_else(no_host)?;
+    let port = url.port_or_known_default();
+    let port = port.ok_or_else(|| RemoteError::Unreachable("the address names no port".to_owned()))?;
     let secure = matches!(url.scheme(), "https" | "wss");
-    let tcp = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;
+    let tcp = TcpStream::connect((host.trim_matches(['[', ']']), port)).await.map_err(unreachable)?;
     let _ = tcp.set_nodelay(true);
     let stream: Box<dyn SocketIo> = match secure {
         true => {
-            let name = ServerName::try_from(host.to_owned()).context("the address names no host")?;
-            Box::new(TlsConnector::from(Arc::new(toolyard_upstream::tls_config())).connect(name, tcp).await?)
+            let name = ServerName::try_from(host.to_owned()).map_err(|_| no_host())?;
+            let tls = TlsConnector::from(Arc::new(toolyard_upstream::tls_config()));
+            Box::new(tls.connect(name, tcp).await.map_err(unreachable)?)
         }
         false => Box::new(tcp),
     };
     let scheme = if secure { "wss" } else { "ws" };
     let path = url.path().trim_end_matches('/');
-    let mut request = format!("{scheme}://{host}:{port}{path}/control").into_client_request()?;
+    let request = format!("{scheme}://{host}:{port}{path}/control").into_client_request();
+    let mut request = request.map_err(unreachable)?;
     let headers = request.headers_mut();
     headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static("toolyard.control.v1"));
     if let Some(token) = token {
-        let value = HeaderValue::try_from(format!("Bearer {token}")).context("the token cannot be sent")?;
-        headers.insert(header::AUTHORIZATION, value);
+        let value = HeaderValue::try_from(format!("Bearer {token}"));
+        let invalid = |_| RemoteError::Unreachable("the token cannot be sent in a header".to_owned());
+        headers.insert(header::AUTHORIZATION, value.map_err(invalid)?);
     }
     let sizes = WebSocketConfig::default().max_message_size(Some(LARGEST)).max_frame_size(Some(LARGEST));
     match client_async_with_config(request, stream, Some(sizes)).await {
-        Ok((socket, _)) => Ok(Ok(socket)),
+        Ok((socket, _)) => Ok(socket),
         Err(Error::Http(response)) if matches!(response.status().as_u16(), 401 | 403) => {
-            Ok(Err(RemoteError::Refused(format!("it answers with status {}", response.status()))))
+            Err(RemoteError::Refused(format!("it answers with status {}", response.status())))
         }
         Err(Error::Http(response)) => {
-            Err(anyhow::anyhow!("it answers with status {}; is that a yard?", response.status()))
+            let why = format!("it answers with status {}; is that a yard?", response.status());
+            Err(RemoteError::Unreachable(why))
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(unreachable(error)),
     }
+}
+
+fn unreachable(error: impl std::fmt::Display) -> RemoteError {
+    RemoteError::Unreachable(error.to_string())
 }
 
 /// The token of an address such as its page has.
@@ -212,13 +195,19 @@ fn in_address(url: &Url) -> Option<String> {
     url.query_pairs().find(|(name, _)| name == "token").map(|(_, token)| token.into_owned())
 }
 
+impl std::fmt::Debug for RemoteConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteConnection").field("welcome", &self.welcome).finish_non_exhaustive()
+    }
+}
+
 impl RemoteConnection {
     /// The next message.
-    pub(crate) async fn next(&mut self) -> Result<String, RemoteError> {
+    pub async fn next(&mut self) -> Result<String, RemoteError> {
         read(&mut self.socket).await
     }
 
-    pub(crate) async fn send(&mut self, text: &str) -> Result<(), RemoteError> {
+    pub async fn send(&mut self, text: &str) -> Result<(), RemoteError> {
         write(&mut self.socket, text).await
     }
 }
@@ -244,7 +233,7 @@ async fn read(socket: &mut Socket) -> Result<String, RemoteError> {
             }
             // A ping only says that it is there.
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Binary(_) | Message::Frame(_))) => {}
-            Some(Err(error)) => return Err(RemoteError::Unreachable(error.to_string())),
+            Some(Err(error)) => return Err(unreachable(error)),
             None => return Err(gone()),
         }
     }
@@ -253,7 +242,7 @@ async fn read(socket: &mut Socket) -> Result<String, RemoteError> {
 async fn write(socket: &mut Socket, text: &str) -> Result<(), RemoteError> {
     match tokio::time::timeout(WRITE, socket.send(Message::text(text))).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(RemoteError::Unreachable(error.to_string())),
+        Ok(Err(error)) => Err(unreachable(error)),
         Err(_) => Err(RemoteError::Unreachable("it does not read any more".to_owned())),
     }
 }

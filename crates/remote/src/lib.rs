@@ -1,12 +1,14 @@
-//! A yard that mirrors one that runs elsewhere, over its control socket: every server there is a source here, so that a
-//! front sees and calls them through the hub as it would its own. The socket may break; then the sources say so, and the
-//! mirror comes back when the yard does.
+//! A yard that runs elsewhere, over its control socket. [`connect`] opens the socket; [`RemoteYard`] is a
+//! yard whose sources are the servers of the other one, so that a front sees and calls them through the
+//! hub like its own. When the socket breaks, the sources say so until the yard is back.
 
 mod call;
 mod control_client;
+mod control_socket;
 mod decode;
 mod history;
 mod link;
+mod notice;
 mod server;
 mod sync;
 
@@ -17,29 +19,38 @@ use reqwest::Url;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use toolyard_hub::{Yard, YardLimits, YardSettings};
-use toolyard_tui::UiMessage;
 
 use self::history::RemoteHistory;
 use self::link::RemoteLink;
 use self::sync::RemoteSync;
-use crate::control_socket::{ReconnectBackoff, RemoteError, connect, strip_token};
+
+pub use self::control_socket::{
+    ReconnectBackoff, RemoteConnection, RemoteError, WelcomeMessage, connect, strip_token,
+};
+pub use self::notice::{RemoteLogLine, RemoteLogSubject, RemoteNotice};
 
 /// How long the first reading of the lists may take before the yard is shown as far as it is known.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 
 /// A yard that shows another one, until this is dropped.
-pub(crate) struct RemoteYard {
-    pub(crate) yard: Arc<Yard>,
+pub struct RemoteYard {
+    pub yard: Arc<Yard>,
     way: Arc<RemoteLink>,
     keeping: JoinHandle<()>,
 }
 
+impl std::fmt::Debug for RemoteYard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RemoteYard({})", self.way.address)
+    }
+}
+
 impl RemoteYard {
     /// Attaches to the yard at this address. `told` hears what happens there, for the log, and when it is away.
-    pub(crate) async fn connect(
+    pub async fn connect(
         url: Url,
         token: Option<String>,
-        told: mpsc::Sender<UiMessage>,
+        told: mpsc::Sender<RemoteNotice>,
     ) -> Result<Self, RemoteError> {
         let attached = connect(&url, token.as_deref()).await?;
         let way = RemoteLink::new(strip_token(&url), told);
@@ -76,7 +87,7 @@ impl RemoteYard {
     }
 
     /// Lets go of the yard, once what was cancelled has been told to it.
-    pub(crate) async fn close(self) {
+    pub async fn close(self) {
         self.way.tasks.close();
         let _ = tokio::time::timeout(Duration::from_secs(1), self.way.tasks.wait()).await;
     }

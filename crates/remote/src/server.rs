@@ -10,11 +10,11 @@ use toolyard_hub::{
     SourceCall, SourceCommand, SourceName, SourceNotifier, SourceOffer, SourceState, SourceStatus,
     TemplateOffer, TranscriptEntry,
 };
-use toolyard_tui::UiMessage;
 
 use super::call::call;
 use super::decode::{RemoteToolInfo, request_fields};
 use super::link::RemoteLink;
+use super::notice::RemoteNotice;
 
 /// How many lines of standard error, and how many messages, are kept of each server.
 const LINES: usize = 50;
@@ -268,7 +268,7 @@ impl Source for RemoteServer {
         self.way.tasks.spawn(async move {
             let words = request_fields([("server_name", name.as_str().into())]);
             if let Err(error) = way.request(subtype, words).await {
-                way.notify(UiMessage::Failed(format!("{name}: {}", error.sentence()))).await;
+                way.notify(RemoteNotice::CommandFailed(format!("{name}: {}", error.sentence()))).await;
             }
         });
         Ok(())

@@ -9,14 +9,14 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::task::TaskTracker;
 use toolyard_hub::json::Object;
 use toolyard_hub::{ErrorKind, HubError, Raw};
-use toolyard_tui::{UiLogEntry, UiLogKind, UiMessage};
 
 use super::control_client::ControlClient;
+use super::notice::{RemoteLogLine, RemoteLogSubject, RemoteNotice};
 
 pub(super) struct RemoteLink {
     pub(super) address: String,
     state: Mutex<LinkState>,
-    told: mpsc::Sender<UiMessage>,
+    told: mpsc::Sender<RemoteNotice>,
     /// Somebody wants it to be tried again at once.
     pub(super) nudge: Notify,
     /// What is still to be said to the yard.
@@ -39,7 +39,7 @@ pub(super) struct RemotePermissions {
 }
 
 impl RemoteLink {
-    pub(super) fn new(address: String, told: mpsc::Sender<UiMessage>) -> Arc<Self> {
+    pub(super) fn new(address: String, told: mpsc::Sender<RemoteNotice>) -> Arc<Self> {
         let line = Err("it was never connected".to_owned());
         let state = LinkState {
             line,
@@ -96,21 +96,17 @@ impl RemoteLink {
     }
 
     /// Tells whoever shows this yard. Who does not listen just now misses it.
-    pub(super) fn try_notify(&self, message: UiMessage) {
+    pub(super) fn try_notify(&self, message: RemoteNotice) {
         let _ = self.told.try_send(message);
     }
 
-    pub(super) fn log(&self, kind: UiLogKind, source: Option<&str>, at: SystemTime, text: String) {
-        self.try_notify(UiMessage::LogEntries(vec![UiLogEntry {
-            at,
-            kind,
-            source: source.map(str::to_owned),
-            text,
-        }]));
+    pub(super) fn log(&self, subject: RemoteLogSubject, server: Option<&str>, at: SystemTime, text: String) {
+        let server = server.map(str::to_owned);
+        self.try_notify(RemoteNotice::Log(RemoteLogLine { at, subject, server, text }));
     }
 
     /// The same, and not missed unless nobody listens any more.
-    pub(super) async fn notify(&self, message: UiMessage) {
+    pub(super) async fn notify(&self, message: RemoteNotice) {
         let _ = self.told.send(message).await;
     }
 

@@ -5,9 +5,8 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 use toolyard_hub::Timestamp;
-use toolyard_tui::UiLogKind;
 
-use super::{RemoteServerInfo, RemoteSync, StaleLists};
+use super::{RemoteLogSubject, RemoteServerInfo, RemoteSync, StaleLists};
 
 /// More calls than this are not remembered while they run.
 const MOST_CALLS: usize = 10_000;
@@ -47,12 +46,12 @@ impl RemoteSync {
             Some("call_ended") => self.hear_of_end(&event["call"]),
             Some("log") => {
                 let line = [&event["level"], &event["target"], &event["message"]].map(text).join(" ");
-                self.tell(UiLogKind::Own, event, None, line);
+                self.tell(RemoteLogSubject::Yard, event, None, line);
             }
             Some("lagged") => {
                 let missed = event["missed"].as_u64().unwrap_or_default();
                 self.tell(
-                    UiLogKind::Own,
+                    RemoteLogSubject::Yard,
                     event,
                     None,
                     format!("{missed} events were missed: too much happens at once"),
@@ -90,11 +89,11 @@ impl RemoteSync {
         let text = |key: &str| call[key].as_str().unwrap_or_default();
         let front = call["front"].as_str().map(|front| format!(" over {front}")).unwrap_or_default();
         let line = format!("{} {} by {}{front} {what}", text("thing"), text("subject"), text("principal"));
-        self.way.log(UiLogKind::Event, call["serverName"].as_str(), moment(at), line);
+        self.way.log(RemoteLogSubject::Call, call["serverName"].as_str(), moment(at), line);
     }
 
-    fn tell(&self, kind: UiLogKind, event: &Value, source: Option<&str>, line: String) {
-        self.way.log(kind, source, moment(event["at"].as_str()), line);
+    fn tell(&self, subject: RemoteLogSubject, event: &Value, source: Option<&str>, line: String) {
+        self.way.log(subject, source, moment(event["at"].as_str()), line);
     }
 }
 

@@ -17,13 +17,13 @@ use toolyard_hub::json::Object;
 use toolyard_hub::{
     ErrorKind, HubError, Raw, SourceName, Timestamp, TranscriptDirection, TranscriptEntry, Yard,
 };
-use toolyard_tui::{UiLogKind, UiMessage};
 
 use super::control_client::ControlClient;
+use super::control_socket::{ReconnectBackoff, RemoteConnection, RemoteError};
 use super::decode::{ClockOffset, RemoteServerInfo, RemoteToolInfo, request_fields};
 use super::link::{RemoteLink, RemotePermissions};
+use super::notice::{RemoteLogSubject, RemoteNotice};
 use super::server::RemoteServer;
-use crate::control_socket::{ReconnectBackoff, RemoteConnection, RemoteError};
 
 const EVENTS: [&str; 6] = ["server", "changed", "resource", "call_started", "call_progress", "call_ended"];
 /// Only for who may observe.
@@ -107,7 +107,7 @@ impl RemoteSync {
         let may = RemotePermissions { manage: welcome.manage, observe: welcome.observe };
         self.way.set_connected(Arc::clone(&line), may);
         self.mirrored.lock().clock = ClockOffset::from_remote_time(welcome.now);
-        self.way.notify(UiMessage::Connectivity(None)).await;
+        self.way.notify(RemoteNotice::Connectivity(None)).await;
         self.introduce(&welcome.principal, may);
         let hear = |event: &Value| self.handle_event(event);
         let lost = tokio::select! {
@@ -129,7 +129,7 @@ impl RemoteSync {
             }
         };
         let text = format!("connected to {} as {principal}{cannot}", self.way.address);
-        self.way.log(UiLogKind::Own, None, SystemTime::now(), text);
+        self.way.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
     }
 
     /// The line is gone: every server says so, until it is tried again.
@@ -147,9 +147,9 @@ impl RemoteSync {
         }
         let _ = self.looked.send_replace(true);
         let more = if wait.is_some() { "trying again" } else { "r tries again" };
-        self.way.notify(UiMessage::Connectivity(Some(format!("{why}; {more}")))).await;
+        self.way.notify(RemoteNotice::Connectivity(Some(format!("{why}; {more}")))).await;
         let text = format!("not connected to {}: {why}; {more}", self.way.address);
-        self.way.log(UiLogKind::Own, None, SystemTime::now(), text);
+        self.way.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
         let waiting = async {
             match wait {
                 Some(wait) => tokio::time::sleep(wait).await,
@@ -193,7 +193,7 @@ impl RemoteSync {
         let response: Value = self.ask("subscribe", words).await?;
         if response["missed"] == true {
             let text = "some of what happened meanwhile is not known any more".to_owned();
-            self.way.log(UiLogKind::Own, None, SystemTime::now(), text);
+            self.way.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
             for (_, server) in self.mirrored.servers() {
                 server.reset_transcript_cursor();
             }

@@ -10,14 +10,13 @@ use toolyard_hub::{
     ErrorKind, HistoryQuery, HubError, LogLevel, ManageError, Outcome, Principal, SourceCommand, SourceName,
     SourceState, YardEvent,
 };
-use toolyard_tui::UiMessage;
 
 use self::fake::{Fake, Talk, soon};
-use super::RemoteYard;
+use super::{RemoteNotice, RemoteYard};
 
 struct Mirrored {
     mirror: RemoteYard,
-    told: mpsc::Receiver<UiMessage>,
+    told: mpsc::Receiver<RemoteNotice>,
     talk: Talk,
     fake: Fake,
 }
@@ -51,12 +50,9 @@ impl Mirrored {
         soon(part, async {
             while !lines.last().is_some_and(|line: &String| line.contains(part)) {
                 match self.told.recv().await.unwrap() {
-                    UiMessage::LogEntries(entries) => {
-                        lines.extend(entries.into_iter().map(|entry| entry.text))
-                    }
-                    UiMessage::Connectivity(away) => lines.push(format!("away: {away:?}")),
-                    UiMessage::Failed(text) => lines.push(format!("failed: {text}")),
-                    other => panic!("{other:?}"),
+                    RemoteNotice::Log(line) => lines.push(line.text),
+                    RemoteNotice::Connectivity(away) => lines.push(format!("away: {away:?}")),
+                    RemoteNotice::CommandFailed(text) => lines.push(format!("failed: {text}")),
                 }
             }
         })

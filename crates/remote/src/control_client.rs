@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{ErrorKind, HubError, LogLine, Progress, Question, Raw};
 
+use super::control_socket::{RemoteConnection, RemoteError};
 use super::decode;
-use crate::control_socket::{RemoteConnection, RemoteError};
 
 /// How many requests wait to be written, and how much of what one call says waits to be heard.
 const QUEUE: usize = 64;
