@@ -40,10 +40,6 @@ pub(crate) struct ConfigInputs {
 }
 
 impl ConfigInputs {
-    pub(crate) fn from_files(files: Vec<PathBuf>) -> Self {
-        Self { files, ..Self::default() }
-    }
-
     /// Reads all of it; nothing if it cannot be used, and then the problems have been printed.
     pub(crate) fn load(&self) -> Option<Config> {
         // Whoever names a document and no configuration wants the document and nothing else.

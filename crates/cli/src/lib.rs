@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 
 mod args;
+mod assembly;
 mod client_apps;
 mod codegen;
 mod commands;
@@ -32,7 +33,6 @@ mod tool_arguments;
 mod ui;
 mod upstream_setup;
 mod watch;
-mod yard;
 
 use std::process::ExitCode;
 

@@ -7,26 +7,23 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
 use reqwest::Url;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolyard_config::Config;
-use toolyard_hooks::HttpHooks;
+use toolyard_config::{Config, ServerEntry};
 use toolyard_hub::{Principal, Yard};
 use toolyard_remote::{RemoteLogLine, RemoteLogSubject, RemoteNotice, RemoteYard, strip_token};
-use toolyard_tester::TesterServers;
 use toolyard_tui::{ColorMode, UiLogEntry, UiLogKind, UiMessage, UiSettings};
-use toolyard_upstream::{DedicatedClient, ServerListKind, ServerSettings, Upstream};
+use toolyard_upstream::{DedicatedClient, ServerListKind, ServerSettings};
 
+use crate::Exit;
 use crate::args::{AdHocServerArgs, UiArgs};
+use crate::assembly::{self, AssemblyOptions, RunningYard};
 use crate::error::CommandError;
 use crate::one_shot::{ad_hoc, check_name};
-use crate::recording::{CallRecording, HistoryReaders};
-use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
+use crate::servers::StartMode;
 use crate::signals::until_stopped;
 use crate::ui::stderr_capture::StderrCapture;
-use crate::{Exit, upstream_setup, yard};
 
 /// How many messages wait for the UI.
 const QUEUE: usize = 256;
@@ -66,33 +63,17 @@ async fn of_configuration(args: UiArgs, settings: UiSettings) -> anyhow::Result<
         config.keep_only(&server);
         given.only = Some(server);
     }
-    let common = upstream_setup::build_common()?;
-    let hooks = HttpHooks::new(common.tls.clone(), &config.hooks).context("cannot set up HTTP")?;
-    let keeping = CallRecording::open(&config, HistoryReaders::None)?;
-    let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
-    let owner = yard::owner(&config);
-    let reloaded = move |config: &Config| hooks.replace(&config.hooks);
-    let crew = ServerStartOptions {
-        common,
-        manned: StartMode::SingleClient(person()),
-        directory: TesterServers::default(),
-    };
+    let mut running =
+        RunningYard::assemble(&config, AssemblyOptions::new(StartMode::SingleClient(person())))?;
+    let owner = assembly::owner(&config);
     let stop = CancellationToken::new();
     let (told, messages) = mpsc::channel(QUEUE);
-    let aside = StderrCapture::start(told)?;
-    let mut fleet = ConfiguredServers::start(Arc::clone(&yard), config, given, crew, reloaded)?;
-    let work = Box::pin(async {
-        let shown = tokio::select! {
-            shown = show(yard, owner, settings, messages, stop.clone()) => shown,
-            failed = fleet.reload_on_change() => failed,
-        };
-        fleet.stop().await;
-        shown
-    });
-    let done = until_stopped(stop.clone(), work).await;
-    keeping.close().await;
-    drop(aside);
-    ended(done)
+    let capture = StderrCapture::start(told)?;
+    running.start_and_follow(config, given, |_| {})?;
+    let shown = show(Arc::clone(&running.yard), owner, settings, messages, stop.clone());
+    let done = running.run(stop, shown).await;
+    drop(capture);
+    ended(done?)
 }
 
 /// A yard that runs elsewhere.
@@ -105,7 +86,7 @@ async fn of_yard(url: Url, token: Option<String>, settings: UiSettings) -> anyho
     };
     tokio::spawn(forward(noticed, told.clone()));
     let stop = CancellationToken::new();
-    let aside = StderrCapture::start(told)?;
+    let capture = StderrCapture::start(told)?;
     let work = Box::pin(async {
         // Who we are there, and what we may do, is for the yard to say.
         let yard = Arc::clone(&remote.yard);
@@ -114,8 +95,8 @@ async fn of_yard(url: Url, token: Option<String>, settings: UiSettings) -> anyho
         shown
     });
     let done = until_stopped(stop.clone(), work).await;
-    drop(aside);
-    ended(done)
+    drop(capture);
+    ended(done?.transpose()?)
 }
 
 /// Shows what the remote yard tells, until one of the two is gone.
@@ -139,19 +120,16 @@ async fn forward(mut notices: mpsc::Receiver<RemoteNotice>, messages: mpsc::Send
 }
 
 async fn of_one(server: ServerSettings, settings: UiSettings) -> anyhow::Result<Exit> {
+    let options = AssemblyOptions::new(StartMode::SingleClient(person()));
+    let mut running = RunningYard::assemble(&Config::default(), options)?;
     let stop = CancellationToken::new();
     let (told, messages) = mpsc::channel(QUEUE);
-    let aside = StderrCapture::start(told)?;
-    let upstream = Upstream::start_for(server, upstream_setup::build_common()?, person());
-    let yard = Yard::with_sources([Arc::clone(&upstream) as _]);
-    let work = Box::pin(async {
-        let shown = show(yard, Principal::owner(), settings, messages, stop.clone()).await;
-        upstream.stop().await;
-        shown
-    });
-    let done = until_stopped(stop.clone(), work).await;
-    drop(aside);
-    ended(done)
+    let capture = StderrCapture::start(told)?;
+    running.start_servers(vec![ServerEntry::Ready(Box::new(server))])?;
+    let shown = show(Arc::clone(&running.yard), Principal::owner(), settings, messages, stop.clone());
+    let done = running.run(stop, shown).await;
+    drop(capture);
+    ended(done?)
 }
 
 /// Who sits at the terminal: the only client there is, who can be asked on the very connection that offers the tools. Servers
@@ -160,9 +138,9 @@ fn person() -> DedicatedClient {
     DedicatedClient { abilities: toolyard_tui::abilities(), lists: ServerListKind::ALL.to_vec() }
 }
 
-/// Nothing is there to be done any more where a signal came first.
-fn ended(done: anyhow::Result<Option<anyhow::Result<()>>>) -> anyhow::Result<Exit> {
-    Ok(if done?.transpose()?.is_some() { Exit::Fine } else { Exit::Interrupted })
+/// `None` means that a second signal came before everything was stopped.
+fn ended(done: Option<()>) -> anyhow::Result<Exit> {
+    Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
 }
 
 async fn show(

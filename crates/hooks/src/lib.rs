@@ -3,7 +3,7 @@
 //! calls of every front.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::RwLock;
@@ -67,7 +67,9 @@ pub enum HookFailurePolicy {
 
 /// Every hook of the configuration, as one. They can be changed while the yard runs.
 pub struct HttpHooks {
-    http: reqwest::Client,
+    tls: rustls::ClientConfig,
+    /// Made for the first request: most yards have no hooks.
+    http: OnceLock<reqwest::Client>,
     all: RwLock<Arc<[HookSettings]>>,
 }
 
@@ -78,11 +80,18 @@ impl fmt::Debug for HttpHooks {
 }
 
 impl HttpHooks {
+    pub fn new(tls: rustls::ClientConfig, all: &[HookSettings]) -> Arc<Self> {
+        Arc::new(Self { tls, http: OnceLock::new(), all: RwLock::new(all.into()) })
+    }
+
     /// Redirects are not followed: what is sent is for the address in the configuration.
-    pub fn new(tls: rustls::ClientConfig, all: &[HookSettings]) -> Result<Arc<Self>, reqwest::Error> {
-        let http = reqwest::Client::builder().tls_backend_preconfigured(tls);
+    fn http(&self) -> Result<&reqwest::Client, reqwest::Error> {
+        if let Some(http) = self.http.get() {
+            return Ok(http);
+        }
+        let http = reqwest::Client::builder().tls_backend_preconfigured(self.tls.clone());
         let http = http.redirect(Policy::none()).connect_timeout(CONNECT_TIMEOUT).build()?;
-        Ok(Arc::new(Self { http, all: RwLock::new(all.into()) }))
+        Ok(self.http.get_or_init(|| http))
     }
 
     /// Obeys these from now on.
@@ -97,7 +106,7 @@ impl HttpHooks {
     /// Says what happened to everybody who wants to hear it, one after the other. What they answer does not matter.
     async fn tell(&self, said: &HookPayload<'_>) {
         for hook in self.all().iter().filter(|hook| hook.minds(said.event, said.tool)) {
-            if let Err(problem) = hook.post(&self.http, said).await {
+            if let Err(problem) = hook.post(self, said).await {
                 tracing::warn!(
                     hook = hook.name,
                     tool = said.tool,
@@ -230,8 +239,9 @@ impl HookSettings {
     }
 
     /// The text of its answer; nothing where it has nothing to say.
-    async fn post(&self, http: &reqwest::Client, said: &HookPayload<'_>) -> Result<String, String> {
+    async fn post(&self, hooks: &HttpHooks, said: &HookPayload<'_>) -> Result<String, String> {
         let body = serde_json::to_vec(said).map_err(|error| error.to_string())?;
+        let http = hooks.http().map_err(|error| format!("cannot set up HTTP: {error}"))?;
         let request = http
             .post(self.url.clone())
             .headers(self.headers.clone())
@@ -245,8 +255,8 @@ impl HookSettings {
         read_text(answer).await
     }
 
-    async fn judge(&self, http: &reqwest::Client, said: &HookPayload<'_>) -> Result<HookDecision, HubError> {
-        let answered = self.post(http, said).await.map_err(HookAnswerError::NoAnswer);
+    async fn judge(&self, hooks: &HttpHooks, said: &HookPayload<'_>) -> Result<HookDecision, HubError> {
+        let answered = self.post(hooks, said).await.map_err(HookAnswerError::NoAnswer);
         let unjudged =
             match answered.and_then(|text| HookVerdict::read(&text).map_err(HookAnswerError::Invalid)) {
                 Ok(HookVerdict::Pass) => return Ok(HookDecision::Pass),
@@ -315,7 +325,7 @@ impl Hooks for HttpHooks {
             for hook in self.all().iter().filter(|hook| hook.minds(HookEvent::Before, call.tool)) {
                 let params = changed.as_deref().unwrap_or(call.arguments);
                 let said = HookPayload { params, ..HookPayload::of(HookEvent::Before, call) };
-                if let HookDecision::Change(params) = hook.judge(&self.http, &said).await? {
+                if let HookDecision::Change(params) = hook.judge(self, &said).await? {
                     changed = Some(params);
                 }
             }

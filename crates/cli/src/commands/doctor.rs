@@ -151,7 +151,7 @@ fn look_at_commands(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) {
 
 async fn look_at_servers(visit: &OneShotYard, findings: &mut Vec<Finding>) {
     let catalog = visit.yard.catalog();
-    for upstream in &visit.upstreams {
+    for upstream in visit.upstreams() {
         let status = upstream.status();
         let name = upstream.name().as_str();
         if status.state != SourceState::Ready {
