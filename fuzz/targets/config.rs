@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| toolyard::fuzzing::config(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| toolyard_config::fuzzing::config(bytes));

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use toolyard_config::AuthMode;
 
-use crate::config::ConfigInputs;
+use crate::configuration::ConfigInputs;
 
 mod calls;
 mod catalog;
@@ -105,12 +106,12 @@ pub(crate) struct ServeArgs {
     pub(crate) documents: DocumentArgs,
 
     /// The address to listen on, or a port of 127.0.0.1; port 0 picks a free one [default: 127.0.0.1:8080].
-    #[arg(long, value_name = "ADDRESS", value_parser = crate::config::parse_listen_address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = toolyard_config::parse_listen_address)]
     pub(crate) listen: Option<SocketAddr>,
 
     /// Who may come in: whoever has the token, or everybody on this machine [default: token].
     #[arg(long)]
-    pub(crate) auth: Option<AuthMode>,
+    pub(crate) auth: Option<AuthArg>,
 
     /// The token that clients must send; made afresh at every start if there is none.
     #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true)]
@@ -136,7 +137,7 @@ pub(crate) struct DocumentArgs {
 
 /// A file that is not there now was meant to be another one: one that comes and goes belongs into a configuration.
 fn document(text: &str) -> Result<String, String> {
-    if !crate::config::is_http_url(text)
+    if !toolyard_config::is_http_url(text)
         && let Err(error) = std::fs::metadata(text)
     {
         return Err(format!("cannot read it: {error}"));
@@ -213,7 +214,7 @@ pub(crate) struct RunArgs {
     pub(crate) documents: DocumentArgs,
 
     /// How long the script may take, such as 30s or 5m [default: what the configuration allows].
-    #[arg(long, value_name = "TIME", value_parser = crate::config::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = toolyard_config::parse_duration)]
     pub(crate) timeout: Option<std::time::Duration>,
 
     /// Print what came of it as JSON.
@@ -352,11 +353,19 @@ pub(crate) struct SandboxArgs {
     pub(crate) python: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum AuthMode {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AuthArg {
     Token,
     None,
+}
+
+impl From<AuthArg> for AuthMode {
+    fn from(arg: AuthArg) -> Self {
+        match arg {
+            AuthArg::Token => Self::Token,
+            AuthArg::None => Self::None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::args::ClientApp;
-use crate::config::Environment;
+use toolyard_config::Environment;
 
 impl ClientApp {
     pub(crate) const ALL: [Self; 7] = [

@@ -4,28 +4,27 @@ mod python;
 mod typescript;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use reqwest::redirect::Policy;
 use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 use serde_json::Value;
 use toolyard_hub::SourceState;
 use toolyard_program::shapes::{Shape, ShapeReader, TypeDeclaration, TypeNames};
-use toolyard_tester::TesterServers;
-use toolyard_upstream::UpstreamContext;
 
 use crate::args::{Language, TypesArgs};
-use crate::config::ConfigInputs;
-use crate::outbound::ConfiguredHooks;
-use crate::recording::CallRecording;
-use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
-use crate::{Exit, config, outbound, terminal, upstream_setup, yard};
+use crate::assembly::{AssemblyOptions, RunningYard};
+use crate::configuration::load_or_report;
+use crate::recording::CallRecords;
+use crate::servers::StartMode;
+use crate::{Exit, terminal};
 
 /// How long the servers of a configuration may take to say what they offer.
 const SETTLING: Duration = Duration::from_secs(60);
 const ASKING: Duration = Duration::from_secs(30);
+const CONNECTING: Duration = Duration::from_secs(5);
 
 /// What is known of a tool.
 #[derive(Debug, Deserialize)]
@@ -48,17 +47,15 @@ struct ToolTypes {
 }
 
 pub(crate) async fn run(args: TypesArgs) -> anyhow::Result<Exit> {
-    // First of all: it says how TLS is done, for whatever connects.
-    let common = upstream_setup::build_common()?;
     let tools = match args.url {
-        Some(url) => match ask(&url, args.token, &common).await {
+        Some(url) => match ask(&url, args.token).await {
             Ok(tools) => tools,
             Err((exit, problem)) => {
                 eprintln!("toolyard: {problem:#}");
                 return Ok(exit);
             }
         },
-        None => match collect(args.config, common).await? {
+        None => match collect(&args.config).await? {
             Some(tools) => tools,
             None => return Ok(Exit::Usage),
         },
@@ -104,17 +101,15 @@ fn read(tool: ToolSchemas, names: &mut TypeNames) -> ToolTypes {
 }
 
 /// The tools of a yard that runs, as far as the token shows them.
-async fn ask(
-    url: &Url,
-    token: Option<String>,
-    common: &UpstreamContext,
-) -> Result<Vec<ToolSchemas>, (Exit, anyhow::Error)> {
+async fn ask(url: &Url, token: Option<String>) -> Result<Vec<ToolSchemas>, (Exit, anyhow::Error)> {
     #[derive(Deserialize)]
     struct ToolListResponse {
         tools: Vec<ToolSchemas>,
     }
     let address = format!("{}/mcp/tools", url.as_str().trim_end_matches('/'));
-    let client = outbound::http_client(common).map_err(|error| (Exit::Failed, error))?;
+    let client = reqwest::Client::builder().tls_backend_preconfigured(toolyard_upstream::tls_config());
+    let client = client.redirect(Policy::none()).connect_timeout(CONNECTING).build();
+    let client = client.context("cannot set up HTTP").map_err(|error| (Exit::Failed, error))?;
     let mut request = client.get(&address).timeout(ASKING);
     if let Some(token) = token {
         request = request.bearer_auth(token);
@@ -141,15 +136,14 @@ async fn ask(
     Ok(list.tools)
 }
 
-/// The tools of a configuration, whose servers are started for this and stopped again. None: it cannot be used, which
-/// was told.
-async fn collect(files: Vec<PathBuf>, common: UpstreamContext) -> anyhow::Result<Option<Vec<ToolSchemas>>> {
-    let Some(config) = config::load_or_report(&files) else { return Ok(None) };
-    let hooks = ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks);
-    let yard = yard::build(&config, hooks, &CallRecording::disabled());
-    let crew = ServerStartOptions { common, manned: StartMode::Shared, directory: TesterServers::default() };
-    let fleet =
-        ConfiguredServers::start(Arc::clone(&yard), config, ConfigInputs::from_files(files), crew, |_| {})?;
+/// The tools of a configuration, whose servers are started for this and stopped again. None: it cannot be
+/// used, and the problems have been printed.
+async fn collect(files: &[PathBuf]) -> anyhow::Result<Option<Vec<ToolSchemas>>> {
+    let Some(config) = load_or_report(files) else { return Ok(None) };
+    let options = AssemblyOptions { records: CallRecords::Off, ..AssemblyOptions::new(StartMode::Shared) };
+    let mut running = RunningYard::assemble(&config, options)?;
+    running.start_servers(config.servers().to_vec())?;
+    let yard = &running.yard;
     yard.settle(SETTLING).await;
     for (name, status) in yard.statuses() {
         if !matches!(status.state, SourceState::Ready | SourceState::Disabled) {
@@ -167,7 +161,7 @@ async fn collect(files: Vec<PathBuf>, common: UpstreamContext) -> anyhow::Result
         }
     });
     let described = described.collect();
-    fleet.stop().await;
+    running.stop().await;
     Ok(Some(described))
 }
 

@@ -4,8 +4,10 @@
 use std::io;
 
 use toolyard_hub::{ErrorKind, HubError};
+use toolyard_remote::{RemoteError, strip_token};
 
 use crate::Exit;
+use crate::clean::clean_line;
 use crate::terminal::{note, note_more};
 
 #[derive(Debug)]
@@ -43,6 +45,23 @@ impl CommandError {
 
     pub(crate) fn interrupted() -> Self {
         Self::AlreadyReported(Exit::Interrupted)
+    }
+
+    /// A running yard cannot be attached to.
+    pub(crate) fn cannot_attach(verb: &str, url: &reqwest::Url, error: &RemoteError) -> Self {
+        let why = clean_line(error.message());
+        let message = format!("cannot {verb} {}: {why}", strip_token(url));
+        match error {
+            RemoteError::Refused(_) => {
+                Self::new(Exit::Unauthorised, format!("the yard does not let us in: {why}"))
+                    .suggest("say its token with --token, or in TOOLYARD_TOKEN")
+            }
+            RemoteError::ProtocolMismatch(_) => Self::new(Exit::Unreachable, message)
+                .suggest("is a yard of this version served there? toolyard --version"),
+            RemoteError::Unreachable(_) => {
+                Self::new(Exit::Unreachable, message).suggest("is a yard served there? toolyard serve")
+            }
+        }
     }
 
     /// Tells the person, and says how the process ends.

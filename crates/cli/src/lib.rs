@@ -1,30 +1,25 @@
-//! The `toolyard` command: arguments, configuration, wiring, and words for humans. What the product does is in
-//! the other crates; nothing below this one reads the environment, prints or exits. It is a library so that fuzz targets
-//! reach the configuration; the binary calls [`main`].
+//! The `toolyard` command: arguments, verbs, wiring, and words for humans. What the product does is in
+//! the other crates; nothing below this one reads the environment, prints or exits. The binary calls
+//! [`main`].
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talking to people is this crate's job")]
 #![allow(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 
 mod args;
-mod atomic;
+mod assembly;
 mod client_apps;
 mod codegen;
 mod commands;
-mod config;
-mod control_socket;
+mod configuration;
 mod demo;
 mod elicitation;
 mod error;
-#[doc(hidden)]
-pub mod fuzzing;
 mod log;
 mod login;
 mod name_cache;
 mod one_shot;
 mod openapi;
-mod outbound;
 mod programs;
 mod recording;
-mod remote;
 mod run;
 mod sandbox;
 mod serve;
@@ -38,7 +33,6 @@ mod tool_arguments;
 mod ui;
 mod upstream_setup;
 mod watch;
-mod yard;
 
 use std::process::ExitCode;
 

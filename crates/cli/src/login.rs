@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use toolyard_config::ServerEntry;
 use toolyard_upstream::{AuthError, LoginPrompt, LoginPrompter, ServerSettings, login, logout};
 
 use crate::args::{LoginArgs, LogoutArgs};
-use crate::config::{self, ServerEntry};
+use crate::configuration::load_or_report;
 use crate::{Exit, terminal, upstream_setup};
 
 pub(crate) async fn log_in(args: LoginArgs) -> anyhow::Result<Exit> {
@@ -47,7 +48,7 @@ fn failed(settings: &ServerSettings, error: &AuthError) -> Exit {
 
 /// The settings of a server; if there are none to be had, the person has been told why.
 fn server(files: &[PathBuf], name: &str) -> Option<Box<ServerSettings>> {
-    let config = config::load_or_report(files)?;
+    let config = load_or_report(files)?;
     let entry = config.servers().iter().find(|entry| entry.name().as_str() == name);
     match entry {
         Some(ServerEntry::Ready(settings)) => Some(settings.clone()),

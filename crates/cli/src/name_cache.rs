@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use serde::{Deserialize, Serialize};
+use toolyard_config::{Config, Environment};
 use toolyard_hub::{SourceState, Yard};
 use toolyard_upstream::ServerListKind;
 
-use crate::atomic;
-use crate::config::{self, Config, Environment};
+use crate::configuration::process_environment;
 
 /// More names of one server than that help nobody who types.
 const MOST_NAMES: usize = 2_000;
@@ -39,7 +39,7 @@ pub(crate) struct NameCache(BTreeMap<String, ServerNames>);
 impl NameCache {
     /// What is remembered of the configuration that is used where none is named.
     pub(crate) fn load() -> Self {
-        let around = Environment::from_process();
+        let around = process_environment();
         Self(read(&around).and_then(|mut kept| kept.remove(&key(&around))).unwrap_or_default())
     }
 
@@ -69,7 +69,7 @@ fn is_without(known: Option<&[String]>, name: &str) -> bool {
 
 pub(crate) fn server_completer() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
-        let around = Environment::from_process();
+        let around = process_environment();
         let config = Config::load(&[], &around).ok();
         let names = config.iter().flat_map(Config::servers).map(|entry| entry.name().to_string());
         beginning(typed, names)
@@ -108,7 +108,7 @@ fn of_this_config(pick: impl Fn(ServerNames) -> Vec<String>) -> Vec<String> {
 
 /// Keeps what the servers offer now for later. That this fails is no reason to say a word.
 pub(crate) fn store_names(yard: &Yard, lists: &[ServerListKind]) {
-    let around = Environment::from_process();
+    let around = process_environment();
     let Some(file) = file(&around) else { return };
     let mut kept = read(&around).unwrap_or_default();
     let before = kept.get(&key(&around)).cloned().unwrap_or_default();
@@ -144,7 +144,7 @@ pub(crate) fn store_names(yard: &Yard, lists: &[ServerListKind]) {
     if let Ok(text) = serde_json::to_vec(&kept)
         && file.parent().is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
     {
-        let _ = atomic::write(&file, &text);
+        let _ = toolyard_config::write_atomically(&file, &text);
     }
 }
 
@@ -169,7 +169,7 @@ fn read(around: &Environment) -> Option<CachedNames> {
 }
 
 fn key(around: &Environment) -> String {
-    config::default_config_file(around).map(|path| path.display().to_string()).unwrap_or_default()
+    toolyard_config::default_config_file(around).map(|path| path.display().to_string()).unwrap_or_default()
 }
 
 fn file(around: &Environment) -> Option<PathBuf> {

@@ -4,26 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
+use toolyard_config::{Config, ServerEntry};
 use toolyard_hub::{
     AuthStatus, ClientCapabilities, ErrorKind, HubError, LogLevel, Principal, Secret, Source, SourceName,
-    SourceState, Yard, YardLimits, YardSettings, nearest,
+    SourceState, Yard, nearest,
 };
-use toolyard_openapi::{DocumentSettings, HttpClients, OpenApiSource};
 use toolyard_upstream::{
     DedicatedClient, ServerListKind, ServerSettings, TransportSettings, Upstream, UrlKind, UrlSettings,
 };
 
+use crate::Exit;
 use crate::args::{AdHocServerArgs, ServerSelectionArgs};
+use crate::assembly::{self, AssemblyOptions, RunningYard};
 use crate::clean::clean_line;
-use crate::config::{Config, Environment, ServerEntry};
+use crate::configuration::process_environment;
 use crate::error::CommandError;
 use crate::name_cache::{self, NameCache};
-use crate::outbound::ConfiguredHooks;
-use crate::recording::{CallRecording, HistoryReaders};
+use crate::servers::StartMode;
 use crate::terminal::{self, note, note_more};
-use crate::{Exit, demo, outbound, upstream_setup, yard};
 
 pub(crate) mod ad_hoc;
 mod readiness;
@@ -61,9 +60,7 @@ impl<'a> OneShotOptions<'a> {
 pub(crate) struct OneShotYard {
     pub(crate) yard: Arc<Yard>,
     pub(crate) principal: Principal,
-    pub(crate) upstreams: Vec<Arc<Upstream>>,
-    documents: Vec<Arc<OpenApiSource>>,
-    keeping: CallRecording,
+    running: RunningYard,
     /// Servers that are not there, though they were wanted.
     pub(crate) troubles: Vec<UnavailableServer>,
     /// Servers that are switched off.
@@ -110,15 +107,14 @@ impl UnavailableServer {
     }
 }
 
-/// What the servers are made from.
+/// What is brought up.
+#[derive(Default)]
 struct OneShotPlan {
-    config: Option<Config>,
-    settings: Vec<ServerSettings>,
-    documents: Vec<DocumentSettings>,
+    config: Config,
+    servers: Vec<ServerEntry>,
     /// Servers of the configuration that cannot even be started.
     troubles: Vec<UnavailableServer>,
     disabled: Vec<SourceName>,
-    demo: bool,
     /// What is odd about the configuration.
     notes: Vec<String>,
 }
@@ -131,7 +127,7 @@ impl OneShotYard {
         wish: OneShotOptions<'_>,
         stop: &CancellationToken,
     ) -> Result<Self, CommandError> {
-        let plan = plan(which, wish.need)?;
+        let plan = plan(which, &wish)?;
         plan.notes.iter().for_each(|text| note(text));
         Self::bring_up(plan, which, wish, stop).await
     }
@@ -170,7 +166,7 @@ impl OneShotYard {
         wish: OneShotOptions<'_>,
         stop: &CancellationToken,
     ) -> Result<Self, CommandError> {
-        Self::bring_up(plan(which, wish.need)?, which, wish, stop).await
+        Self::bring_up(plan(which, &wish)?, which, wish, stop).await
     }
 
     /// The same where there is no use in going on without a server that was named.
@@ -192,48 +188,21 @@ impl OneShotYard {
     }
 
     fn start(plan: OneShotPlan, wish: &OneShotOptions<'_>) -> Result<Self, CommandError> {
-        let mut limits = plan.config.as_ref().map(Config::limits).unwrap_or_default();
-        if let Some(time) = wish.call_time {
-            limits = YardLimits { call_time: time.max(limits.call_time), ..limits };
-        }
-        let principal = plan.config.as_ref().map_or_else(Principal::owner, yard::owner);
-        let keeping = match &plan.config {
-            Some(config) => CallRecording::open(config, HistoryReaders::None)?,
-            None => CallRecording::disabled(),
+        let OneShotPlan { config, servers, troubles, disabled, .. } = plan;
+        let client = DedicatedClient { abilities: abilities(), lists: wish.lists.to_vec() };
+        let options = AssemblyOptions {
+            call_time: wish.call_time,
+            ..AssemblyOptions::new(StartMode::SingleClient(client))
         };
-        let hooked = plan.config.as_ref().filter(|config| !config.hooks.is_empty());
-        let common = upstream_setup::build_common()?;
-        if let Some(config) = &plan.config {
-            upstream_setup::apply_config(&common, config);
-        }
-        let mut settings = YardSettings { limits, ..YardSettings::default() };
-        if let Some(config) = hooked {
-            settings.hooks = vec![ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks)];
-        }
-        let yard = Yard::new(keeping.apply_to(settings));
-        if plan.demo {
-            yard.add(demo::source());
-        }
-        let start = |mut settings: ServerSettings| {
-            if let Some(time) = wish.call_time {
-                settings.call_time = time.max(settings.call_time);
-            }
-            let visitor = DedicatedClient { abilities: abilities(), lists: wish.lists.to_vec() };
-            let upstream = Upstream::start_for(settings, common.clone(), visitor);
-            yard.add(Arc::clone(&upstream) as Arc<dyn Source>);
-            upstream
-        };
-        let upstreams = plan.settings.into_iter().map(start).collect();
-        let mut documents = Vec::new();
-        if !plan.documents.is_empty() {
-            let http = HttpClients::new(&common.tls)
-                .map_err(|error| anyhow::anyhow!("cannot set up HTTP: {error}"))?;
-            let start = |one| OpenApiSource::start(one, http.clone(), common.definitions.clone());
-            documents = plan.documents.into_iter().map(start).collect();
-        }
-        documents.iter().for_each(|document| yard.add(Arc::clone(document) as Arc<dyn Source>));
-        let OneShotPlan { troubles, disabled, .. } = plan;
-        Ok(Self { yard, principal, upstreams, documents, keeping, troubles, disabled })
+        let mut running = RunningYard::assemble(&config, options)?;
+        running.start_servers(servers)?;
+        let (yard, principal) = (Arc::clone(&running.yard), assembly::owner(&config));
+        Ok(Self { yard, principal, running, troubles, disabled })
+    }
+
+    /// The servers that speak MCP.
+    pub(crate) fn upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+        self.running.servers.upstreams()
     }
 
     fn waiting_for(&self) -> String {
@@ -269,9 +238,8 @@ impl OneShotYard {
     /// configuration has no name to log in with.
     async fn advise(&mut self, other: &AdHocServerArgs) {
         for trouble in self.troubles.iter_mut().filter(|one| one.state == SourceState::NeedsAuthorization) {
-            let Some(upstream) = self.upstreams.iter().find(|one| *one.name() == trouble.server) else {
-                continue;
-            };
+            let mut upstreams = self.running.servers.upstreams();
+            let Some(upstream) = upstreams.find(|one| *one.name() == trouble.server) else { continue };
             match upstream.auth_status().await {
                 Ok(AuthStatus::NotLoggedIn) => {}
                 Ok(AuthStatus::BearerToken) if other.url.is_some() => {
@@ -303,8 +271,7 @@ impl OneShotYard {
 
     /// Whatever was started.
     fn sources(&self) -> impl Iterator<Item = &dyn Source> {
-        let upstreams = self.upstreams.iter().map(|upstream| &**upstream as &dyn Source);
-        upstreams.chain(self.documents.iter().map(|document| &**document as &dyn Source))
+        self.running.servers.sources()
     }
 
     fn ready(&self) -> usize {
@@ -351,9 +318,7 @@ impl OneShotYard {
 
     /// Ends everything that was started.
     pub(crate) async fn close(self) {
-        join_all(self.upstreams.iter().map(|upstream| upstream.stop())).await;
-        join_all(self.documents.iter().map(|document| document.stop())).await;
-        self.keeping.close().await;
+        self.running.stop().await;
     }
 }
 
@@ -369,15 +334,18 @@ pub(crate) fn abilities() -> ClientCapabilities {
     }
 }
 
-fn plan(which: &ServerSelectionArgs, need: ServerSelection<'_>) -> Result<OneShotPlan, CommandError> {
-    if let Some(mut settings) = ad_hoc::server_settings(&which.other)? {
+fn plan(which: &ServerSelectionArgs, wish: &OneShotOptions<'_>) -> Result<OneShotPlan, CommandError> {
+    let adjust = |mut settings: Box<ServerSettings>| {
         settings.start_time = which.start_timeout.unwrap_or(settings.start_time);
-        let (troubles, disabled) = (Vec::new(), Vec::new());
-        let (notes, settings, documents) = (Vec::new(), vec![settings], Vec::new());
-        return Ok(OneShotPlan { config: None, settings, documents, troubles, disabled, demo: false, notes });
+        settings.call_time = wish.call_time.unwrap_or_default().max(settings.call_time);
+        ServerEntry::Ready(settings)
+    };
+    if let Some(settings) = ad_hoc::server_settings(&which.other)? {
+        let servers = vec![adjust(Box::new(settings))];
+        return Ok(OneShotPlan { servers, ..OneShotPlan::default() });
     }
-    let around = Environment::from_process();
-    let config = Config::load(&which.config, &around).map_err(|problems| {
+    let around = process_environment();
+    let mut config = Config::load(&which.config, &around).map_err(|problems| {
         problems.0.iter().for_each(|problem| note(&problem.to_string()));
         CommandError::AlreadyReported(Exit::Usage)
     })?;
@@ -386,7 +354,7 @@ fn plan(which: &ServerSelectionArgs, need: ServerSelection<'_>) -> Result<OneSho
         notes
             .push("there is no configuration, so this is the demo yard; `toolyard add` makes one".to_owned());
     }
-    let need = which.server.as_deref().map_or(need, ServerSelection::Server);
+    let need = which.server.as_deref().map_or(wish.need, ServerSelection::Server);
     let entries = config.servers();
     if let ServerSelection::Server(name) = need {
         check_name(name, &config)?;
@@ -399,19 +367,15 @@ fn plan(which: &ServerSelectionArgs, need: ServerSelection<'_>) -> Result<OneSho
             notes.push(problem.to_string());
         }
     }
-    let mut settings = Vec::new();
-    let mut documents = Vec::new();
+    let mut servers = Vec::new();
     let mut troubles = Vec::new();
     let mut disabled = Vec::new();
     for entry in wanted {
         match entry {
-            ServerEntry::Ready(mut ready) if ready.enabled => {
-                ready.start_time = which.start_timeout.unwrap_or(ready.start_time);
-                settings.push(*ready);
-            }
+            ServerEntry::Ready(ready) if ready.enabled => servers.push(adjust(ready)),
             ServerEntry::Document(mut ready) if ready.enabled => {
                 ready.start_time = which.start_timeout.unwrap_or(ready.start_time);
-                documents.push(*ready);
+                servers.push(ServerEntry::Document(ready));
             }
             ServerEntry::Broken(broken) if broken.enabled => troubles.push(UnavailableServer {
                 reason: broken.reason(),
@@ -431,9 +395,9 @@ fn plan(which: &ServerSelectionArgs, need: ServerSelection<'_>) -> Result<OneSho
             off => disabled.push(off.name().clone()),
         }
     }
-    let demo = config.demo
-        && matches!(need, ServerSelection::All | ServerSelection::Named(_) | ServerSelection::Server("demo"));
-    Ok(OneShotPlan { config: Some(config), settings, documents, troubles, disabled, demo, notes })
+    config.demo &=
+        matches!(need, ServerSelection::All | ServerSelection::Named(_) | ServerSelection::Server("demo"));
+    Ok(OneShotPlan { config, servers, troubles, disabled, notes })
 }
 
 /// Whether a server can have what is needed.

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use toolyard_config::ProgramKeys;
 use toolyard_hub::Yard;
 use toolyard_program::{Engine, EngineSettings, ProgramSettings, ProgramSource};
 use toolyard_serve::Identity;
 
-use crate::config::ProgramKeys;
 use crate::upstream_setup::current_exe;
 
 /// What runs programs over the tools of this yard. Nothing is started before the first program.

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use toolyard_config::Config;
 use toolyard_history::{AuditLog, CallRecorder, HistoryStore, HistoryStoreError};
 use toolyard_hub::{History, Recorder, Redaction, YardSettings};
-
-use crate::config::Config;
 
 /// What is kept of calls; perhaps nothing.
 pub(crate) struct CallRecording {
@@ -13,29 +12,27 @@ pub(crate) struct CallRecording {
     redaction: Redaction,
 }
 
-/// Whether past calls can be asked for here. Where nobody can ask, none are kept for that.
+/// Which of the records that the configuration asks for are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HistoryReaders {
-    Some,
-    None,
+pub(crate) enum CallRecords {
+    /// None: no calls are made.
+    Off,
+    /// The audit. Past calls cannot be asked for here, so no history is kept.
+    Audit,
+    AuditAndHistory,
 }
 
 impl CallRecording {
     /// Opens what the configuration asks for. Who wants records does not want to go without them unawares.
-    pub(crate) fn open(config: &Config, readers: HistoryReaders) -> anyhow::Result<Self> {
-        let audit = config.audit.as_ref().map(AuditLog::open).transpose()?;
-        let history = config.history.clone().filter(|_| readers == HistoryReaders::Some);
+    pub(crate) fn open(config: &Config, records: CallRecords) -> anyhow::Result<Self> {
+        let audit = config.audit.as_ref().filter(|_| records != CallRecords::Off);
+        let audit = audit.map(AuditLog::open).transpose()?;
+        let history = config.history.clone().filter(|_| records == CallRecords::AuditAndHistory);
         let store = history.map(HistoryStore::open).transpose().map_err(with_suggestion)?.map(Arc::new);
         let redaction = config.redaction.clone();
         // The words of the configuration hold for the log of this process too.
         crate::log::set_redaction(redaction.clone());
         Ok(Self { records: Arc::new(CallRecorder { audit, store }), redaction })
-    }
-
-    /// For who makes no calls.
-    pub(crate) fn disabled() -> Self {
-        let records = Arc::new(CallRecorder { audit: None, store: None });
-        Self { records, redaction: Redaction::default() }
     }
 
     /// The settings of a yard whose calls are recorded.

@@ -12,19 +12,13 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{
-    CallContext, CallRequest, CallTarget, FrontName, HubError, Outcome, Source, SourceState, Yard,
-};
-use toolyard_program::{META, NOTHING_PRINTED};
-use toolyard_tester::TesterServers;
+use toolyard_hub::{CallContext, CallRequest, CallTarget, FrontName, HubError, Outcome, SourceState, Yard};
+use toolyard_program::{META, NOTHING_PRINTED, ProgramSource};
 
 use crate::args::RunArgs;
-use crate::config::{Config, ConfigInputs};
-use crate::outbound::ConfiguredHooks;
-use crate::recording::{CallRecording, HistoryReaders};
-use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
-use crate::signals::until_stopped;
-use crate::{Exit, outbound, programs, terminal, upstream_setup, yard};
+use crate::assembly::{self, AssemblyOptions, RunningYard};
+use crate::servers::StartMode;
+use crate::{Exit, terminal};
 
 /// How long servers may take to start before the script runs without those that have not.
 const SETTLING: Duration = Duration::from_secs(30);
@@ -41,11 +35,21 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Usage);
         }
     };
+    let options = AssemblyOptions { programs: true, ..AssemblyOptions::new(StartMode::Shared) };
+    let mut running = RunningYard::assemble(&config, options)?;
+    running.start_servers(config.servers().to_vec())?;
     let stop = CancellationToken::new();
+    let mut arguments = json!({"code": code});
+    if let Some(time) = args.timeout {
+        arguments["timeout_ms"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
+    }
+    let what = CallTarget::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
+    let context = CallContext { front: Some(FrontName::Cli), ..CallContext::default() };
+    let request = CallRequest::new(what, assembly::owner(&config));
+    let request = CallRequest { cancel: stop.clone(), context, ..request };
     let show = if args.json { OutputTiming::AtTheEnd } else { OutputTiming::AsItComes };
-    let work = Box::pin(execute(config, given, code, args.timeout, show, stop.clone()));
-    let Some(ended) = until_stopped(stop, work).await? else { return Ok(Exit::Interrupted) };
-    let ended = ended?;
+    let work = execute(Arc::clone(&running.yard), running.programs.clone(), request, show);
+    let Some(ended) = running.run(stop, work).await? else { return Ok(Exit::Interrupted) };
     if args.json {
         terminal::print(&format!("{}\n", ended.json()))?;
     } else if !ended.trouble.is_empty() {
@@ -84,23 +88,14 @@ async fn show(mut printed: watch::Receiver<Vec<u8>>) -> io::Result<()> {
     Ok(())
 }
 
+/// Runs the script once the servers are there, or have failed to start.
 async fn execute(
-    config: Config,
-    given: ConfigInputs,
-    code: String,
-    timeout: Option<Duration>,
+    yard: Arc<Yard>,
+    programs: Option<Arc<ProgramSource>>,
+    request: CallRequest,
     when: OutputTiming,
-    stop: CancellationToken,
 ) -> anyhow::Result<ScriptOutcome> {
-    let common = upstream_setup::build_common()?;
-    let hooks = ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks);
-    let keeping = CallRecording::open(&config, HistoryReaders::None)?;
-    let yard = yard::build(&config, hooks, &keeping);
-    let programs = programs::build(&config.programs, &yard)?;
-    yard.add(Arc::clone(&programs) as Arc<dyn Source>);
-    let owner = yard::owner(&config);
-    let crew = ServerStartOptions { common, manned: StartMode::Shared, directory: TesterServers::default() };
-    let fleet = ConfiguredServers::start(Arc::clone(&yard), config, given, crew, |_| {})?;
+    let stop = request.cancel.clone();
     let settled = async {
         tokio::select! {
             () = yard.settle(SETTLING) => {}
@@ -109,28 +104,17 @@ async fn execute(
     };
     terminal::with_spinner(|| waiting_for(&yard), settled).await;
     tell_absent(&yard);
-    let timeout_ms = timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
-    let mut arguments = json!({"code": code});
-    if let Some(timeout_ms) = timeout_ms {
-        arguments["timeout_ms"] = json!(timeout_ms);
-    }
-    let what = CallTarget::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
-    let context = CallContext { front: Some(FrontName::Cli), ..CallContext::default() };
-    let call = yard.call(CallRequest { cancel: stop, context, ..CallRequest::new(what, owner) });
-    let outcome = match when {
-        OutputTiming::AtTheEnd => call.await,
-        OutputTiming::AsItComes => {
+    let outcome = match (when, programs) {
+        (OutputTiming::AsItComes, Some(programs)) => {
             let showing = tokio::spawn(show(programs.follow_next()));
-            let outcome = call.await;
+            let outcome = yard.call(request).await;
             // Nobody follows a program that was not run.
             drop(programs.follow_next());
             showing.await.map_err(io::Error::other)??;
             outcome
         }
+        _ => yard.call(request).await,
     };
-    programs.stop().await;
-    fleet.stop().await;
-    keeping.close().await;
     Ok(match outcome {
         Ok(outcome) => ScriptOutcome::of(&outcome),
         Err(error) => ScriptOutcome::refused(&error),

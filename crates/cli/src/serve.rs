@@ -3,32 +3,30 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anyhow::Context;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use toolyard_config::{AuthMode, Config, TokenEntry};
 use toolyard_hub::{Source, Yard, YardScope};
 use toolyard_program::ProgramSource;
 use toolyard_serve::{
     Auth, BearerCredentials, BearerToken, BearerTokenStore, BuiltinEndpoint, BuiltinEndpointName,
-    ControlSettings, McpSettings, ServeAuthSettings, ServeError, ServeSettings, bind,
+    ControlSettings, JwksClient, McpSettings, ServeAuthSettings, ServeError, ServeSettings, bind,
 };
-use toolyard_tester::{Tester, TesterServers, TesterSharing};
 
-use crate::args::{AuthMode, ServeArgs};
-use crate::config::{Config, TokenEntry};
-use crate::outbound::ConfiguredHooks;
-use crate::recording::{CallRecording, HistoryReaders};
-use crate::servers::{self, ConfiguredServers, ServerStartOptions, StartMode};
-use crate::signals::until_stopped;
-use crate::{Exit, outbound, programs, terminal, token, upstream_setup, yard};
+use crate::args::ServeArgs;
+use crate::assembly::{self, AssemblyOptions, RunningYard, TesterPlacement};
+use crate::recording::CallRecords;
+use crate::servers::{self, StartMode};
+use crate::{Exit, programs, terminal, token};
 
 pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let given = args.documents.config_inputs(args.config);
     let Some(config) = given.load() else {
         return Ok(Exit::Usage);
     };
-    let common = upstream_setup::build_common()?;
-    let owner = yard::owner(&config);
-    let auth = args.auth.or(config.auth).unwrap_or(AuthMode::Token);
+    let owner = assembly::owner(&config);
+    let auth = args.auth.map(AuthMode::from).or(config.auth).unwrap_or(AuthMode::Token);
     let entrance = match args.token.filter(|token| !token.is_empty()) {
         _ if auth == AuthMode::None => StartupAuth::Open,
         Some(token) => StartupAuth::Own(token),
@@ -38,47 +36,30 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     };
     let own: Vec<BearerToken> =
         entrance.token().map(|token| BearerToken::new(token, owner.clone())).into_iter().collect();
-    let http = outbound::http_client(&common)?;
-    let hooks = ConfiguredHooks::new(http.clone(), &config.hooks);
-    let keeping = CallRecording::open(&config, HistoryReaders::Some)?;
-    let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
-    let keyring = BearerTokenStore::default();
-    let hang = {
-        let (keyring, yard) = (keyring.clone(), Arc::clone(&yard));
+    let options = AssemblyOptions {
+        records: CallRecords::AuditAndHistory,
+        tester: Some(TesterPlacement::OwnYard),
+        programs: config.programs.is_enabled(),
+        ..AssemblyOptions::new(StartMode::Shared)
+    };
+    let mut running = RunningYard::assemble(&config, options)?;
+    let yard = Arc::clone(&running.yard);
+    let tokens = BearerTokenStore::default();
+    let jwks = JwksClient::new(running.servers.context.tls.clone()).context("cannot set up HTTP")?;
+    let admit = {
+        let (tokens, yard) = (tokens.clone(), Arc::clone(&yard));
         move |config: &Config| {
-            hooks.replace(&config.hooks);
-            keyring.replace(keys(config, &own, &http));
+            tokens.replace(credentials(config, &own, &jwks));
             if config.access.restricts() {
                 yard.mark_callers_restricted();
             }
         }
     };
-    hang(&config);
+    admit(&config);
     let auth = match auth {
         AuthMode::None => Auth::None(owner),
-        AuthMode::Token => Auth::TokenStore(keyring),
+        AuthMode::Token => Auth::TokenStore(tokens),
     };
-    let directory = TesterServers::default();
-    let tester =
-        Tester::new(config.tester.settings(TesterSharing::Session), common.clone(), Arc::clone(&directory));
-    let programs =
-        config.programs.is_enabled().then(|| programs::build(&config.programs, &yard)).transpose()?;
-    let tested = BuiltinEndpoint {
-        name: BuiltinEndpointName::Tester,
-        yard: yard::build_tester(&config, &tester, &keeping, yard.quotas()),
-        reach: YardScope::All,
-        identity: yard::tester_identity(),
-    };
-    let mut annexes = vec![tested];
-    if let Some(programs) = &programs {
-        yard.add(Arc::clone(programs) as Arc<dyn Source>);
-        annexes.push(BuiltinEndpoint {
-            name: BuiltinEndpointName::Programs,
-            yard: Arc::clone(&yard),
-            reach: YardScope::Only([programs.name().clone()].into()),
-            identity: programs::identity(),
-        });
-    }
     let settings = ServeSettings {
         listen: args.listen.or(config.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
         door: ServeAuthSettings { auth, hosts: config.hosts.clone(), origins: config.origins.clone() },
@@ -86,7 +67,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         endpoint: toolyard_serve::EndpointSettings { body: config.limits().payload, ..Default::default() },
         control: ControlSettings { log: Some(crate::log::line_sender()) },
         connections: config.connections.clone(),
-        annexes,
+        annexes: builtin_endpoints(&running),
         drain: config.limits.drain(),
     };
     let bound = match bind(Arc::clone(&yard), settings).await {
@@ -98,30 +79,34 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
                     "  another address can be said with --listen; --listen 127.0.0.1:0 picks a free port"
                 );
             }
+            running.stop().await;
             return Ok(Exit::Failed);
         }
     };
     let servers = config.servers().len();
-    let crew = ServerStartOptions { common, manned: StartMode::Shared, directory };
-    let mut fleet = ConfiguredServers::start(Arc::clone(&yard), config, given, crew, hang)?;
+    running.start_and_follow(config, given, admit)?;
     greet(&yard, servers, bound.address(), &entrance, args.json);
     let stop = CancellationToken::new();
-    let work = Box::pin(async {
-        let served = tokio::select! {
-            () = bound.serve(stop.clone()) => Ok(()),
-            failed = fleet.reload_on_change() => failed,
-        };
-        tester.stop().await;
-        if let Some(programs) = programs {
-            programs.stop().await;
-        }
-        fleet.stop().await;
-        served
-    });
-    let done = until_stopped(stop.clone(), work).await;
-    keeping.close().await;
-    let done = done?.transpose()?;
+    let served = bound.serve(stop.clone());
+    let done = running.run(stop, async { Ok(served.await) }).await?;
     Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
+}
+
+/// The endpoints beside `/mcp`.
+fn builtin_endpoints(running: &RunningYard) -> Vec<BuiltinEndpoint> {
+    let tester = running.tester.as_ref().map(|tester| BuiltinEndpoint {
+        name: BuiltinEndpointName::Tester,
+        yard: Arc::clone(&tester.yard),
+        reach: YardScope::All,
+        identity: assembly::tester_identity(),
+    });
+    let programs = running.programs.as_ref().map(|programs| BuiltinEndpoint {
+        name: BuiltinEndpointName::Programs,
+        yard: Arc::clone(&running.yard),
+        reach: YardScope::Only([programs.name().clone()].into()),
+        identity: programs::identity(),
+    });
+    tester.into_iter().chain(programs).collect()
 }
 
 /// How clients authenticate, which decides what is printed at the start.
@@ -145,13 +130,13 @@ impl StartupAuth {
     }
 }
 
-/// Every key that opens the door: the owner's, and those of the configuration.
-fn keys(config: &Config, own: &[BearerToken], http: &reqwest::Client) -> BearerCredentials {
+/// What clients may authenticate with: the owner's token, and what the configuration names.
+fn credentials(config: &Config, own: &[BearerToken], jwks: &JwksClient) -> BearerCredentials {
     let configured = config.access.tokens.iter().map(TokenEntry::token);
     let jwt = config.access.jwt.as_ref();
     BearerCredentials {
         tokens: own.iter().cloned().chain(configured).collect(),
-        jwt: jwt.map(|jwt| Arc::new(jwt.settings(|url| outbound::jwks_fetcher(http, url)))),
+        jwt: jwt.map(|jwt| Arc::new(jwt.settings(|url| jwks.fetcher(url)))),
     }
 }
 

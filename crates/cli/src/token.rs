@@ -6,10 +6,10 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use toolyard_config::check_token_name;
 use toolyard_hub::Timestamp;
 
 use crate::args::NewTokenArgs;
-use crate::config::check_token_name;
 use crate::{Exit, terminal};
 
 /// 256 bits from the system.

@@ -10,23 +10,20 @@ use std::sync::Arc;
 use reqwest::Url;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use toolyard_config::{Config, ServerEntry};
 use toolyard_hub::{Principal, Yard};
-use toolyard_tester::TesterServers;
-use toolyard_tui::{ColorMode, UiMessage, UiSettings};
-use toolyard_upstream::{DedicatedClient, ServerListKind, ServerSettings, Upstream};
+use toolyard_remote::{RemoteLogLine, RemoteLogSubject, RemoteNotice, RemoteYard, strip_token};
+use toolyard_tui::{ColorMode, UiLogEntry, UiLogKind, UiMessage, UiSettings};
+use toolyard_upstream::{DedicatedClient, ServerListKind, ServerSettings};
 
+use crate::Exit;
 use crate::args::{AdHocServerArgs, UiArgs};
-use crate::config::Config;
-use crate::control_socket::{report_connect_error, strip_token};
+use crate::assembly::{self, AssemblyOptions, RunningYard};
 use crate::error::CommandError;
 use crate::one_shot::{ad_hoc, check_name};
-use crate::outbound::ConfiguredHooks;
-use crate::recording::{CallRecording, HistoryReaders};
-use crate::remote::RemoteYard;
-use crate::servers::{ConfiguredServers, ServerStartOptions, StartMode};
+use crate::servers::StartMode;
 use crate::signals::until_stopped;
 use crate::ui::stderr_capture::StderrCapture;
-use crate::{Exit, outbound, upstream_setup, yard};
 
 /// How many messages wait for the UI.
 const QUEUE: usize = 256;
@@ -66,70 +63,73 @@ async fn of_configuration(args: UiArgs, settings: UiSettings) -> anyhow::Result<
         config.keep_only(&server);
         given.only = Some(server);
     }
-    let common = upstream_setup::build_common()?;
-    let hooks = ConfiguredHooks::new(outbound::http_client(&common)?, &config.hooks);
-    let keeping = CallRecording::open(&config, HistoryReaders::None)?;
-    let yard = yard::build(&config, Arc::clone(&hooks), &keeping);
-    let owner = yard::owner(&config);
-    let reloaded = move |config: &Config| hooks.replace(&config.hooks);
-    let crew = ServerStartOptions {
-        common,
-        manned: StartMode::SingleClient(person()),
-        directory: TesterServers::default(),
-    };
+    let mut running =
+        RunningYard::assemble(&config, AssemblyOptions::new(StartMode::SingleClient(person())))?;
+    let owner = assembly::owner(&config);
     let stop = CancellationToken::new();
     let (told, messages) = mpsc::channel(QUEUE);
-    let aside = StderrCapture::start(told)?;
-    let mut fleet = ConfiguredServers::start(Arc::clone(&yard), config, given, crew, reloaded)?;
-    let work = Box::pin(async {
-        let shown = tokio::select! {
-            shown = show(yard, owner, settings, messages, stop.clone()) => shown,
-            failed = fleet.reload_on_change() => failed,
-        };
-        fleet.stop().await;
-        shown
-    });
-    let done = until_stopped(stop.clone(), work).await;
-    keeping.close().await;
-    drop(aside);
-    ended(done)
+    let capture = StderrCapture::start(told)?;
+    running.start_and_follow(config, given, |_| {})?;
+    let shown = show(Arc::clone(&running.yard), owner, settings, messages, stop.clone());
+    let done = running.run(stop, shown).await;
+    drop(capture);
+    ended(done?)
 }
 
 /// A yard that runs elsewhere.
 async fn of_yard(url: Url, token: Option<String>, settings: UiSettings) -> anyhow::Result<Exit> {
     let (told, messages) = mpsc::channel(QUEUE);
-    let mirror = match RemoteYard::connect(url.clone(), token, told.clone()).await {
-        Ok(mirror) => mirror,
-        Err(lost) => return Ok(report_connect_error("look at", &url, &lost)),
+    let (notices, noticed) = mpsc::channel(QUEUE);
+    let remote = match RemoteYard::connect(url.clone(), token, notices).await {
+        Ok(remote) => remote,
+        Err(error) => return Ok(CommandError::cannot_attach("look at", &url, &error).report()),
     };
+    tokio::spawn(forward(noticed, told.clone()));
     let stop = CancellationToken::new();
-    let aside = StderrCapture::start(told)?;
+    let capture = StderrCapture::start(told)?;
     let work = Box::pin(async {
         // Who we are there, and what we may do, is for the yard to say.
-        let yard = Arc::clone(&mirror.yard);
+        let yard = Arc::clone(&remote.yard);
         let shown = show(yard, Principal::owner(), settings, messages, stop.clone()).await;
-        mirror.close().await;
+        remote.close().await;
         shown
     });
     let done = until_stopped(stop.clone(), work).await;
-    drop(aside);
-    ended(done)
+    drop(capture);
+    ended(done?.transpose()?)
+}
+
+/// Shows what the remote yard tells, until one of the two is gone.
+async fn forward(mut notices: mpsc::Receiver<RemoteNotice>, messages: mpsc::Sender<UiMessage>) {
+    while let Some(notice) = notices.recv().await {
+        let message = match notice {
+            RemoteNotice::Log(RemoteLogLine { at, subject, server, text }) => {
+                let kind = match subject {
+                    RemoteLogSubject::Call => UiLogKind::Event,
+                    RemoteLogSubject::Yard => UiLogKind::Own,
+                };
+                UiMessage::LogEntries(vec![UiLogEntry { at, kind, source: server, text }])
+            }
+            RemoteNotice::Connectivity(problem) => UiMessage::Connectivity(problem),
+            RemoteNotice::CommandFailed(text) => UiMessage::Failed(text),
+        };
+        if messages.send(message).await.is_err() {
+            return;
+        }
+    }
 }
 
 async fn of_one(server: ServerSettings, settings: UiSettings) -> anyhow::Result<Exit> {
+    let options = AssemblyOptions::new(StartMode::SingleClient(person()));
+    let mut running = RunningYard::assemble(&Config::default(), options)?;
     let stop = CancellationToken::new();
     let (told, messages) = mpsc::channel(QUEUE);
-    let aside = StderrCapture::start(told)?;
-    let upstream = Upstream::start_for(server, upstream_setup::build_common()?, person());
-    let yard = Yard::with_sources([Arc::clone(&upstream) as _]);
-    let work = Box::pin(async {
-        let shown = show(yard, Principal::owner(), settings, messages, stop.clone()).await;
-        upstream.stop().await;
-        shown
-    });
-    let done = until_stopped(stop.clone(), work).await;
-    drop(aside);
-    ended(done)
+    let capture = StderrCapture::start(told)?;
+    running.start_servers(vec![ServerEntry::Ready(Box::new(server))])?;
+    let shown = show(Arc::clone(&running.yard), Principal::owner(), settings, messages, stop.clone());
+    let done = running.run(stop, shown).await;
+    drop(capture);
+    ended(done?)
 }
 
 /// Who sits at the terminal: the only client there is, who can be asked on the very connection that offers the tools. Servers
@@ -138,9 +138,9 @@ fn person() -> DedicatedClient {
     DedicatedClient { abilities: toolyard_tui::abilities(), lists: ServerListKind::ALL.to_vec() }
 }
 
-/// Nothing is there to be done any more where a signal came first.
-fn ended(done: anyhow::Result<Option<anyhow::Result<()>>>) -> anyhow::Result<Exit> {
-    Ok(if done?.transpose()?.is_some() { Exit::Fine } else { Exit::Interrupted })
+/// `None` means that a second signal came before everything was stopped.
+fn ended(done: Option<()>) -> anyhow::Result<Exit> {
+    Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
 }
 
 async fn show(

@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use crate::config::Config;
 use anyhow::Context;
 use serde_json::json;
+use toolyard_config::Config;
 use toolyard_hub::json::to_raw;
 use toolyard_upstream::{
     AuthContext, CredentialStore, ProcessEnvironment, SupervisorCommand, UpstreamContext,

@@ -6,14 +6,13 @@ mod events;
 use std::io::{IsTerminal, Write};
 
 use serde_json::{Value, json};
+use toolyard_remote::{ReconnectBackoff, RemoteConnection, RemoteError, connect, strip_token};
 
 use self::events::{EventFilter, LineStyle};
 use crate::Exit;
 use crate::args::WatchArgs;
 use crate::clean::clean_line;
-use crate::control_socket::{
-    ReconnectBackoff, RemoteConnection, RemoteError, connect, report_connect_error, strip_token,
-};
+use crate::error::CommandError;
 
 const CALLS: [&str; 3] = ["call_started", "call_progress", "call_ended"];
 const OTHERS: [&str; 3] = ["server", "changed", "resource"];
@@ -74,11 +73,13 @@ async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
                     WatchEnd::Lost(lost) => lost,
                 }
             }
-            Err(lost) if !before => return Ok(report_connect_error("watch", &args.url, &lost)),
+            Err(lost) if !before => {
+                return Ok(CommandError::cannot_attach("watch", &args.url, &lost).report());
+            }
             Err(lost) => lost,
         };
         let RemoteError::Unreachable(why) = lost else {
-            return Ok(report_connect_error("watch", &args.url, &lost));
+            return Ok(CommandError::cannot_attach("watch", &args.url, &lost).report());
         };
         eprintln!("toolyard: not connected: {}; trying again", clean_line(&why));
         tokio::time::sleep(patience.next_delay()).await;

@@ -30,7 +30,7 @@ mod tokens;
 
 pub use self::algorithm::{Algorithm, UnknownAlgorithm};
 pub(crate) use self::credentials::ConnectionCredentials;
-pub use self::jwks::{FetchedKeys, Jwks, JwksFetcher, KeySource};
+pub use self::jwks::{FetchedKeys, Jwks, JwksClient, JwksFetcher, KeySource};
 pub use self::jwt::{JwtIssuer, permissions};
 pub(crate) use self::rejection::{ErrorFormat, RejectionReason};
 pub use self::tokens::{BearerCredentials, BearerToken, BearerTokenStore};

@@ -24,8 +24,8 @@ pub mod testing;
 #[doc(hidden)]
 pub use auth::fuzzing;
 pub use auth::{
-    Algorithm, Auth, BearerCredentials, BearerToken, BearerTokenStore, FetchedKeys, Jwks, JwksFetcher,
-    JwtIssuer, KeySource, ServeAuthSettings, UnknownAlgorithm, permissions,
+    Algorithm, Auth, BearerCredentials, BearerToken, BearerTokenStore, FetchedKeys, Jwks, JwksClient,
+    JwksFetcher, JwtIssuer, KeySource, ServeAuthSettings, UnknownAlgorithm, permissions,
 };
 pub use connections::ConnectionLimits;
 pub use control::{ControlSettings, LogEntry};

@@ -24,11 +24,12 @@ const SKIPPED: [&str; 5] = ["target", "node_modules", ".git", ".venv", "__pycach
 const LONGEST: usize = 800;
 
 /// Which crates of this house a crate may use, by folder. `testkit` is not on any list, because it is for tests.
-const EDGES: [(&str, &[&str]); 14] = [
+const EDGES: [(&str, &[&str]); 17] = [
     ("random", &[]),
     ("hub", &["random"]),
     ("wire", &["random"]),
     ("history", &["hub"]),
+    ("hooks", &["hub"]),
     ("sdk", &["hub", "sdk-macros"]),
     ("sdk/macros", &[]),
     ("serve", &["hub", "wire", "random"]),
@@ -37,7 +38,15 @@ const EDGES: [(&str, &[&str]); 14] = [
     ("program", &["hub"]),
     ("tui", &["hub"]),
     ("tester", &["hub", "upstream"]),
-    ("cli", &["hub", "history", "sdk", "serve", "upstream", "openapi", "program", "tui", "tester", "random"]),
+    ("remote", &["hub", "upstream"]),
+    ("config", &["hub", "history", "hooks", "serve", "upstream", "openapi", "program", "tester"]),
+    (
+        "cli",
+        &[
+            "config", "hub", "history", "hooks", "sdk", "serve", "upstream", "openapi", "program", "tui",
+            "tester", "random", "remote",
+        ],
+    ),
     (
         "testkit",
         &["hub", "wire", "history", "sdk", "serve", "upstream", "openapi", "program", "tui", "tester"],

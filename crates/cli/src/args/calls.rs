@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 
 use super::server_selection::ServerSelectionArgs;
-use crate::{config, name_cache};
+use crate::name_cache;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "Arguments:
@@ -144,6 +144,6 @@ pub(crate) struct CompleteArgs {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    config::duration_from_text(text)
+    toolyard_config::duration_from_text(text)
         .ok_or_else(|| "a time is a number with a unit, such as 30s, 2m or 500ms".to_owned())
 }

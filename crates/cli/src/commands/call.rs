@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use toolyard_config::Config;
 use toolyard_hub::{CallTarget, json};
 use toolyard_upstream::ServerListKind;
 
@@ -10,7 +11,7 @@ use super::result_output::{self, Destination, print_failure, result_blocks};
 use crate::Exit;
 use crate::args::CallArgs;
 use crate::clean::clean_line;
-use crate::config::{Config, Environment};
+use crate::configuration::process_environment;
 use crate::error::CommandError;
 use crate::name_cache::NameCache;
 use crate::one_shot::{OneShotOptions, OneShotYard, ServerSelection};
@@ -40,7 +41,7 @@ fn two_words(args: &CallArgs) -> Option<CommandError> {
     if tool.contains('=') || !args.which.other.is_absent() || args.which.server.is_some() {
         return None;
     }
-    let config = Config::load(&args.which.config, &Environment::from_process()).ok()?;
+    let config = Config::load(&args.which.config, &process_environment()).ok()?;
     let entry = config.servers().iter().find(|entry| entry.name().as_str() == server)?;
     // Where the server is known not to have it, something else was meant.
     if args.which.config.is_empty() && NameCache::load().lacks(server, tool, &[ServerListKind::Tools]) {

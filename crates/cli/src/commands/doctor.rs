@@ -4,13 +4,14 @@
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
+use toolyard_config::{Config, ConfigProblem, ProblemSeverity, ServerEntry};
 use toolyard_hub::{AuthStatus, Source, SourceState};
 use toolyard_program::{Engine, EngineSettings};
 use toolyard_upstream::{ServerListKind, TransportSettings, Upstream, check_command};
 
 use crate::args::{DoctorArgs, ServerSelectionArgs};
 use crate::clean::clean_line;
-use crate::config::{self, Config, ConfigProblem, Environment, ProblemSeverity, ServerEntry};
+use crate::configuration::process_environment;
 use crate::error::CommandError;
 use crate::one_shot::{OneShotOptions, OneShotYard, ServerSelection, UnavailableServer};
 use crate::terminal::StdoutWriter;
@@ -86,11 +87,10 @@ pub(crate) async fn run(args: DoctorArgs, stop: CancellationToken) -> Result<Exi
 
 /// Whether there is a configuration to go on with.
 fn look_at_config(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) -> bool {
-    let around = Environment::from_process();
+    let around = process_environment();
     let name = match which.config.as_slice() {
-        [] => {
-            config::default_config_file(&around).map_or("none".to_owned(), |file| file.display().to_string())
-        }
+        [] => toolyard_config::default_config_file(&around)
+            .map_or("none".to_owned(), |file| file.display().to_string()),
         files => files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", "),
     };
     let (problems, loaded) = match Config::load(&which.config, &around) {
@@ -130,7 +130,7 @@ fn of_problem(problem: &ConfigProblem, file: &str) -> Finding {
 
 /// Whether the programs of the servers are there at all.
 fn look_at_commands(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) {
-    let Ok(config) = Config::load(&which.config, &Environment::from_process()) else { return };
+    let Ok(config) = Config::load(&which.config, &process_environment()) else { return };
     if !which.other.is_absent() {
         return;
     }
@@ -151,7 +151,7 @@ fn look_at_commands(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) {
 
 async fn look_at_servers(visit: &OneShotYard, findings: &mut Vec<Finding>) {
     let catalog = visit.yard.catalog();
-    for upstream in &visit.upstreams {
+    for upstream in visit.upstreams() {
         let status = upstream.status();
         let name = upstream.name().as_str();
         if status.state != SourceState::Ready {
@@ -228,7 +228,7 @@ fn of_trouble(trouble: &UnavailableServer) -> Finding {
 
 /// What this machine must have: a place for logins, and what the sandbox for programs is made of.
 async fn look_at_machine(findings: &mut Vec<Finding>) -> Result<(), CommandError> {
-    let around = Environment::from_process();
+    let around = process_environment();
     findings.push(match around.data_home() {
         Some(home) => {
             let place = home.join("toolyard");

@@ -5,17 +5,18 @@ use serde_json::{Map, Value, json};
 use self::entry::{ExportEntry, VariableSyntax};
 use crate::Exit;
 use crate::args::{ClientApp, ExportArgs};
-use crate::config::{self, Environment};
+use crate::configuration::process_environment;
 use crate::error::CommandError;
 use crate::terminal::{StdoutWriter, note};
+use toolyard_config::Environment;
 
 mod entry;
 
 pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CommandError> {
-    let around = Environment::from_process();
+    let around = process_environment();
     let file = match &args.config {
         Some(file) => Some(around.folder().join(file)),
-        None => config::default_config_file(&around),
+        None => toolyard_config::default_config_file(&around),
     };
     let entries: Vec<(String, ExportEntry)> = match (args.servers, &args.http) {
         (true, _) => {
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CommandError> {
             entry::read_entries(&file)?
         }
         (false, Some(url)) => {
-            if !config::is_http_url(url) {
+            if !toolyard_config::is_http_url(url) {
                 return Err(CommandError::usage(format!(
                     "{url} is no address that starts with http:// or https://"
                 )));

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use toml_edit::{Array, Item, value};
+use toolyard_config::{Config, Environment, ServerEntry, add_imports, read_imports};
 use toolyard_upstream::{TransportSettings, UrlKind};
 
-use super::configure::{edit, target};
+use super::configure::target;
 use crate::Exit;
 use crate::args::{ClientApp, ImportArgs};
 use crate::clean::{clean_line, clean_name};
-use crate::config::{self, Config, Environment, ServerEntry};
+use crate::configuration::process_environment;
 use crate::error::CommandError;
 use crate::terminal::{StdoutWriter, note, note_more};
 
@@ -24,7 +24,7 @@ struct ImportCandidate {
 }
 
 pub(crate) fn run(args: &ImportArgs) -> Result<Exit, CommandError> {
-    let around = Environment::from_process();
+    let around = process_environment();
     let own = target(args.scope, &around)?;
     let found = find(args, &around, &imported(&own, &around));
     show(args, &found, &own, &around)?;
@@ -41,15 +41,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, CommandError> {
         note(&format!("`toolyard import --write` takes {count} of them into {}", own.display()));
         return Ok(Exit::Fine);
     }
-    edit(&own, |document| {
-        let imports = document.entry("imports").or_insert_with(|| value(Array::new()));
-        let list = imports.as_array_mut();
-        let list = list.ok_or_else(|| CommandError::usage("`imports` is not a list in this file"))?;
-        for found in &new {
-            list.push(written(&found.path, &own, &around));
-        }
-        Ok(())
-    })?;
+    let paths: Vec<String> = new.iter().map(|found| written(&found.path, &own, &around)).collect();
+    add_imports(&own, &paths)?;
     note(&format!("took {count} servers: {} reads {} more files", own.display(), new.len()));
     note_more("`toolyard list servers` shows how they are");
     Ok(Exit::Fine)
@@ -61,7 +54,7 @@ fn find(args: &ImportArgs, around: &Environment, taken: &[PathBuf]) -> Vec<Impor
         ClientApp::ALL.into_iter().filter(|program| args.from.is_empty() || args.from.contains(program))
     {
         for path in program.files(around).into_iter().filter(|path| path.is_file()) {
-            match config::load_servers_from(&path, around) {
+            match toolyard_config::load_servers_from(&path, around) {
                 Ok(config) if config.servers().is_empty() => {}
                 Ok(config) => {
                     let taken = taken.contains(&path);
@@ -76,12 +69,8 @@ fn find(args: &ImportArgs, around: &Environment, taken: &[PathBuf]) -> Vec<Impor
 
 /// The files that this toolyard.toml reads already.
 fn imported(own: &Path, around: &Environment) -> Vec<PathBuf> {
-    let text = std::fs::read_to_string(own).unwrap_or_default();
-    let document: toml_edit::DocumentMut = text.parse().unwrap_or_default();
-    let list = document.get("imports").and_then(Item::as_array);
     let folder = own.parent().unwrap_or(Path::new(""));
-    let paths = list.into_iter().flatten().filter_map(toml_edit::Value::as_str);
-    paths.map(|path| around.resolve(path, folder)).collect()
+    read_imports(own).iter().map(|path| around.resolve(path, folder)).collect()
 }
 
 /// A path as a person would write it into that file.

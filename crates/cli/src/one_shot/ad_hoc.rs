@@ -6,7 +6,6 @@ use super::{
     AdHocServerArgs, BTreeMap, CommandError, Secret, ServerSettings, SourceName, TransportSettings, UrlKind,
     UrlSettings,
 };
-use crate::config;
 
 impl AdHocServerArgs {
     pub(crate) fn is_absent(&self) -> bool {
@@ -17,14 +16,14 @@ impl AdHocServerArgs {
 /// The server that was named, if one was.
 pub(crate) fn server_settings(other: &AdHocServerArgs) -> Result<Option<ServerSettings>, CommandError> {
     if let Some(url) = &other.url {
-        if !config::is_http_url(url) {
+        if !toolyard_config::is_http_url(url) {
             return Err(CommandError::usage(format!(
                 "{url} is no address that starts with http:// or https://"
             )));
         }
         let mut headers = BTreeMap::new();
         for header in &other.header {
-            let (name, value) = config::parse_header(header).map_err(CommandError::usage)?;
+            let (name, value) = toolyard_config::parse_header(header).map_err(CommandError::usage)?;
             headers.insert(name, Secret::new(value));
         }
         let name = SourceName::new(name_of_address(url));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 type Target = (&'static str, fn(&[u8]));
 
 const TARGETS: [Target; 10] = [
-    ("config", toolyard::fuzzing::config),
+    ("config", toolyard_config::fuzzing::config),
     ("frame", toolyard_program::fuzzing::frames),
     ("head", toolyard_serve::fuzzing::head),
     ("jwt", toolyard_serve::fuzzing::jwt),

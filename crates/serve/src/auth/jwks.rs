@@ -1,5 +1,5 @@
-//! The public keys of an issuer of JWTs, from a text that was read once or from an address that is asked again. How
-//! the address is asked is for whoever makes this to say.
+//! The public keys of an issuer of JWTs: read once from a text, or fetched from an address when they
+//! are needed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +15,10 @@ use tokio::time::Instant;
 use toolyard_hub::BoxFuture;
 
 use super::algorithm::Algorithm;
+
+mod fetch;
+
+pub use fetch::JwksClient;
 
 /// More keys than that are nobody's.
 const MOST_KEYS: usize = 100;

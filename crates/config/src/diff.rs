@@ -1,0 +1,48 @@
+//! What a new configuration changes about the servers, so that those it does not change are left alone.
+
+use toolyard_hub::SourceName;
+
+use super::{Config, ServerEntry};
+
+#[derive(Debug, Default, PartialEq)]
+pub struct ConfigDiff<'a> {
+    pub added: Vec<&'a ServerEntry>,
+    pub removed: Vec<&'a SourceName>,
+    /// As they are now.
+    pub changed: Vec<&'a ServerEntry>,
+}
+
+/// Compares the servers of two configurations by name and by everything that is said of them.
+pub fn diff<'a>(old: &'a Config, new: &'a Config) -> ConfigDiff<'a> {
+    let mut diff = ConfigDiff::default();
+    for entry in new.servers() {
+        match named(old, entry.name()) {
+            None => diff.added.push(entry),
+            Some(before) if before.is_as(entry) => {}
+            Some(_) => diff.changed.push(entry),
+        }
+    }
+    let gone = |entry: &&ServerEntry| named(new, entry.name()).is_none();
+    diff.removed = old.servers().iter().filter(gone).map(ServerEntry::name).collect();
+    diff
+}
+
+fn named<'a>(config: &'a Config, name: &SourceName) -> Option<&'a ServerEntry> {
+    config.servers().iter().find(|entry| entry.name() == name)
+}
+
+impl ServerEntry {
+    /// The same for whoever runs it: that a mistake has moved to another line is no change.
+    fn is_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Ready(one), Self::Ready(other)) => one == other,
+            (Self::Document(one), Self::Document(other)) => one == other,
+            (Self::Broken(one), Self::Broken(other)) => {
+                one.enabled == other.enabled
+                    && one.permissions == other.permissions
+                    && one.reason() == other.reason()
+            }
+            _ => false,
+        }
+    }
+}

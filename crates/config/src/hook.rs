@@ -1,0 +1,104 @@
+//! `[[hooks]]`: endpoints that are asked before calls and told afterwards.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolyard_hooks::{HookEvent, HookFailurePolicy, HookSettings};
+
+use super::expand::VariableExpander;
+use super::http_syntax::is_http_url;
+use super::limits::SettingProblem;
+use super::risk;
+use super::values::{ConfigDuration, ScalarText};
+
+const USUAL_TIME: Duration = Duration::from_secs(5);
+
+/// An HTTP endpoint that gets calls as JSON. It may hold secrets, so there is no `Debug`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(expecting = "a table")]
+pub(super) struct HookKeys {
+    /// The address that calls are posted to. Variables are replaced.
+    url: String,
+    /// What it is called in messages; the host of its address if this is not said.
+    name: Option<String>,
+    /// Headers for every request to it. Variables are replaced.
+    #[serde(default)]
+    headers: BTreeMap<String, ScalarText>,
+    /// When it is spoken to: `before` if this is not said.
+    events: Option<Vec<HookEvent>>,
+    /// Globs over the full names of the tools that it is for; all if this is not said.
+    tools: Option<Vec<String>>,
+    /// How long it may take.
+    timeout: Option<ConfigDuration>,
+    /// What becomes of a call when it does not answer: `closed`, the call is refused; `open`, it goes on.
+    #[serde(default)]
+    on_failure: HookFailurePolicy,
+}
+
+/// What the hooks mean, and what is wrong with them.
+pub(super) fn build_hooks(
+    keys: Vec<HookKeys>,
+    references: &VariableExpander<'_>,
+    wrong: &mut Vec<SettingProblem>,
+) -> Vec<HookSettings> {
+    let mut hooks = Vec::new();
+    for (index, keys) in keys.into_iter().enumerate() {
+        let index = index.to_string();
+        let mut expand = |text: &str, place: &[&str]| match references.expand_secret(text) {
+            Ok(text) => Some(text),
+            Err(missing) => {
+                let place = [&["hooks", index.as_str()], place].concat();
+                wrong.extend(missing.into_iter().map(|missing| {
+                    SettingProblem::new(&place, format!("cannot be had: {}", missing.message))
+                }));
+                None
+            }
+        };
+        let url = expand(&keys.url, &["url"]);
+        let mut headers = Vec::new();
+        for (name, value) in keys.headers {
+            let Some(value) = expand(&value.0, &["headers", &name]) else { continue };
+            headers.push((name, value));
+        }
+        let place = |key: &'static str| ["hooks", index.as_str(), key];
+        let parsed = url.as_deref().filter(|url| is_http_url(url)).and_then(|url| Url::parse(url).ok());
+        if url.is_some() && parsed.is_none() {
+            wrong.push(SettingProblem::new(
+                &place("url"),
+                "must be an address that starts with http:// or https://",
+            ));
+        }
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
+                (Ok(name), Ok(value)) => drop(map.insert(name, value)),
+                _ => wrong.push(SettingProblem::new(
+                    &place("headers"),
+                    format!("has something that is no header: {name:?}"),
+                )),
+            }
+        }
+        if keys.events.as_ref().is_some_and(Vec::is_empty) {
+            wrong.push(SettingProblem::new(
+                &place("events"),
+                "must name at least one of before, after and error",
+            ));
+        }
+        let Some(url) = parsed else { continue };
+        wrong.extend(risk::check_hook_url(&url, &place("url")));
+        hooks.push(HookSettings {
+            name: keys.name.unwrap_or_else(|| url.host_str().unwrap_or("hook").to_owned()),
+            url,
+            headers: map,
+            events: keys.events.unwrap_or_else(|| vec![HookEvent::Before]),
+            tools: keys.tools.unwrap_or_else(|| vec!["*".to_owned()]),
+            timeout: keys.timeout.map_or(USUAL_TIME, |time| time.0),
+            on_failure: keys.on_failure,
+        });
+    }
+    hooks
+}

@@ -1,0 +1,368 @@
+//! Which files are read, in which order, and who wins. See docs/config.md for the words.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use toolyard_history::{AuditSettings, HistoryStoreSettings};
+use toolyard_hooks::HookSettings;
+use toolyard_hub::{Redaction, ResultCheck, ResultChecks};
+use toolyard_program::ProgramSource;
+
+use super::Config;
+use super::access::{self, Access};
+use super::connections::wrong_proxies;
+use super::document::{ConfigDocument, Syntax};
+use super::environment::Environment;
+use super::expand::{SecretNames, VariableExpander};
+use super::files::ConfigFileReader;
+use super::format::{self, ConfigFormat};
+use super::hook;
+use super::keys::ConfigKeys;
+use super::limits::{BoundKeys, SettingProblem};
+use super::problem::{ConfigProblem, ConfigProblems, ProblemSeverity};
+use super::records;
+use super::server::{ServerEntry, build_entry};
+use super::server_section::ServerSection;
+use super::tree::decode::{DecodeReport, decode};
+use super::tree::{ConfigKey, ConfigNode, Span};
+
+pub const FILE: &str = "toolyard.toml";
+
+/// Reads the files that were named, or the usual one, or else makes the demo yard. What is wrong with one server is in
+/// the configuration; what is wrong with a file or with the yard's own keys leaves nothing to start with.
+pub(super) fn load(named: &[PathBuf], around: &Environment) -> Result<Config, ConfigProblems> {
+    load_from(ConfigFileReader::default(), named, around)
+}
+
+/// The same with files that need not be on the disk.
+pub(super) fn load_from(
+    files: ConfigFileReader,
+    named: &[PathBuf],
+    around: &Environment,
+) -> Result<Config, ConfigProblems> {
+    let mut loading = ConfigLoader { files, ..ConfigLoader::new(around) };
+    let paths = if named.is_empty() { usual(around) } else { named.to_vec() };
+    if paths.is_empty() {
+        loading.keys.demo = Some(true);
+    }
+    for path in &paths {
+        loading.given(path);
+    }
+    loading.finish()
+}
+
+/// `./toolyard.toml`, else the one among the user's configurations, else none.
+fn usual(around: &Environment) -> Vec<PathBuf> {
+    let users = around.config_home().map(|folder| folder.join("toolyard").join(FILE));
+    let known = [Some(PathBuf::from(FILE)), users];
+    known.into_iter().flatten().find(|path| around.folder().join(path).is_file()).into_iter().collect()
+}
+
+/// The servers that a file of any form names, and nothing else of it.
+pub fn load_servers_from(path: &Path, around: &Environment) -> Result<Config, ConfigProblems> {
+    let mut loading = ConfigLoader::new(around);
+    loading.import(path);
+    loading.finish()
+}
+
+/// The file that is read when none is named, if there is one.
+pub fn default_config_file(around: &Environment) -> Option<PathBuf> {
+    usual(around).pop().map(|path| around.folder().join(path))
+}
+
+struct ConfigLoader<'a> {
+    around: &'a Environment,
+    files: ConfigFileReader,
+    keys: ConfigKeys,
+    access: Access,
+    hooks: Vec<HookSettings>,
+    audit: Option<AuditSettings>,
+    redaction: Redaction,
+    history: Option<HistoryStoreSettings>,
+    problems: Vec<ConfigProblem>,
+    servers: Vec<Candidate>,
+    secrets: SecretNames,
+}
+
+/// A server, until one of the same name from a file that wins.
+struct Candidate {
+    /// The name in its file.
+    key: String,
+    /// Where that name was said.
+    place: (Rc<ConfigDocument>, Span),
+    entry: ServerEntry,
+    limits: Option<BoundKeys>,
+    check_results: Option<ResultCheck>,
+    warnings: Vec<ConfigProblem>,
+}
+
+/// A file that was read.
+struct ParsedFile {
+    document: Rc<ConfigDocument>,
+    root: ConfigNode,
+    syntax: Syntax,
+}
+
+impl<'a> ConfigLoader<'a> {
+    fn new(around: &'a Environment) -> Self {
+        Self {
+            around,
+            files: ConfigFileReader::default(),
+            keys: ConfigKeys::default(),
+            access: Access::default(),
+            hooks: Vec::new(),
+            audit: None,
+            redaction: Redaction::default(),
+            history: None,
+            problems: Vec::new(),
+            servers: Vec::new(),
+            secrets: SecretNames::default(),
+        }
+    }
+
+    fn given(&mut self, path: &Path) {
+        let Some(read) = self.read(path, ProblemSeverity::Error) else { return };
+        match format::detect_format(read.syntax, &read.root) {
+            Some(ConfigFormat::Toolyard) => self.toolyard(path, &read),
+            Some(form) => self.servers(form, &read),
+            None => {
+                let message = "there are no servers: neither `mcpServers` nor `servers`";
+                self.problems.push(ConfigProblem::for_file(ProblemSeverity::Error, path.to_owned(), message));
+            }
+        }
+    }
+
+    fn read(&mut self, path: &Path, if_absent: ProblemSeverity) -> Option<ParsedFile> {
+        let text = match self.files.read(&self.around.folder().join(path)) {
+            Ok(text) => text,
+            Err(error) => {
+                let absent = error.kind() == std::io::ErrorKind::NotFound;
+                let severity = if absent { if_absent } else { ProblemSeverity::Error };
+                let message = format!("cannot read it: {error}");
+                self.problems.push(ConfigProblem::for_file(severity, path.to_owned(), message));
+                return None;
+            }
+        };
+        let syntax = format::detect_syntax(path, &text);
+        match ConfigDocument::parse(path, &text, syntax) {
+            Ok((document, root)) => Some(ParsedFile { document: Rc::new(document), root, syntax }),
+            Err(mut problems) => {
+                self.problems.append(&mut problems);
+                None
+            }
+        }
+    }
+
+    fn toolyard(&mut self, path: &Path, read: &ParsedFile) {
+        let apart: Vec<&ConfigNode> = read.root.get("servers").into_iter().collect();
+        let (keys, findings) = decode::<ConfigKeys>(&read.root, &apart);
+        let mut keys = keys.unwrap_or_default();
+        let folder = format::project_folder(path, self.around.folder());
+        self.problems.extend(findings.faults.iter().map(|fault| read.document.fault(fault)));
+        self.problems.extend(unknown(&read.document, &findings));
+        let mut nonsense = keys.limits.validate();
+        nonsense.extend(keys.programs.validate());
+        nonsense.extend(keys.connections.validate());
+        nonsense.extend(wrong_proxies(keys.trusted_proxies.as_deref().unwrap_or_default()));
+        keys.programs.resolve(self.around, &folder);
+        if let Some(tokens) = keys.tokens.take() {
+            self.access.tokens = access::build_tokens(tokens, &mut nonsense);
+        }
+        if let Some(jwt) = keys.jwt.take() {
+            let read = |file: &str| {
+                let path = self.around.resolve(file, &folder);
+                self.files.read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+            };
+            self.access.jwt = access::build_jwt(jwt, read, &mut nonsense);
+        }
+        if let Some(hooks) = keys.hooks.take() {
+            let (around, inputs) = (self.around, BTreeMap::new());
+            let (rule, secrets) = (ConfigFormat::Toolyard.rule(), &self.secrets);
+            let references = VariableExpander { around, folder: &folder, inputs: &inputs, rule, secrets };
+            self.hooks = hook::build_hooks(hooks, &references, &mut nonsense);
+        }
+        if let Some(audit) = keys.audit.take() {
+            self.redaction = audit.redaction();
+            self.audit = records::build_audit(audit, self.around, &folder, &mut nonsense);
+        }
+        if let Some(history) = keys.history.take() {
+            self.history = records::build_history(history, self.around, &folder, &mut nonsense);
+        }
+        for SettingProblem { severity, place, why, suggestion } in nonsense {
+            let node = place.iter().try_fold(&read.root, |node, step| node.below(step));
+            // What is not there was left out because it is wrong, and that has been told.
+            if node.is_none() && !findings.faults.is_empty() {
+                continue;
+            }
+            let node = node.unwrap_or(&read.root);
+            let message = format!("{} {why}", place.join("."));
+            let problem = read.document.problem(severity, &node.span, message);
+            self.problems.push(problem.suggest(suggestion.map(str::to_owned)));
+        }
+        for import in keys.imports.iter().flatten() {
+            self.import(&self.around.resolve(import, &folder));
+        }
+        self.keys = keys.with_fallback(std::mem::take(&mut self.keys));
+        self.servers(ConfigFormat::Toolyard, read);
+    }
+
+    /// Only the servers of a file; that it is not there is worth a word and no more.
+    fn import(&mut self, path: &Path) {
+        let Some(read) = self.read(path, ProblemSeverity::Warning) else { return };
+        if let Some(form) = format::detect_format(read.syntax, &read.root) {
+            self.servers(form, &read);
+        }
+    }
+
+    fn servers(&mut self, form: ConfigFormat, read: &ParsedFile) {
+        let inputs = form.inputs(&read.root);
+        let folder = format::project_folder(&read.document.path, self.around.folder());
+        let (around, rule, secrets) = (self.around, form.rule(), &self.secrets);
+        let references = VariableExpander { around, folder: &folder, inputs: &inputs, rule, secrets };
+        for table in form.tables(&read.root, self.around.folder()) {
+            if !table.is_table() {
+                let message = "expected a table of servers by name";
+                self.problems.push(read.document.problem(ProblemSeverity::Error, &table.span, message));
+            }
+            for (key, node) in table.entries() {
+                let candidate = candidate(form, &read.document, (key, node), &references, &self.files);
+                match self.servers.iter_mut().find(|earlier| earlier.key == key.name) {
+                    Some(earlier) => *earlier = candidate,
+                    None => self.servers.push(candidate),
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Config, ConfigProblems> {
+        self.refuse_names_that_are_taken();
+        let fatal = self.problems.iter().any(|problem| problem.severity == ProblemSeverity::Error);
+        let mut problems = self.problems;
+        for server in &self.servers {
+            problems.extend(server.warnings.iter().cloned());
+            if let ServerEntry::Broken(broken) = &server.entry
+                && broken.enabled
+            {
+                problems.extend(broken.problems.iter().cloned());
+            }
+        }
+        in_order(&mut problems);
+        if fatal {
+            return Err(ConfigProblems(problems));
+        }
+        Ok(Config {
+            listen: self.keys.listen.map(|listen| listen.0),
+            auth: self.keys.auth,
+            hosts: self.keys.hosts.unwrap_or_default(),
+            origins: self.keys.origins.unwrap_or_default(),
+            connections: self
+                .keys
+                .connections
+                .limits(self.keys.trusted_proxies.as_deref().unwrap_or_default()),
+            permissions: self.keys.permissions,
+            demo: self.keys.demo.unwrap_or(false),
+            access: self.access,
+            hooks: self.hooks,
+            audit: self.audit,
+            redaction: self.redaction,
+            history: self.history,
+            results: ResultChecks {
+                usual: self.keys.check_results.map(Into::into).unwrap_or_default(),
+                sources: self
+                    .servers
+                    .iter()
+                    .filter_map(|server| Some((server.entry.name().clone(), server.check_results?)))
+                    .collect(),
+            },
+            bounds: self
+                .servers
+                .iter()
+                .filter_map(|server| Some((server.entry.name().clone(), server.limits.as_ref()?.bounds())))
+                .collect(),
+            limits: self.keys.limits,
+            tester: self.keys.tester,
+            programs: self.keys.programs,
+            servers: self.servers.into_iter().map(|server| server.entry).collect(),
+            problems,
+            secret_variables: self.secrets.into_names(),
+            files: self.files.into_seen(),
+        })
+    }
+
+    /// Two sources of one name could not be told apart.
+    fn refuse_names_that_are_taken(&mut self) {
+        let mut taken: Vec<&str> = Vec::new();
+        if self.keys.demo == Some(true) {
+            taken.push("demo");
+        }
+        if self.keys.programs.is_enabled() {
+            taken.push(ProgramSource::NAME);
+        }
+        for server in &self.servers {
+            let name = server.entry.name().as_str();
+            if taken.contains(&name) {
+                let message = format!("another source is called {name} already");
+                let suggestion = Some("give one of them another `alias`".to_owned());
+                let (document, span) = &server.place;
+                let problem = document.problem(ProblemSeverity::Error, span, message).for_server(&server.key);
+                self.problems.push(problem.suggest(suggestion));
+            }
+            taken.push(name);
+        }
+    }
+}
+
+fn candidate(
+    form: ConfigFormat,
+    document: &Rc<ConfigDocument>,
+    (key, node): (&ConfigKey, &ConfigNode),
+    references: &VariableExpander<'_>,
+    files: &ConfigFileReader,
+) -> Candidate {
+    let (mut keys, findings) = form.read(node);
+    let errors = findings.faults.iter().map(|fault| document.fault(fault).for_server(&key.name)).collect();
+    let mut origin = ServerSection { document, key, node, references, files, errors, warnings: Vec::new() };
+    let limits = keys.limits.take();
+    for SettingProblem { place, why, .. } in limits.iter().flat_map(|limits| limits.validate(&["limits"])) {
+        let steps: Vec<&str> = place.iter().map(String::as_str).collect();
+        origin.add_error(&steps, format!("{} {why}", place.join(".")));
+    }
+    let check_results = keys.check_results.map(Into::into);
+    let entry = build_entry(keys, &mut origin);
+    let unknown = unknown(document, &findings).map(|problem| problem.for_server(&key.name));
+    Candidate {
+        key: key.name.clone(),
+        place: (Rc::clone(document), key.span.clone()),
+        check_results,
+        entry,
+        limits,
+        warnings: unknown.chain(origin.warnings).collect(),
+    }
+}
+
+fn unknown<'a>(
+    document: &'a ConfigDocument,
+    findings: &'a DecodeReport,
+) -> impl Iterator<Item = ConfigProblem> + 'a {
+    findings.unknown.iter().map(|unknown| {
+        let message = format!("unknown key `{}`", unknown.key.name);
+        document
+            .problem(ProblemSeverity::Warning, &unknown.key.span, message)
+            .suggest(unknown.suggestion.clone())
+    })
+}
+
+/// As they stand in the files, which keep the order in which they were read.
+fn in_order(problems: &mut [ConfigProblem]) {
+    let mut files: Vec<Option<PathBuf>> = Vec::new();
+    for problem in problems.iter() {
+        if !files.contains(&problem.file) {
+            files.push(problem.file.clone());
+        }
+    }
+    problems.sort_by_cached_key(|problem| {
+        let file = files.iter().position(|file| *file == problem.file);
+        (file, problem.place.as_ref().map(|place| (place.line, place.column)))
+    });
+}

@@ -1,0 +1,124 @@
+//! What is wrong with a configuration, as data: file, line, column, the line itself, a message, a way out.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use toolyard_hub::printable::is_deceptive;
+
+/// One thing that is wrong, or odd.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigProblem {
+    pub severity: ProblemSeverity,
+    pub file: Option<PathBuf>,
+    pub place: Option<ConfigLocation>,
+    /// The server that this is about; nothing else is hurt by it.
+    pub server: Option<String>,
+    pub message: String,
+    pub suggestion: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProblemSeverity {
+    Error,
+    /// It works, but perhaps not as meant.
+    Warning,
+}
+
+/// A place in a file, counted from one, in characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigLocation {
+    pub line: usize,
+    pub column: usize,
+    /// The line with everything hidden that could be a secret.
+    pub excerpt: String,
+    /// Where the carets go below the excerpt, and how many.
+    pub caret: (usize, usize),
+}
+
+/// Everything that is wrong with a configuration that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigProblems(pub Vec<ConfigProblem>);
+
+impl ConfigProblem {
+    /// A problem with a file as a whole.
+    pub fn for_file(severity: ProblemSeverity, file: PathBuf, message: impl Into<String>) -> Self {
+        Self {
+            severity,
+            file: Some(file),
+            place: None,
+            server: None,
+            message: message.into(),
+            suggestion: None,
+        }
+    }
+
+    pub fn suggest(self, suggestion: Option<String>) -> Self {
+        Self { suggestion, ..self }
+    }
+
+    pub fn for_server(self, server: &str) -> Self {
+        Self { server: Some(server.to_owned()), ..self }
+    }
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.severity {
+            ProblemSeverity::Error => "error: ",
+            ProblemSeverity::Warning => "warning: ",
+        })?;
+        if let Some(file) = &self.file {
+            write!(f, "{}:", replace_deceptive(&file.display().to_string()))?;
+            if let Some(place) = &self.place {
+                write!(f, "{}:{}:", place.line, place.column)?;
+            }
+            f.write_str(" ")?;
+        }
+        if let Some(server) = &self.server {
+            write!(f, "server {}: ", replace_deceptive(server))?;
+        }
+        f.write_str(&replace_deceptive(&self.message))?;
+        if let Some(place) = &self.place {
+            let number = place.line.to_string();
+            let margin = " ".repeat(number.len());
+            let (start, width) = place.caret;
+            write!(f, "\n {margin} |\n {number} | {}", place.excerpt)?;
+            write!(f, "\n {margin} | {}{}", " ".repeat(start), "^".repeat(width))?;
+        }
+        if let Some(suggestion) = &self.suggestion {
+            let margin = self.place.as_ref().map_or(1, |place| place.line.to_string().len());
+            write!(f, "\n {} = {}", " ".repeat(margin), replace_deceptive(suggestion))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ConfigProblems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            let gap = if index == 0 { "" } else { "\n" };
+            write!(f, "{gap}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigProblems {}
+
+/// The nearest of these names, if one is near enough to be meant.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    const LONGEST_COMPARED: usize = 100;
+    if name.len() > LONGEST_COMPARED {
+        return None;
+    }
+    let (score, close) = known
+        .map(|candidate| (strsim::jaro_winkler(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .reduce(|best, next| if next.0 > best.0 { next } else { best })?;
+    (score > 0.8).then(|| format!("did you mean `{close}`?"))
+}
+
+/// Text of a file must not control the terminal. One character stays one, so that carets point at the right
+/// place.
+pub(crate) fn replace_deceptive(text: &str) -> String {
+    text.chars().map(|letter| if is_deceptive(letter) { '\u{fffd}' } else { letter }).collect()
+}

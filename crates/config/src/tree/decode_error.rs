@@ -1,0 +1,84 @@
+//! What is wrong with a value, in words. No message repeats a value that could be a secret.
+
+use std::fmt;
+
+use serde::de::{Error, Expected, Unexpected};
+
+use super::super::problem::nearest;
+use super::{ConfigValue, Span};
+
+/// A value that cannot be what its key needs.
+#[derive(Debug, Clone)]
+pub(crate) struct DecodeError {
+    pub(crate) span: Span,
+    pub(crate) message: String,
+    pub(crate) suggestion: Option<String>,
+    /// The identity of the node; none until the error has passed one.
+    pub(super) node: Option<usize>,
+}
+
+impl std::error::Error for DecodeError {}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for DecodeError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self { span: Span { start: 0, end: 0 }, message: message.to_string(), suggestion: None, node: None }
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("expected {}, found {}", plain(expected), unexpected(&found)))
+    }
+
+    fn invalid_value(_found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("expected {}", plain(expected)))
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let fault = Self::custom(format_args!("`{variant}` is none of {}", expected.join(", ")));
+        Self { suggestion: nearest(variant, expected.iter().copied()), ..fault }
+    }
+}
+
+/// What serde calls a type, in words.
+fn plain(expected: &dyn Expected) -> String {
+    let text = expected.to_string();
+    match text.as_str() {
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a table".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "f64" => "a number".to_owned(),
+        "u16" => "a whole number from 0 to 65535".to_owned(),
+        "usize" => "a whole number, zero or more".to_owned(),
+        _ => text,
+    }
+}
+
+fn unexpected(found: &Unexpected<'_>) -> &'static str {
+    match found {
+        Unexpected::Bool(_) => "true or false",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) => "a whole number",
+        Unexpected::Float(_) => "a number",
+        Unexpected::Str(_) | Unexpected::Char(_) => "a string",
+        Unexpected::Seq => "a list",
+        Unexpected::Map => "a table",
+        Unexpected::Unit | Unexpected::Option => "null",
+        _ => "something else",
+    }
+}
+
+pub(super) fn kind(value: &ConfigValue) -> &'static str {
+    match value {
+        ConfigValue::Null => "null",
+        ConfigValue::Flag(_) => "true or false",
+        ConfigValue::Whole(_) => "a whole number",
+        ConfigValue::Number(_) => "a number",
+        ConfigValue::Text(_) => "a string",
+        ConfigValue::List(_) => "a list",
+        ConfigValue::Table(_) => "a table",
+    }
+}

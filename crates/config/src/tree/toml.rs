@@ -1,0 +1,66 @@
+//! TOML to a tree; a text with several mistakes tells them all.
+
+use std::borrow::Cow;
+
+use toml::Spanned;
+use toml::de::{DeArray, DeFloat, DeInteger, DeTable, DeValue};
+
+use super::{ConfigKey, ConfigNode, ConfigSyntaxError, ConfigValue, Span};
+
+/// Mistakes that are told of one text; what follows is mostly the echo of the first ones.
+const MOST_TOLD: usize = 10;
+
+pub(crate) fn parse(text: &str) -> Result<ConfigNode, Vec<ConfigSyntaxError>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if errors.is_empty() {
+        let span = table.span();
+        return Ok(ConfigNode { span, value: self::table(table.into_inner()) });
+    }
+    let told = errors.into_iter().take(MOST_TOLD).map(|error| ConfigSyntaxError {
+        span: error.span().unwrap_or(Span { start: 0, end: 0 }),
+        message: error.message().to_owned(),
+    });
+    Err(told.collect())
+}
+
+fn table(table: DeTable<'_>) -> ConfigValue {
+    let entry = |(key, value): (Spanned<Cow<'_, str>>, Spanned<DeValue<'_>>)| {
+        let key = ConfigKey { span: key.span(), name: key.into_inner().into_owned() };
+        (key, node(value))
+    };
+    let mut entries: Vec<(ConfigKey, ConfigNode)> = table.into_iter().map(entry).collect();
+    // The map is sorted by name; people read in the order in which they wrote.
+    entries.sort_by_key(|(key, _)| key.span.start);
+    ConfigValue::Table(entries)
+}
+
+fn list(items: DeArray<'_>) -> ConfigValue {
+    ConfigValue::List(items.into_iter().map(node).collect())
+}
+
+fn node(value: Spanned<DeValue<'_>>) -> ConfigNode {
+    let span = value.span();
+    let value = match value.into_inner() {
+        DeValue::String(text) => ConfigValue::Text(text.into_owned()),
+        DeValue::Integer(number) => whole(&number),
+        DeValue::Float(number) => self::number(&number),
+        DeValue::Boolean(flag) => ConfigValue::Flag(flag),
+        DeValue::Datetime(time) => ConfigValue::Text(time.to_string()),
+        DeValue::Array(items) => list(items),
+        DeValue::Table(entries) => table(entries),
+    };
+    ConfigNode { span, value }
+}
+
+fn whole(number: &DeInteger<'_>) -> ConfigValue {
+    // What does not fit is no number that any key could take, and is refused as text would be.
+    i64::from_str_radix(number.as_str(), number.radix())
+        .map_or_else(|_| ConfigValue::Text(number.as_str().to_owned()), ConfigValue::Whole)
+}
+
+fn number(number: &DeFloat<'_>) -> ConfigValue {
+    number
+        .as_str()
+        .parse()
+        .map_or_else(|_| ConfigValue::Text(number.as_str().to_owned()), ConfigValue::Number)
+}

@@ -1,0 +1,100 @@
+//! Fetching the keys of an issuer over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+
+use super::JwksFetcher;
+
+/// How long connecting to an issuer may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an issuer may take to send its keys.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// The largest key set that is read.
+const LARGEST_KEY_SET: usize = 1024 * 1024;
+
+/// Fetches key sets over HTTP.
+#[derive(Debug, Clone)]
+pub struct JwksClient {
+    http: reqwest::Client,
+}
+
+impl JwksClient {
+    /// Redirects are not followed: keys come from the address in the configuration or not at all.
+    pub fn new(tls: rustls::ClientConfig) -> Result<Self, reqwest::Error> {
+        let http = reqwest::Client::builder().tls_backend_preconfigured(tls);
+        Ok(Self { http: http.redirect(Policy::none()).connect_timeout(CONNECT_TIMEOUT).build()? })
+    }
+
+    /// Fetches the key set at this address.
+    pub fn fetcher(&self, url: &str) -> JwksFetcher {
+        let (http, url) = (self.http.clone(), url.to_owned());
+        Arc::new(move || {
+            let request = http.get(&url).header("accept", "application/json").timeout(FETCH_TIMEOUT);
+            Box::pin(async move {
+                let answer = request.send().await.map_err(|error| error.without_url().to_string())?;
+                if !answer.status().is_success() {
+                    return Err(format!("it answered {}", answer.status()));
+                }
+                read_key_set(answer).await
+            })
+        })
+    }
+}
+
+async fn read_key_set(mut answer: reqwest::Response) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(|error| error.without_url().to_string())? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > LARGEST_KEY_SET {
+            return Err(format!("it answered more than {LARGEST_KEY_SET} bytes"));
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| "it answered no text".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::Router;
+    use axum::http::{StatusCode, header};
+    use axum::routing::get;
+    use rustls::RootCertStore;
+
+    use super::JwksClient;
+
+    /// An issuer whose keys are at `/keys`; `/302` and so on redirect there.
+    async fn start_issuer() -> String {
+        let redirect = |status: StatusCode| get(async move || (status, [(header::LOCATION, "/keys")]));
+        let issuer = Router::new()
+            .route("/keys", get(async || r#"{"keys":[]}"#))
+            .route("/302", redirect(StatusCode::FOUND))
+            .route("/307", redirect(StatusCode::TEMPORARY_REDIRECT))
+            .route("/308", redirect(StatusCode::PERMANENT_REDIRECT));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, issuer).await });
+        format!("http://{address}")
+    }
+
+    fn client() -> JwksClient {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        JwksClient::new(tls.unwrap().with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn keys_are_not_fetched_from_where_their_address_redirects_to() {
+        let (issuer, client) = (start_issuer().await, client());
+        for status in ["302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
+            let url = format!("{issuer}/{}", &status[..3]);
+            assert_eq!(client.fetcher(&url)().await, Err(format!("it answered {status}")));
+        }
+        // The address itself would have been fine.
+        let url = format!("{issuer}/keys");
+        assert_eq!(client.fetcher(&url)().await, Ok(r#"{"keys":[]}"#.to_owned()));
+    }
+}
