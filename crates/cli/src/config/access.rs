@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_hub::printable::is_deceptive;
@@ -197,14 +198,7 @@ pub(super) fn build_tokens(keys: Vec<TokenKeys>, wrong: &mut Vec<SettingProblem>
 }
 
 fn digest(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut digest = [0; 32];
-    for (index, byte) in digest.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
-    }
-    Some(digest)
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
 /// What the table about JWTs means, and what is wrong with it. `read` reads a file that it names.
