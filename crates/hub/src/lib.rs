@@ -19,7 +19,7 @@ mod execution;
 mod fake;
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod glob;
+mod glob;
 mod history;
 mod hooks;
 pub mod json;
@@ -67,6 +67,7 @@ pub use definition_budget::{
 pub use error::{ErrorKind, HubError, SourceError};
 pub use events::{CallEndReason, CatalogChange, EventBus, StderrLine, YardEvent};
 pub use execution::{ExecutionId, InvalidExecutionId};
+pub use glob::Glob;
 pub use history::{
     CallStatus, History, HistoryCursor, HistoryError, HistoryQuery, InvalidHistoryCursor, PastCall,
 };

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toolyard_hub::json::{self, Object};
-use toolyard_hub::{BoxFuture, ErrorKind, HookCall, HookDecision, Hooks, HubError, Outcome, Raw, glob};
+use toolyard_hub::{BoxFuture, ErrorKind, Glob, HookCall, HookDecision, Hooks, HubError, Outcome, Raw};
 
 use super::read;
 
@@ -28,7 +28,7 @@ pub(crate) struct HookSettings {
     pub(crate) headers: HeaderMap,
     pub(crate) events: Vec<HookEvent>,
     /// Globs over full names.
-    pub(crate) tools: Vec<String>,
+    pub(crate) tools: Vec<Glob>,
     pub(crate) timeout: Duration,
     pub(crate) on_failure: HookFailurePolicy,
 }
@@ -215,7 +215,7 @@ impl HookSettings {
     }
 
     fn is_for(&self, tool: &str) -> bool {
-        self.tools.iter().any(|pattern| glob::matches(pattern, tool))
+        self.tools.iter().any(|glob| glob.matches(tool))
     }
 
     /// The text of its answer; nothing where it has nothing to say.

@@ -8,7 +8,7 @@ use crate::call_details::CallDetails;
 use crate::catalog::ToolEntry;
 use crate::concurrency::ConcurrencyLimiter;
 use crate::error::{ErrorKind, HubError};
-use crate::glob;
+use crate::glob::Glob;
 use crate::limits::{RateLimit, ScopedLimits, YardLimits};
 use crate::name::SourceName;
 use crate::principal::Principal;
@@ -37,8 +37,8 @@ impl<'a> AdmissionControl<'a> {
         source: &'a SourceName,
         tool: Option<&'a Arc<ToolEntry>>,
     ) -> Self {
-        let fits = |(_, (pattern, _)): &(usize, &(String, ScopedLimits))| {
-            tool.is_some_and(|tool| glob::matches(pattern, tool.full_name.as_str()))
+        let fits = |(_, (glob, _)): &(usize, &(Glob, ScopedLimits))| {
+            tool.is_some_and(|tool| glob.matches(tool.full_name.as_str()))
         };
         let of_tool = limits.tools.iter().enumerate().filter(fits).map(|(at, (_, bounds))| (at, bounds));
         let of_tool = of_tool.collect();
