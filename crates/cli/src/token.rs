@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::HEXLOWER;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use toolyard_config::check_token_name;
@@ -45,8 +46,7 @@ struct NewToken {
 
 impl NewToken {
     fn new(args: NewTokenArgs, secret: &str, now: SystemTime) -> Result<Self, String> {
-        let sha256: String =
-            Sha256::digest(secret.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = HEXLOWER.encode(&Sha256::digest(secret.as_bytes()));
         let name = args.name.unwrap_or_else(|| format!("token-{}", &sha256[..8]));
         if let Some(problem) = check_token_name(&name) {
             return Err(format!("the name {name:?} {problem}"));

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_hub::printable::is_deceptive;
-use toolyard_hub::{AllowList, Permissions, Principal, ScopedLimits, Timestamp};
+use toolyard_hub::{AllowList, Glob, Permissions, Principal, ScopedLimits, Timestamp};
 use toolyard_serve::{Algorithm, BearerToken, Jwks, JwksFetcher, JwtIssuer, KeySource, permissions};
 
 use super::http_syntax::is_http_url;
@@ -188,7 +189,7 @@ pub(super) fn build_tokens(keys: Vec<TokenKeys>, wrong: &mut Vec<SettingProblem>
             name: keys.name,
             digest: digest.unwrap_or_default(),
             permissions: permissions(keys.permissions),
-            allowed: AllowList { sources: keys.servers, tools: keys.tools },
+            allowed: AllowList { sources: keys.servers.map(globs), tools: keys.tools.map(globs) },
             bounds: limits.bounds(),
             expires: expires.and_then(Result::ok),
         });
@@ -197,14 +198,11 @@ pub(super) fn build_tokens(keys: Vec<TokenKeys>, wrong: &mut Vec<SettingProblem>
 }
 
 fn digest(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut digest = [0; 32];
-    for (index, byte) in digest.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
-    }
-    Some(digest)
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?.try_into().ok()
+}
+
+pub(super) fn globs(patterns: Vec<String>) -> Vec<Glob> {
+    patterns.into_iter().map(Glob::from).collect()
 }
 
 /// What the table about JWTs means, and what is wrong with it. `read` reads a file that it names.
@@ -267,7 +265,7 @@ pub(super) fn build_jwt(
         keys: source?,
         algorithms,
         claims: keys.claims,
-        allowed: AllowList { sources: keys.servers, tools: keys.tools },
+        allowed: AllowList { sources: keys.servers.map(globs), tools: keys.tools.map(globs) },
         bounds: limits.bounds(),
         resource: keys.resource,
     })

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_hooks::{HookEvent, HookFailurePolicy, HookSettings};
 
+use super::access::globs;
 use super::expand::VariableExpander;
 use super::http_syntax::is_http_url;
 use super::limits::SettingProblem;
@@ -95,7 +96,7 @@ pub(super) fn build_hooks(
             url,
             headers: map,
             events: keys.events.unwrap_or_else(|| vec![HookEvent::Before]),
-            tools: keys.tools.unwrap_or_else(|| vec!["*".to_owned()]),
+            tools: keys.tools.map_or_else(|| vec!["*".into()], globs),
             timeout: keys.timeout.map_or(USUAL_TIME, |time| time.0),
             on_failure: keys.on_failure,
         });

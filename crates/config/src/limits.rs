@@ -188,7 +188,7 @@ impl LimitKeys {
             subscriptions: self.subscriptions.unwrap_or(usual.subscriptions),
             quotas: self.quotas.limits(),
             memory_mark: self.memory_mark_bytes,
-            tools: self.tools.iter().map(|(glob, keys)| (glob.clone(), keys.bounds())).collect(),
+            tools: self.tools.iter().map(|(glob, keys)| (glob.as_str().into(), keys.bounds())).collect(),
             ..usual
         }
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toolyard_hub::json::{self, Object};
-use toolyard_hub::{BoxFuture, ErrorKind, HookCall, HookDecision, Hooks, HubError, Outcome, Raw, glob};
+use toolyard_hub::{BoxFuture, ErrorKind, Glob, HookCall, HookDecision, Hooks, HubError, Outcome, Raw};
 
 /// How long connecting to an endpoint may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ pub struct HookSettings {
     pub headers: HeaderMap,
     pub events: Vec<HookEvent>,
     /// Globs over full names.
-    pub tools: Vec<String>,
+    pub tools: Vec<Glob>,
     pub timeout: Duration,
     pub on_failure: HookFailurePolicy,
 }
@@ -236,7 +236,7 @@ impl HookSettings {
     }
 
     fn is_for(&self, tool: &str) -> bool {
-        self.tools.iter().any(|pattern| glob::matches(pattern, tool))
+        self.tools.iter().any(|glob| glob.matches(tool))
     }
 
     /// The text of its answer; nothing where it has nothing to say.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 use toolyard_random::RandomError;
 
@@ -60,7 +61,7 @@ impl From<RandomError> for HubError {
 
 impl fmt::Display for ExecutionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+        HEXLOWER.encode_display(&self.0).fmt(f)
     }
 }
 
@@ -79,13 +80,12 @@ impl FromStr for ExecutionId {
     type Err = InvalidExecutionId;
 
     fn from_str(text: &str) -> Result<Self, InvalidExecutionId> {
-        let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        if text.len() != 32 || !text.bytes().all(digit) {
+        if text.len() != 32 {
             return Err(InvalidExecutionId);
         }
-        u128::from_str_radix(text, 16)
-            .map(|number| Self(number.to_be_bytes()))
-            .map_err(|_| InvalidExecutionId)
+        let mut id = [0; 16];
+        HEXLOWER.decode_mut(text.as_bytes(), &mut id).map_err(|_| InvalidExecutionId)?;
+        Ok(Self(id))
     }
 }
 

@@ -1,49 +1,58 @@
-//! Patterns over names: `*` stands for anything, `?` for one character.
+//! Patterns over names: `*` stands for anything, `?` for one character, and everything else for itself.
 
-/// Whether the whole name fits the pattern. Takes time in proportion to both lengths, however hostile they are.
-pub fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    let (mut p, mut n) = (0, 0);
-    // Where to go on if the latest star has to stand for one character more.
-    let mut retry: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                retry = Some((p, n));
-                p += 1;
-            }
-            Some('?') => (p, n) = (p + 1, n + 1),
-            Some(c) if *c == name[n] => (p, n) = (p + 1, n + 1),
-            _ => match retry {
-                Some((star, at)) => {
-                    retry = Some((star, at + 1));
-                    (p, n) = (star + 1, at + 1);
-                }
-                None => return false,
-            },
-        }
+use std::fmt;
+
+use wildmatch::WildMatch;
+
+/// A pattern over whole names, ready to be matched. Matching allocates nothing and takes time in proportion to both lengths,
+/// however hostile they are.
+#[derive(Clone, PartialEq)]
+pub struct Glob(WildMatch);
+
+impl Eq for Glob {}
+
+impl Glob {
+    pub fn matches(&self, name: &str) -> bool {
+        self.0.matches(name)
     }
-    pattern[p..].iter().all(|c| *c == '*')
+
+    /// Whether the pattern matches any name at all that begins with this prefix.
+    pub fn matches_some_with_prefix(&self, prefix: &str) -> bool {
+        let mut rest = prefix.chars();
+        for c in self.0.pattern_chars() {
+            match (c, rest.next()) {
+                // Whatever is left of the prefix and of the pattern, the star makes room for it.
+                ('*', _) | (_, None) => return true,
+                ('?', Some(_)) => {}
+                (c, Some(next)) if *c == next => {}
+                _ => return false,
+            }
+        }
+        rest.next().is_none()
+    }
 }
 
-/// Whether the pattern fits any name at all that begins with this prefix.
-pub fn matches_some_with_prefix(pattern: &str, prefix: &str) -> bool {
-    let mut rest = prefix.chars();
-    for c in pattern.chars() {
-        match (c, rest.next()) {
-            // Whatever is left of the prefix and of the pattern, the star makes room for it.
-            ('*', _) | (_, None) => return true,
-            ('?', Some(_)) => {}
-            (c, Some(next)) if c == next => {}
-            _ => return false,
-        }
+impl From<&str> for Glob {
+    fn from(pattern: &str) -> Self {
+        Self(WildMatch::new(pattern))
     }
-    rest.next().is_none()
+}
+
+impl From<String> for Glob {
+    fn from(pattern: String) -> Self {
+        Self::from(pattern.as_str())
+    }
+}
+
+impl fmt::Debug for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Glob({:?})", self.0.pattern())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{matches, matches_some_with_prefix};
+    use super::Glob;
 
     #[test]
     fn a_pattern_fits_some_name_with_a_prefix_or_none() {
@@ -60,7 +69,7 @@ mod tests {
             ("query", "", true),
             ("", "", true),
         ] {
-            assert_eq!(matches_some_with_prefix(pattern, prefix), expect, "{pattern} {prefix}");
+            assert_eq!(Glob::from(pattern).matches_some_with_prefix(prefix), expect, "{pattern} {prefix}");
         }
     }
 
@@ -79,10 +88,17 @@ mod tests {
             ("", "", true),
             ("", "x", false),
             ("é?", "éé", true),
+            ("a**c", "abc", true),
+            ("a*", "a/b", true),
+            ("A*", "abc", false),
+            ("[ab]", "a", false),
+            ("\\*", "\\x", true),
+            ("*", "*", true),
+            ("a*b", "a*", false),
         ] {
-            assert_eq!(matches(pattern, name), expect, "{pattern} {name}");
+            assert_eq!(Glob::from(pattern).matches(name), expect, "{pattern} {name}");
         }
         let hostile = "a".repeat(2_000);
-        assert!(!matches(&format!("{}b", "*a".repeat(500)), &hostile));
+        assert!(!Glob::from(format!("{}b", "*a".repeat(500)).as_str()).matches(&hostile));
     }
 }

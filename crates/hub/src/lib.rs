@@ -19,7 +19,7 @@ mod execution;
 mod fake;
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod glob;
+mod glob;
 mod history;
 mod hooks;
 pub mod json;
@@ -34,6 +34,7 @@ pub mod parameters;
 pub mod permission;
 mod principal;
 pub mod printable;
+mod published_source;
 mod quota;
 mod rate_limit;
 mod record;
@@ -67,6 +68,7 @@ pub use definition_budget::{
 pub use error::{ErrorKind, HubError, SourceError};
 pub use events::{CallEndReason, CatalogChange, EventBus, StderrLine, YardEvent};
 pub use execution::{ExecutionId, InvalidExecutionId};
+pub use glob::Glob;
 pub use history::{
     CallStatus, History, HistoryCursor, HistoryError, HistoryQuery, InvalidHistoryCursor, PastCall,
 };
@@ -81,6 +83,7 @@ pub use outcome::Outcome;
 pub use parameters::{ToolParameter, parameters};
 pub use permission::{MANAGE, OBSERVE};
 pub use principal::{AllowList, Permissions, Principal};
+pub use published_source::PublishedSource;
 pub use quota::{Quota, QuotaCharge, QuotaLimits, QuotaOverrides, QuotaReport, Quotas};
 pub use rate_limit::RateState;
 pub use record::{CallRecord, FinishedCall, Recorder};

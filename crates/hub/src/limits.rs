@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::glob::Glob;
 use crate::name::SourceName;
 use crate::quota::{QuotaLimits, QuotaOverrides};
 use crate::result_check::ResultChecks;
@@ -22,7 +23,7 @@ pub struct YardLimits {
     /// Tighter limits for single sources. Only `calls` may be wider: it stands in for `per_source`.
     pub sources: BTreeMap<SourceName, ScopedLimits>,
     /// Tighter limits for the tools whose full name fits the glob, each tool for itself.
-    pub tools: Vec<(String, ScopedLimits)>,
+    pub tools: Vec<(Glob, ScopedLimits)>,
     /// How many resources one legacy session, or one `subscriptions/listen`, may be subscribed to.
     pub subscriptions: usize,
     /// How much each principal may hold at once of what costs memory.

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 /// The longest full name: clients refuse longer ones, and one such name can break a whole client.
@@ -116,7 +117,7 @@ fn with_hash(wanted: &str, source: &SourceName, raw: &str, round: u32) -> String
     hasher.update([0]);
     hasher.update(round.to_be_bytes());
     let digest = hasher.finalize();
-    let hash: String = digest.iter().take(HASH_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
+    let hash = HEXLOWER.encode(&digest[..HASH_DIGITS / 2]);
     let keep = wanted.len().min(LONGEST - HASH_DIGITS - 1);
     format!("{}_{hash}", &wanted[..keep])
 }

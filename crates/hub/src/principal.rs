@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::glob;
+use crate::glob::Glob;
 use crate::limits::ScopedLimits;
 use crate::name::{FullName, SourceName};
 
@@ -26,10 +26,10 @@ struct PrincipalRights {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
     /// Globs over the names of sources; every source where this is not said.
-    pub sources: Option<Vec<String>>,
+    pub sources: Option<Vec<Glob>>,
     /// Globs over the full names of tools; every tool of those sources where this is not said. Whoever is given a
     /// list of tools, and none of sources, is given tools and nothing else.
-    pub tools: Option<Vec<String>>,
+    pub tools: Option<Vec<Glob>>,
 }
 
 impl AllowList {
@@ -44,8 +44,8 @@ impl AllowList {
     }
 }
 
-fn fits(globs: Option<&Vec<String>>, name: &str) -> bool {
-    globs.is_none_or(|globs| globs.iter().any(|pattern| glob::matches(pattern, name)))
+fn fits(globs: Option<&Vec<Glob>>, name: &str) -> bool {
+    globs.is_none_or(|globs| globs.iter().any(|glob| glob.matches(name)))
 }
 
 /// What a principal holds.

@@ -107,6 +107,7 @@ mod tests {
     use std::sync::Arc;
 
     use crate::fake::{ScriptedSource, holder_of, templates, yard};
+    use crate::glob::Glob;
     use crate::principal::{AllowList, Principal};
     use crate::scope::YardScope;
     use crate::source::Source;
@@ -159,11 +160,11 @@ mod tests {
         offer.templates[0].permissions = vec!["read".to_owned()];
         let db = ScriptedSource::offering("db", offer);
         let yard = yard(&[&db]);
-        let lists = |sources: &[&str], tools: Option<Vec<String>>| AllowList {
-            sources: Some(sources.iter().map(|source| (*source).to_owned()).collect()),
+        let lists = |sources: &[&str], tools: Option<Vec<Glob>>| AllowList {
+            sources: Some(sources.iter().copied().map(Glob::from).collect()),
             tools,
         };
-        let tools_only = AllowList { sources: None, tools: Some(vec!["*".to_owned()]) };
+        let tools_only = AllowList { sources: None, tools: Some(vec!["*".into()]) };
         for (principal, expect) in [
             (holder_of(&[]), false),
             (holder_of(&["read"]), true),

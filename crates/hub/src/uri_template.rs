@@ -1,5 +1,9 @@
 //! URI templates (RFC 6570) read backwards: does this URI come from that template, and with which values?
 
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
 /// Templates and URIs come from strangers: longer ones match nothing.
 const LONGEST: usize = 4096;
 /// No more variables than anybody writes by hand.
@@ -246,23 +250,7 @@ fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 fn decode(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let digit = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        match (bytes[at], digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            (byte, ..) => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+    percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }
 
 #[cfg(test)]

@@ -1,54 +1,39 @@
-//! Which of two versions is the newer one. Authors write what they like; what looks like semantic versioning is
-//! ordered as that says, and the rest as well as it can be.
+//! Which of two versions is the newer one. Authors write what they like: what is nearly a semantic version is ordered as
+//! one, and anything else comes after it, by its text.
 
 use std::cmp::Ordering;
 
-/// Numbers as numbers, words as words, and what comes before a release before it. What follows `+` says nothing.
+use semver::Prerelease;
+
+/// The order of two versions. Build metadata (`+…`) does not count.
 pub(crate) fn compare(a: &str, b: &str) -> Ordering {
-    let (a, b) = (without_build(a), without_build(b));
-    let ((release_a, before_a), (release_b, before_b)) = (split(a), split(b));
-    parts(release_a, release_b).then_with(|| match (before_a, before_b) {
-        (None, None) => Ordering::Equal,
-        (None, Some(_)) => Ordering::Greater,
-        (Some(_), None) => Ordering::Less,
-        (Some(a), Some(b)) => parts(a, b),
-    })
+    VersionKey::of(a).cmp(&VersionKey::of(b))
 }
 
-fn without_build(version: &str) -> &str {
-    let version = version.strip_prefix('v').unwrap_or(version);
-    version.split_once('+').map_or(version, |(version, _)| version)
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum VersionKey<'a> {
+    /// A release may have any number of parts; the crate insists on three.
+    Semantic(Vec<u64>, Prerelease),
+    Other(&'a str),
 }
 
-fn split(version: &str) -> (&str, Option<&str>) {
-    match version.split_once('-') {
-        Some((release, before)) => (release, Some(before)),
-        None => (version, None),
-    }
-}
-
-fn parts(a: &str, b: &str) -> Ordering {
-    let (mut a, mut b) = (a.split('.'), b.split('.'));
-    loop {
-        let order = match (a.next(), b.next()) {
-            (None, None) => return Ordering::Equal,
-            (Some(_), None) => Ordering::Greater,
-            (None, Some(_)) => Ordering::Less,
-            (Some(a), Some(b)) => part(a, b),
-        };
-        if order != Ordering::Equal {
-            return order;
+impl<'a> VersionKey<'a> {
+    fn of(version: &'a str) -> Self {
+        let version = version.strip_prefix('v').unwrap_or(version);
+        let version = version.split_once('+').map_or(version, |(version, _)| version);
+        let (release, before) = version.split_once('-').unwrap_or((version, ""));
+        let release: Option<Vec<u64>> = release.split('.').map(|part| part.parse().ok()).collect();
+        let before: Vec<String> = before.split('.').map(without_leading_zeros).collect();
+        match (release, Prerelease::new(&before.join("."))) {
+            (Some(release), Ok(before)) => Self::Semantic(release, before),
+            _ => Self::Other(version),
         }
     }
 }
 
-fn part(a: &str, b: &str) -> Ordering {
-    match (a.parse::<u64>(), b.parse::<u64>()) {
-        (Ok(a), Ok(b)) => a.cmp(&b),
-        (Ok(_), Err(_)) => Ordering::Less,
-        (Err(_), Ok(_)) => Ordering::Greater,
-        (Err(_), Err(_)) => a.cmp(b),
-    }
+/// `01` as `1`: dates have such parts, and the crate refuses them.
+fn without_leading_zeros(part: &str) -> String {
+    part.parse().map_or_else(|_| part.to_owned(), |number: u64| number.to_string())
 }
 
 #[cfg(test)]
@@ -73,18 +58,25 @@ mod tests {
             "2.0",
             "2024-01",
             "2024",
+            "2024.01.15",
+            "2024.1.15.2",
+            "2024.10.2",
+            "latest",
+            "nightly",
         ];
         for pair in ordered.windows(2) {
             assert!(compare(pair[0], pair[1]).is_lt(), "{pair:?}");
         }
         assert!(compare("v1.0.0+linux", "1.0.0").is_eq());
+        assert!(compare("2024.01.15", "2024.1.15").is_eq());
     }
 
     proptest! {
         #[test]
-        fn the_order_is_an_order(a in "[0-9a.+-]{0,9}", b in "[0-9a.+-]{0,9}") {
+        fn the_order_is_an_order(a in "[0-9a.+-]{0,9}", b in "[0-9a.+-]{0,9}", c in "[0-9a.+-]{0,9}") {
             assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
             assert!(compare(&a, &a).is_eq());
+            assert!(!(compare(&a, &b).is_le() && compare(&b, &c).is_le()) || compare(&a, &c).is_le());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::catalog::{Catalog, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
-use crate::glob;
+use crate::glob::Glob;
 use crate::history::{History, HistoryError, HistoryQuery, PastCall};
 use crate::metrics::OTHER;
 use crate::name::{Prefix, SourceName};
@@ -269,10 +269,10 @@ impl Visibility {
     }
 
     /// Whether a tool of this source could be on a list, by what the full names of its tools begin with.
-    fn could_offer(&self, source: &SourceName, globs: &[String]) -> bool {
+    fn could_offer(&self, source: &SourceName, globs: &[Glob]) -> bool {
         let plain = self.catalog.source(source).is_some_and(|source| source.prefix() == Prefix::Plain);
         let prefix = if plain { String::new() } else { source.prefix() };
-        globs.iter().any(|pattern| glob::matches_some_with_prefix(pattern, &prefix))
+        globs.iter().any(|glob| glob.matches_some_with_prefix(&prefix))
     }
 
     fn holds_permissions_of(&self, source: &SourceName) -> bool {

@@ -1,18 +1,17 @@
 //! A document as a source of the yard.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
-use parking_lot::{Mutex, RwLock};
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use reqwest::Url;
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{
-    BoxFuture, DefinitionBudget, ErrorKind, HubError, Outcome, Source, SourceCall, SourceName,
-    SourceNotifier, SourceOffer, SourceState, SourceStatus, SourceTarget,
+    BoxFuture, DefinitionBudget, ErrorKind, HubError, Outcome, PublishedSource, Source, SourceCall,
+    SourceName, SourceNotifier, SourceOffer, SourceState, SourceStatus, SourceTarget,
 };
 
 use crate::auth::TokenCache;
@@ -40,10 +39,7 @@ pub(crate) struct OpenApiState {
     pub(crate) definitions: DefinitionBudget,
     tokens: TokenCache,
     served: ArcSwapOption<DocumentVersion>,
-    offer: ArcSwap<SourceOffer>,
-    status: RwLock<SourceStatus>,
-    changed: Notify,
-    feed: OnceLock<SourceNotifier>,
+    published: PublishedSource,
 }
 
 /// One version of the document, as calls need it. A call keeps the version that it began with.
@@ -71,10 +67,7 @@ impl OpenApiSource {
             definitions,
             tokens: TokenCache::default(),
             served: ArcSwapOption::empty(),
-            offer: ArcSwap::default(),
-            status: RwLock::new(status),
-            changed: Notify::new(),
-            feed: OnceLock::new(),
+            published: PublishedSource::new(status),
         });
         let stop = CancellationToken::new();
         let follower =
@@ -98,36 +91,23 @@ impl OpenApiSource {
 
 impl OpenApiState {
     pub(crate) fn status(&self) -> SourceStatus {
-        self.status.read().clone()
+        self.published.status()
     }
 
-    /// Changes the status and tells whoever watches.
     pub(crate) fn set_status(&self, status: SourceStatus) {
-        {
-            let mut now = self.status.write();
-            let settled = now.settled || status.settled;
-            *now = SourceStatus { settled, transport: Some(OpenApiSource::TRANSPORT), ..status };
-        }
-        self.changed.notify_waiters();
-        if let Some(feed) = self.feed.get() {
-            feed.status_changed();
-        }
+        self.published.set_status(SourceStatus { transport: Some(OpenApiSource::TRANSPORT), ..status });
     }
 
     /// Serves another version of the document.
     pub(crate) fn serve(&self, served: DocumentVersion, offer: SourceOffer) {
         self.served.store(Some(Arc::new(served)));
-        let before = self.offer.load_full();
+        let before = self.published.offer();
         let same = before.tools.len() == offer.tools.len()
             && before.tools.iter().zip(&offer.tools).all(|(one, other)| {
                 one.definition.get() == other.definition.get() && one.permissions == other.permissions
             });
-        if same {
-            return;
-        }
-        self.offer.store(Arc::new(offer));
-        if let Some(feed) = self.feed.get() {
-            feed.offer_changed();
+        if !same {
+            self.published.set_offer(offer);
         }
     }
 
@@ -137,19 +117,16 @@ impl OpenApiState {
 
     /// The document; waits for it while it is being read for the first time.
     async fn served(&self) -> Result<Arc<DocumentVersion>, HubError> {
-        loop {
-            let changed = self.changed.notified();
-            if let Some(served) = self.served.load_full() {
-                return Ok(served);
-            }
-            let status = self.status();
-            if status.state != SourceState::Starting || status.settled {
+        let or_given_up = |status: &SourceStatus| match self.served.load_full() {
+            Some(served) => Some(Ok(served)),
+            None if status.state == SourceState::Starting && !status.settled => None,
+            None => {
                 let reason = status.reason.as_deref().unwrap_or("it is not served");
                 let message = format!("{} is {}: {reason}", self.settings.name, status.state.as_str());
-                return Err(HubError::new(ErrorKind::CannotConnect, message));
+                Some(Err(HubError::new(ErrorKind::CannotConnect, message)))
             }
-            changed.await;
-        }
+        };
+        self.published.wait_for(or_given_up).await
     }
 
     async fn call(&self, call: SourceCall) -> Result<Outcome, HubError> {
@@ -183,7 +160,7 @@ impl Source for OpenApiSource {
     }
 
     fn offer(&self) -> Arc<SourceOffer> {
-        self.inner.offer.load_full()
+        self.inner.published.offer()
     }
 
     fn status(&self) -> SourceStatus {
@@ -195,13 +172,11 @@ impl Source for OpenApiSource {
     }
 
     fn starting_since(&self) -> Option<Instant> {
-        let status = self.inner.status.read();
-        (!status.settled).then_some(status.since)
+        self.inner.published.starting_since()
     }
 
-    fn attach(&self, feed: SourceNotifier) {
-        // A source is attached to one yard for as long as it lives.
-        let _ = self.inner.feed.set(feed);
+    fn attach(&self, notifier: SourceNotifier) {
+        self.inner.published.attach(notifier);
     }
 
     fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {

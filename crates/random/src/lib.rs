@@ -2,8 +2,9 @@
 //! sessions, calls and parked calls. A failure is an error and never a constant, and tests can cause one.
 
 use std::cell::Cell;
-use std::fmt::Write;
 use std::marker::PhantomData;
+
+use data_encoding::HEXLOWER;
 
 /// The operating system gave no random bytes. Whatever needed them must be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -26,12 +27,7 @@ pub fn bytes<const N: usize>() -> Result<[u8; N], RandomError> {
 
 /// 128 random bits as 32 hexadecimal digits.
 pub fn hex_id() -> Result<String, RandomError> {
-    let bytes = bytes::<16>()?;
-    Ok(bytes.iter().fold(String::with_capacity(32), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Ok(HEXLOWER.encode(&bytes::<16>()?))
 }
 
 thread_local! {

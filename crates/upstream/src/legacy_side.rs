@@ -63,7 +63,7 @@ impl LegacySide {
         let LegacySideState::Open(side) = &*self.lock() else { return None };
         let side = side.inner();
         let is_known = side.was_ready() || side.live.load().is_some();
-        is_known.then(|| side.offer.load_full())
+        is_known.then(|| side.published.offer())
     }
 
     /// The side itself, where it is a process of its own that has to be told of subscriptions, too.

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
-    DefinitionReservation, PromptOffer, Raw, ResourceOffer, SourceOffer, TemplateOffer, ToolListing,
-    ToolOffer, glob, meta,
+    DefinitionReservation, Glob, PromptOffer, Raw, ResourceOffer, SourceOffer, TemplateOffer, ToolListing,
+    ToolOffer, meta,
 };
 use toolyard_wire::{WireError, check_annotations, code};
 
@@ -109,14 +109,14 @@ fn name_of(definition: &RawValue) -> String {
 }
 
 fn offered_as(settings: &ServerSettings, name: &str, definition: Raw) -> Option<ToolOffer> {
-    let any = |globs: &[String]| globs.iter().any(|pattern| glob::matches(pattern, name));
+    let any = |globs: &[String]| globs.iter().any(|pattern| Glob::from(pattern.as_str()).matches(name));
     let wanted = settings.enabled_tools.as_deref().is_none_or(any);
     if !wanted || any(&settings.disabled_tools) {
         return None;
     }
     let mut permissions = settings.permissions.clone();
     for (pattern, more) in &settings.tool_permissions {
-        if glob::matches(pattern, name) {
+        if Glob::from(pattern.as_str()).matches(name) {
             permissions.extend(more.iter().cloned());
         }
     }

@@ -1,19 +1,19 @@
 //! An MCP server as a source of the yard.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use toolyard_hub::{
     AuthStatus, BoxFuture, ClientCapabilities, ClientEra, ErrorKind, HubError, LoginError, ManageError,
-    Outcome, Source, SourceCall, SourceCommand, SourceName, SourceNotifier, SourceOffer, SourceState,
-    SourceStatus, TranscriptDirection, TranscriptEntry,
+    Outcome, PublishedSource, Source, SourceCall, SourceCommand, SourceName, SourceNotifier, SourceOffer,
+    SourceState, SourceStatus, TranscriptDirection, TranscriptEntry,
 };
 
 use crate::auth::{AuthError, Authorizer, Challenge};
@@ -60,14 +60,11 @@ pub(crate) struct UpstreamState {
     pub(crate) visitor: Option<DedicatedClient>,
     pub(crate) authoriser: Arc<Authorizer>,
     pub(crate) live: ArcSwapOption<LiveConnection>,
-    pub(crate) offer: ArcSwap<SourceOffer>,
     pub(crate) mirrored: ArcSwap<HeaderSchemas>,
     pub(crate) own: Arc<PrivateSessions>,
     pub(crate) sharing: Arc<SharingState>,
     pub(crate) tape: Arc<MessageLog>,
-    status: RwLock<SourceStatus>,
-    changed: Notify,
-    feed: OnceLock<SourceNotifier>,
+    pub(crate) published: PublishedSource,
     /// The login that is under way, if one is.
     pub(crate) login: tokio::sync::Mutex<Option<PendingLogin>>,
     /// Resources that the yard has subscriptions to.
@@ -142,14 +139,11 @@ impl Upstream {
             role,
             was_ready: AtomicBool::new(false),
             live: ArcSwapOption::empty(),
-            offer: ArcSwap::default(),
             mirrored: ArcSwap::default(),
             own: Arc::default(),
             sharing: Arc::new(SharingState::new(&settings)),
             tape,
-            status: RwLock::new(SourceStatus::new(state, !settings.enabled)),
-            changed: Notify::new(),
-            feed: OnceLock::new(),
+            published: PublishedSource::new(SourceStatus::new(state, !settings.enabled)),
             login: tokio::sync::Mutex::default(),
             watched: Mutex::default(),
             watch_changed: Notify::new(),
@@ -231,7 +225,7 @@ impl Upstream {
 
 impl UpstreamState {
     pub(crate) fn status(&self) -> SourceStatus {
-        self.status.read().clone()
+        self.published.status()
     }
 
     /// How we stand with a server in this state. One that is connected to and never asked has nothing to log in to.
@@ -251,15 +245,7 @@ impl UpstreamState {
         if status.state == SourceState::Ready {
             self.was_ready.store(true, Ordering::Relaxed);
         }
-        {
-            let mut now = self.status.write();
-            let settled = now.settled || status.settled;
-            *now = SourceStatus { settled, ..status };
-        }
-        self.changed.notify_waiters();
-        if let Some(feed) = self.feed.get() {
-            feed.status_changed();
-        }
+        self.published.set_status(status);
     }
 
     /// Says in the status what is odd about a server that is connected, or that nothing is.
@@ -273,19 +259,16 @@ impl UpstreamState {
 
     pub(crate) fn set_offer(&self, offer: SourceOffer, mirrored: HeaderSchemas) {
         self.mirrored.store(Arc::new(mirrored));
-        self.offer.store(Arc::new(offer));
-        if let Some(feed) = self.feed.get() {
-            feed.offer_changed();
-        }
+        self.published.set_offer(offer);
     }
 
     pub(crate) fn feed(&self) -> Option<SourceNotifier> {
-        self.feed.get().cloned()
+        self.published.notifier().cloned()
     }
 
     pub(crate) fn resource_updated(&self, uri: &str) {
-        if let Some(feed) = self.feed.get() {
-            feed.resource_updated(uri);
+        if let Some(notifier) = self.published.notifier() {
+            notifier.resource_updated(uri);
         }
     }
 
@@ -296,14 +279,9 @@ impl UpstreamState {
 
     /// Waits until it is connected, or is known not to be.
     pub(crate) async fn wait_settled(&self) {
-        loop {
-            let changed = self.changed.notified();
-            let status = self.status();
-            if status.settled && status.state != SourceState::Starting {
-                return;
-            }
-            changed.await;
-        }
+        let is_known =
+            |status: &SourceStatus| (status.settled && status.state != SourceState::Starting).then_some(());
+        self.published.wait_for(is_known).await
     }
 
     pub(crate) fn lock_watched(&self) -> MutexGuard<'_, BTreeSet<String>> {
@@ -312,17 +290,12 @@ impl UpstreamState {
 
     /// The shared connection; waits for it while it is being made for the first time.
     async fn shared(&self) -> Result<Arc<LiveConnection>, HubError> {
-        loop {
-            let changed = self.changed.notified();
-            if let Some(live) = self.live.load_full() {
-                return Ok(live);
-            }
-            let status = self.status();
-            if status.state != SourceState::Starting || status.settled {
-                return Err(self.not_there(&status));
-            }
-            changed.await;
-        }
+        let or_given_up = |status: &SourceStatus| match self.live.load_full() {
+            Some(live) => Some(Ok(live)),
+            None if status.state == SourceState::Starting && !status.settled => None,
+            None => Some(Err(self.not_there(status))),
+        };
+        self.published.wait_for(or_given_up).await
     }
 
     fn not_there(&self, status: &SourceStatus) -> HubError {
@@ -400,21 +373,12 @@ impl UpstreamState {
 
     /// Tells the supervisor that this session is gone, and waits until it has another or has given up.
     async fn await_new_session(&self, gone: &Arc<LiveConnection>) {
-        let is_gone =
-            |live: &Option<Arc<LiveConnection>>| live.as_ref().is_some_and(|live| Arc::ptr_eq(live, gone));
         self.lost.notify_one();
-        let limit = Instant::now() + self.settings.start_time;
-        loop {
-            let changed = self.changed.notified();
-            let live = self.live.load_full();
-            let renewing = live.is_none() && self.status().state == SourceState::Starting;
-            if !is_gone(&live) && !renewing {
-                return;
-            }
-            if tokio::time::timeout_at(limit, changed).await.is_err() {
-                return;
-            }
-        }
+        let another = self.published.wait_for(|status| match self.live.load_full() {
+            Some(live) => (!Arc::ptr_eq(&live, gone)).then_some(()),
+            None => (status.state != SourceState::Starting).then_some(()),
+        });
+        let _ = tokio::time::timeout(self.settings.start_time, another).await;
     }
 }
 
@@ -424,7 +388,7 @@ impl Source for Upstream {
     }
 
     fn offer(&self) -> Arc<SourceOffer> {
-        self.inner.offer.load_full()
+        self.inner.published.offer()
     }
 
     fn status(&self) -> SourceStatus {
@@ -436,13 +400,11 @@ impl Source for Upstream {
     }
 
     fn starting_since(&self) -> Option<Instant> {
-        let status = self.inner.status.read();
-        (!status.settled).then_some(status.since)
+        self.inner.published.starting_since()
     }
 
-    fn attach(&self, feed: SourceNotifier) {
-        // A source is attached to one yard for as long as it lives.
-        let _ = self.inner.feed.set(feed);
+    fn attach(&self, notifier: SourceNotifier) {
+        self.inner.published.attach(notifier);
     }
 
     fn permissions(&self) -> &[String] {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use serde_json::json;
 use toolyard_testkit::harness::{Client, Scratch, Server, Version};
 use toolyard_testkit::odd::{Kind, nearby};
@@ -202,7 +203,7 @@ async fn a_server_that_a_caller_is_not_shown_is_not_there_for_them() {
     let odd = nearby(Kind::Pages).await.unwrap();
     let digest = |secret: &str| {
         let digest = ring::digest::digest(&ring::digest::SHA256, secret.as_bytes());
-        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        HEXLOWER.encode(digest.as_ref())
     };
     let config = scratch.file(
         "toolyard.toml",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolyard_hub::{AllowList, Permissions, RateLimit, ScopedLimits};
+use toolyard_hub::{AllowList, Glob, Permissions, RateLimit, ScopedLimits};
 use toolyard_serve::{Algorithm, KeySource};
 
 use super::super::access::TokenEntry;
@@ -34,7 +34,7 @@ fn every_key_of_a_token_is_read() {
     );
     let config = Place::new(&[("toolyard.toml", &text)]).load(&[]);
     assert_eq!(config.problems(), []);
-    let list = |items: &[&str]| Some(items.iter().map(|item| (*item).to_owned()).collect());
+    let list = |items: &[&str]| Some(items.iter().copied().map(Glob::from).collect());
     let ci = TokenEntry {
         name: "ci".to_owned(),
         digest: [0xab; 32],
@@ -88,8 +88,8 @@ fn every_key_about_jwts_is_read() {
     assert_eq!(jwt.algorithms, [Algorithm::EdDsa, Algorithm::Rs256]);
     assert_eq!(jwt.claims["scope"]["yard:read"], ["read"]);
     assert_eq!(jwt.claims["realm.roles"]["chief"], ["*"]);
-    assert_eq!(jwt.allowed.sources, Some(vec!["git".to_owned()]));
-    assert_eq!(jwt.allowed.tools, Some(vec!["*".to_owned()]));
+    assert_eq!(jwt.allowed.sources, Some(vec!["git".into()]));
+    assert_eq!(jwt.allowed.tools, Some(vec!["*".into()]));
     assert_eq!(jwt.bounds, ScopedLimits { calls: Some(4), ..ScopedLimits::default() });
     assert_eq!(jwt.resource.as_deref(), Some("https://yard.example"));
 }

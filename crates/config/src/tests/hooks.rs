@@ -29,9 +29,9 @@ fn every_key_of_a_hook_is_read() {
     assert_eq!(first.headers["authorization"], "Bearer t0ken");
     assert_eq!(first.headers["x-number"], "7");
     assert_eq!(first.events, [HookEvent::Before, HookEvent::After, HookEvent::Error]);
-    assert_eq!(first.tools, ["mcp__git__*"]);
+    assert_eq!(first.tools, ["mcp__git__*".into()]);
     assert_eq!((first.timeout, first.on_failure), (Duration::from_millis(250), HookFailurePolicy::Open));
-    assert_eq!((second.name.as_str(), second.tools.as_slice()), ("127.0.0.1", &["*".to_owned()][..]));
+    assert_eq!((second.name.as_str(), second.tools.as_slice()), ("127.0.0.1", &["*".into()][..]));
     assert_eq!(second.events, [HookEvent::Before]);
     assert_eq!((second.timeout, second.on_failure), (Duration::from_secs(5), HookFailurePolicy::Closed));
     assert!(!format!("{config:?}").contains("t0ken"));

@@ -65,7 +65,7 @@ fn every_key_of_the_yard_is_read() {
         subscriptions: 7,
         rate: Some(RateLimit { per_second: 5.0, burst: 10.0 }),
         tools: vec![(
-            "*delete*".to_owned(),
+            "*delete*".into(),
             ScopedLimits {
                 call_time: Some(Duration::from_secs(2)),
                 payload: Some(100),

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rusqlite::ffi::SQLITE_CORRUPT;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::damage::unused_aside_path;
@@ -156,6 +157,11 @@ fn migrate(database: &mut Connection) -> rusqlite::Result<Result<(), i64>> {
     let Some(left) = usize::try_from(found).ok().and_then(|found| STEPS.get(found..)) else {
         return Ok(Err(found));
     };
+    if found > 0 && !change.table_exists(None, "calls")? {
+        // What was there once is not there any more.
+        let lost = Some("the table of calls is missing".to_owned());
+        return Err(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(SQLITE_CORRUPT), lost));
+    }
     if !left.is_empty() {
         for step in left {
             change.execute_batch(step)?;
@@ -180,8 +186,6 @@ fn explain(file: &Path, source: rusqlite::Error) -> HistoryStoreError {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             HistoryStoreError::Damaged { file, source }
         }
-        // What was there once is not there any more.
-        _ if source.to_string().contains("no such table") => HistoryStoreError::Damaged { file, source },
         _ => HistoryStoreError::Database { file, source },
     }
 }

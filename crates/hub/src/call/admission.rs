@@ -7,7 +7,7 @@ use super::resolve::Route;
 use crate::call_details::CallDetails;
 use crate::concurrency::ConcurrencyLimiter;
 use crate::error::{ErrorKind, HubError};
-use crate::glob;
+use crate::glob::Glob;
 use crate::limits::{RateLimit, ScopedLimits, YardLimits};
 use crate::rate_limit::RateKey;
 use crate::record::CallRecord;
@@ -34,8 +34,8 @@ impl<'a> AdmissionControl<'a> {
         record: &'a CallRecord,
     ) -> Self {
         let (tool, source) = (route.tool.as_ref(), route.source.name());
-        let fits = |(_, (pattern, _)): &(usize, &(String, ScopedLimits))| {
-            tool.is_some_and(|tool| glob::matches(pattern, tool.full_name.as_str()))
+        let fits = |(_, (glob, _)): &(usize, &(Glob, ScopedLimits))| {
+            tool.is_some_and(|tool| glob.matches(tool.full_name.as_str()))
         };
         let of_tool = limits.tools.iter().enumerate().filter(fits).map(|(at, (_, bounds))| (at, bounds));
         let of_tool = of_tool.collect();

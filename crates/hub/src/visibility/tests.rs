@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::RecordedCall;
 use crate::error::ErrorKind;
 use crate::fake::{ScriptedSource, calling, holder_of, reading, resources, tools, yard};
+use crate::glob::Glob;
 use crate::name::SourceName;
 use crate::principal::{AllowList, Principal};
 use crate::request::{CallRequest, EntryKind};
@@ -13,7 +14,7 @@ use crate::status::{SourceState, SourceStatus};
 use crate::yard::Yard;
 
 fn lists(sources: Option<&[&str]>, tools: Option<&[&str]>) -> AllowList {
-    let own = |globs: Option<&[&str]>| globs.map(|globs| globs.iter().map(|g| (*g).to_owned()).collect());
+    let own = |globs: Option<&[&str]>| globs.map(|globs| globs.iter().copied().map(Glob::from).collect());
     AllowList { sources: own(sources), tools: own(tools) }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::document::{SpecNode, SpecObject};
 
-use toolyard_hub::glob;
+use toolyard_hub::Glob;
 
 use super::Filters;
 
@@ -34,8 +34,9 @@ pub(super) fn decide(filters: &Filters, candidate: &Candidate<'_>) -> FilterDeci
             return FilterDecision::Hidden(key);
         }
     }
-    let matches =
-        |patterns: &[String], text: &str| patterns.iter().any(|pattern| glob::matches(pattern, text));
+    let matches = |patterns: &[String], text: &str| {
+        patterns.iter().any(|pattern| Glob::from(pattern.as_str()).matches(text))
+    };
     let id = candidate.id.unwrap_or_default();
     let method = candidate.method.to_ascii_lowercase();
     let method_in =

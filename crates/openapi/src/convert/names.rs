@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::transliterate::transliterate;
@@ -211,8 +212,7 @@ pub(super) fn shortened(name: &str) -> String {
 
 /// Eight hexadecimal digits.
 pub(super) fn short_hash(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes())[..4])
 }
 
 #[cfg(test)]

@@ -5,12 +5,11 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
+use serde_json::error::Category;
 
 use super::node::{SpecNode, SpecObject};
 use super::parse::{ParseContext, ParseRefusal};
 use super::references::push_segment;
-
-const TOO_MANY: &str = "more values than are allowed";
 
 pub(super) fn read(text: &str, reading: &mut ParseContext) -> Result<SpecNode, ParseRefusal> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -20,10 +19,10 @@ pub(super) fn read(text: &str, reading: &mut ParseContext) -> Result<SpecNode, P
     let value = Reader { reading, depth }.deserialize(&mut deserializer);
     let whole = value.and_then(|value| deserializer.end().map(|()| value));
     whole.map_err(|error| {
-        if error.to_string().starts_with(TOO_MANY) {
-            ParseRefusal::TooManyValues
-        } else {
-            ParseRefusal::Syntax(error.to_string())
+        match error.classify() {
+            // The reader takes any value, unless it is one too many.
+            Category::Data => ParseRefusal::TooManyValues,
+            Category::Io | Category::Syntax | Category::Eof => ParseRefusal::Syntax(error.to_string()),
         }
     })
 }
@@ -54,7 +53,7 @@ impl<'de> DeserializeSeed<'de> for Reader<'_> {
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<SpecNode, D::Error> {
         if self.reading.count(1).is_err() {
-            return Err(D::Error::custom(TOO_MANY));
+            return Err(D::Error::custom("more values than are allowed"));
         }
         if self.depth == 0 {
             deserializer.deserialize_ignored_any(IgnoredAny)?;

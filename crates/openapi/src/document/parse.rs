@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use encoding_rs::{Encoding, UTF_8};
+
 use super::node::SpecNode;
 use super::{LoadError, json, yaml};
 use crate::operation::{Diagnostic, DiagnosticSeverity};
@@ -17,7 +19,7 @@ pub(super) struct ParseContext {
 }
 
 /// Why a text was not read.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ParseRefusal {
     TooManyValues,
     Syntax(String),
@@ -76,14 +78,8 @@ pub(super) fn read(bytes: &[u8], reading: &mut ParseContext) -> Result<SpecNode,
 
 /// UTF-8, or UTF-16 with a mark; bytes that are neither are replaced and reported.
 fn decode<'b>(bytes: &'b [u8], reading: &mut ParseContext) -> Cow<'b, str> {
-    let units = |read: fn([u8; 2]) -> u16| -> Cow<'b, str> {
-        let pairs = bytes.get(2..).unwrap_or_default().chunks_exact(2);
-        let units: Vec<u16> = pairs.map(|pair| read([pair[0], pair[1]])).collect();
-        Cow::Owned(String::from_utf16_lossy(&units))
-    };
-    match bytes {
-        [0xff, 0xfe, ..] => units(u16::from_le_bytes),
-        [0xfe, 0xff, ..] => units(u16::from_be_bytes),
+    match Encoding::for_bom(bytes) {
+        Some((encoding, _)) if encoding != UTF_8 => encoding.decode(bytes).0,
         _ => match std::str::from_utf8(bytes) {
             Ok(text) => Cow::Borrowed(text),
             Err(error) => {

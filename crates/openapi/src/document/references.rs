@@ -1,6 +1,9 @@
 //! Where a `$ref` leads: to a place in this file, in another one, or to something that carries the name itself.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+
+use percent_encoding::percent_decode_str;
 
 use super::SpecFile;
 use super::node::SpecNode;
@@ -190,24 +193,5 @@ pub(crate) fn push_segment(pointer: &mut String, segment: &str) {
 
 /// `%20` and its like as the bytes that they stand for; what is no such thing stays.
 pub(crate) fn percent_decoded(text: &str) -> String {
-    if !text.contains('%') {
-        return text.to_owned();
-    }
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let pair = bytes.get(at + 1..at + 3).and_then(|pair| std::str::from_utf8(pair).ok());
-        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(meant) if byte == b'%' => {
-                decoded.push(meant);
-                at += 3;
-            }
-            _ => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(decoded).unwrap_or_else(|_| text.to_owned())
+    percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }

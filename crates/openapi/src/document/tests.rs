@@ -110,6 +110,19 @@ fn a_closing_bracket_may_stand_below_its_key() {
 }
 
 #[test]
+fn a_closing_bracket_that_closes_nothing_is_refused() {
+    for source in ["x: b\n]\n", "x: [b]\n]\n", "x:\n  a: {c: [d]}\n  e: f\n]\n", "x: '['\n]\n"] {
+        let refused = text(&format!("openapi: 3.0.0\npaths: {{}}\n{source}"));
+        assert!(matches!(refused, Err(LoadError::NotReadAsJsonOrYaml { .. })), "{source}");
+    }
+    // Where one is open, it is read, however much stands before.
+    assert_eq!(
+        yaml("x:\n  a: {c: [d, '[', e: {\n    f: g\n  }]\n  }"),
+        json!({"a": {"c": ["d", "[", {"e": {"f": "g"}}]}})
+    );
+}
+
+#[test]
 fn further_lines_of_a_quoted_text_may_stand_left_of_its_key() {
     assert_eq!(
         yaml("x:\n  - a: 'one\n  it''s two\n\n three '\n    b: \"four\n\\\"five\\\"\"\n    c: 1"),

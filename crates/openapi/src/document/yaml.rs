@@ -8,6 +8,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use super::node::{SpecNode, SpecObject};
 use super::parse::{ParseContext, ParseRefusal};
 use super::references::push_segment;
+use super::yaml_repair::StopPlace;
 use super::{scalar, yaml_repair};
 
 /// Bytes that may be read again because of what others read and the parser refuses: each such place costs one reading.
@@ -35,16 +36,15 @@ pub(super) fn read(text: &str, reading: &mut ParseContext) -> Result<SpecNode, P
             Err(stop) => stop,
         };
         let other = match &stop {
-            YamlStop::TooDeep { .. } | YamlStop::Quoted { .. } if again < text.len().max(LEAST_AGAIN) => None,
-            YamlStop::TooDeep { line, column } => yaml_repair::drop_deep_brackets(&text, *line, *column),
-            YamlStop::Quoted { line, column } => {
-                yaml_repair::with_quoted_lines_indented(&text, *line, *column, MOST_AGAIN)
-            }
-            YamlStop::At(reason) if shifted.is_none() && reason.starts_with("invalid indentation") => {
+            YamlStop::Syntax { at, .. } if at.is_closing_bracket(&text) => shifted.is_none().then(|| {
                 shifted = Some(stop.refusal());
-                Some(with_brackets_indented(&text))
+                yaml_repair::with_brackets_indented(&text)
+            }),
+            YamlStop::Syntax { at, .. } if again >= text.len().max(LEAST_AGAIN) => {
+                yaml_repair::drop_deep_brackets(&text, at.error)
+                    .or_else(|| yaml_repair::with_quoted_lines_indented(&text, at.error, MOST_AGAIN))
             }
-            YamlStop::At(_) | YamlStop::TooManyValues => None,
+            YamlStop::Syntax { .. } | YamlStop::Refused(_) => None,
         };
         again = again.saturating_sub(text.len().max(LEAST_AGAIN));
         match other {
@@ -55,75 +55,40 @@ pub(super) fn read(text: &str, reading: &mut ParseContext) -> Result<SpecNode, P
     }
 }
 
-/// Where and why the reader stopped.
+/// Why the reader stopped. The parser puts it in words only, so what can be done about it is told by what stands there.
 enum YamlStop {
-    TooDeep {
-        line: usize,
-        column: usize,
-    },
-    /// The further lines of a quoted text are not indented enough.
-    Quoted {
-        line: usize,
-        column: usize,
-    },
-    At(String),
-    TooManyValues,
+    Syntax { reason: String, at: StopPlace },
+    Refused(ParseRefusal),
 }
 
 impl YamlStop {
     fn refusal(&self) -> ParseRefusal {
         match self {
-            Self::TooDeep { line, column } => {
-                let column = column + 1;
-                ParseRefusal::Syntax(format!("brackets are nested too deeply at line {line} column {column}"))
+            Self::Syntax { reason, at: StopPlace { error, .. } } => {
+                ParseRefusal::Syntax(format!("{reason} at line {} column {}", error.line, error.column + 1))
             }
-            Self::Quoted { line, column } => {
-                let column = column + 1;
-                ParseRefusal::Syntax(format!(
-                    "invalid indentation in quoted scalar at line {line} column {column}"
-                ))
-            }
-            Self::At(reason) => ParseRefusal::Syntax(reason.clone()),
-            Self::TooManyValues => ParseRefusal::TooManyValues,
+            Self::Refused(refusal) => refusal.clone(),
         }
     }
 }
 
 impl From<ParseRefusal> for YamlStop {
     fn from(refusal: ParseRefusal) -> Self {
-        match refusal {
-            ParseRefusal::TooManyValues => Self::TooManyValues,
-            ParseRefusal::Syntax(reason) => Self::At(reason),
-        }
+        Self::Refused(refusal)
     }
-}
-
-/// Puts lines of nothing but closing brackets far to the right.
-fn with_brackets_indented(text: &str) -> String {
-    let mut shifted = String::with_capacity(text.len() + 1_000);
-    for line in text.split_inclusive('\n') {
-        let bare = line.trim();
-        if !bare.is_empty() && bare.trim_end_matches(',').chars().all(|character| "]}".contains(character)) {
-            shifted.push_str(&" ".repeat(80));
-        }
-        shifted.push_str(line);
-    }
-    shifted
 }
 
 fn read_strictly(text: &str, reading: &mut ParseContext) -> Result<SpecNode, YamlStop> {
     let mut builder = Builder { reading, open: Vec::new(), anchors: HashMap::new(), root: None, skipping: 0 };
     let mut documents = 0;
+    let mut before = StopPlace::default();
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
-        let (event, span) = event.map_err(|error| {
-            let (line, column) = (error.marker().line(), error.marker().col());
-            match error.info() {
-                "recursion limit exceeded" => YamlStop::TooDeep { line, column },
-                "invalid indentation in quoted scalar" => YamlStop::Quoted { line, column },
-                reason => YamlStop::At(format!("{reason} at line {line} column {}", column + 1)),
-            }
+        let (event, span) = event.map_err(|error| YamlStop::Syntax {
+            reason: error.info().to_owned(),
+            at: before.then_stopped(error.marker()),
         })?;
+        before.pass(&event, span);
         match event {
             Event::DocumentStart(_) => {
                 documents += 1;
@@ -137,7 +102,7 @@ fn read_strictly(text: &str, reading: &mut ParseContext) -> Result<SpecNode, Yam
             event => builder.take(event)?,
         }
     }
-    builder.root.ok_or_else(|| YamlStop::At("it has no content".to_owned()))
+    builder.root.ok_or_else(|| ParseRefusal::Syntax("it has no content".to_owned()).into())
 }
 
 struct Builder<'r> {

@@ -1,14 +1,101 @@
 //! YAML that the parser refuses and others read, put so that it takes it. Lists and maps in brackets, nested deeper than it
 //! goes: what is so deep is left out anyway, so it may as well be gone before. Texts in quotes, whose further lines are
-//! not indented more than their key.
+//! not indented more than their key. Closing brackets that are not indented more than theirs.
+
+use saphyr_parser::{Event, Marker, Span};
 
 /// How many brackets the parser lets stand inside one another.
 const DEEPEST: usize = 255;
 
+/// A line, from 1, and a column in characters, from 0.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TextPlace {
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+impl From<&Marker> for TextPlace {
+    fn from(marker: &Marker) -> Self {
+        Self { line: marker.line(), column: marker.col() }
+    }
+}
+
+/// Where the parser stopped, and what it had told of before. Its errors have no kinds, only words.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct StopPlace {
+    pub(super) error: TextPlace,
+    /// The end of the last event.
+    told: TextPlace,
+    /// How many lists and maps in brackets were open there.
+    brackets: usize,
+}
+
+impl StopPlace {
+    /// Takes notice of an event.
+    pub(super) fn pass(&mut self, event: &Event<'_>, span: Span) {
+        self.told = TextPlace::from(&span.end);
+        match event {
+            // Nothing but brackets can be inside of brackets. Outside, the beginning of a list or a map is a place without
+            // any text, unless it is a bracket.
+            Event::SequenceStart(..) | Event::MappingStart(..)
+                if self.brackets > 0 || span.start.index() < span.end.index() =>
+            {
+                self.brackets += 1;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.brackets = self.brackets.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    pub(super) fn then_stopped(self, error: &Marker) -> Self {
+        Self { error: TextPlace::from(error), ..self }
+    }
+
+    /// Whether the line consists of closing brackets, and there is something for them to close.
+    pub(super) fn is_closing_bracket(&self, text: &str) -> bool {
+        self.brackets_before(text).is_some_and(|open| open > 0)
+    }
+
+    fn brackets_before(&self, text: &str) -> Option<usize> {
+        let (end, _) = place(text, self.error)?;
+        let line = text.get(..end)?.rfind('\n').map_or(0, |at| at + 1);
+        if !is_closing_line(text.get(line..)?.split('\n').next()?) {
+            return None;
+        }
+        let (start, _) = place(text, self.told)?;
+        let mut scanner = Scanner { text: text.get(..end)?.as_bytes(), at: start.min(end) };
+        let mut open = self.brackets;
+        while let Some(token) = scanner.next() {
+            open = match token {
+                Token::Opens => open + 1,
+                Token::Closes => open.saturating_sub(1),
+            };
+        }
+        Some(open)
+    }
+}
+
+/// The text with lines of nothing but closing brackets far to the right.
+pub(super) fn with_brackets_indented(text: &str) -> String {
+    let mut shifted = String::with_capacity(text.len() + 1_000);
+    for line in text.split_inclusive('\n') {
+        if is_closing_line(line) {
+            shifted.push_str(&" ".repeat(80));
+        }
+        shifted.push_str(line);
+    }
+    shifted
+}
+
+fn is_closing_line(line: &str) -> bool {
+    let bare = line.trim();
+    !bare.is_empty() && bare.trim_end_matches(',').chars().all(|character| "]}".contains(character))
+}
+
 /// The text with `null` for whatever is nested deeper than the parser goes, from this bracket to the end of the
-/// outermost one around it. Nothing if there is no bracket here, or they do not close.
-pub(super) fn drop_deep_brackets(text: &str, line: usize, column: usize) -> Option<String> {
-    let (start, found) = place(text, line, column)?;
+/// outermost one around it. Nothing if there is no bracket here, or not as many of them are closed.
+pub(super) fn drop_deep_brackets(text: &str, at: TextPlace) -> Option<String> {
+    let (start, found) = place(text, at)?;
     if !matches!(found, '[' | '{') {
         return None;
     }
@@ -40,32 +127,28 @@ pub(super) fn drop_deep_brackets(text: &str, line: usize, column: usize) -> Opti
 }
 
 /// The text with all further lines of the quoted one that begins here put to the right of what its own line begins with:
-/// how far does not count in it. Nothing if that takes more than `most` bytes.
-pub(super) fn with_quoted_lines_indented(
-    text: &str,
-    line: usize,
-    column: usize,
-    most: usize,
-) -> Option<String> {
-    let (start, quote) = place(text, line, column)?;
+/// how far does not count in it. Nothing if they are there already, or if that takes more than `most` bytes.
+pub(super) fn with_quoted_lines_indented(text: &str, at: TextPlace, most: usize) -> Option<String> {
+    let (start, quote) = place(text, at)?;
     let quote = u8::try_from(quote).ok().filter(|quote| matches!(quote, b'"' | b'\''))?;
     let mut scanner = Scanner { text: text.as_bytes(), at: start + 1 };
     scanner.skip_quoted(quote)?;
     let (before, quoted, after) = (text.get(..start)?, text.get(start..scanner.at)?, text.get(scanner.at..)?);
     let its_line = before.rsplit('\n').next()?;
     let indentation = 1 + its_line.bytes().take_while(|byte| b" -?".contains(byte)).count();
-    let further = quoted.bytes().filter(|byte| *byte == b'\n').count();
-    if further.saturating_mul(indentation) > most {
+    let further = quoted.split('\n').skip(1);
+    let is_indented = |line: &str| line.bytes().take_while(|byte| *byte == b' ').count() >= indentation;
+    if further.clone().count().saturating_mul(indentation) > most || further.clone().all(is_indented) {
         return None;
     }
     let indented = quoted.replace('\n', &format!("\n{}", " ".repeat(indentation)));
     Some(format!("{before}{indented}{after}"))
 }
 
-/// Where a place is that is told by its line, from 1, and its column in characters, from 0, and what stands there.
-fn place(text: &str, line: usize, column: usize) -> Option<(usize, char)> {
-    let before: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
-    let (within, found) = text.get(before..)?.char_indices().nth(column)?;
+/// The byte at which a place is, and what stands there.
+fn place(text: &str, at: TextPlace) -> Option<(usize, char)> {
+    let before: usize = text.split_inclusive('\n').take(at.line.checked_sub(1)?).map(str::len).sum();
+    let (within, found) = text.get(before..)?.char_indices().nth(at.column)?;
     Some((before + within, found))
 }
 

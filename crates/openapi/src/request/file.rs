@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
 use toolyard_hub::json::Object;
 
@@ -53,7 +54,7 @@ impl FileArgument {
             _ if head.eq_ignore_ascii_case("base64") => ("", true),
             _ => (head, false),
         };
-        let plain = percent_decoded(data);
+        let plain: Vec<u8> = percent_decode_str(data).collect();
         let bytes = if in_base64 {
             let text = std::str::from_utf8(&plain).ok().and_then(decode);
             text.ok_or("is a data URI whose data is no base64")?
@@ -68,8 +69,7 @@ impl FileArgument {
         for parameter in parameters {
             match parameter.split_once('=') {
                 Some((key, name)) if ["name", "filename"].contains(&key.trim()) => {
-                    let name = percent_decoded(name.trim());
-                    filename = Some(String::from_utf8_lossy(&name).into_owned());
+                    filename = Some(percent_decode_str(name.trim()).decode_utf8_lossy().into_owned());
                 }
                 _ => {
                     content_type.push(';');
@@ -85,26 +85,6 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     let dense: String = text.chars().filter(|letter| !letter.is_ascii_whitespace()).collect();
     let engine = if dense.contains(['-', '_']) { &URL_SAFE } else { &STANDARD };
     engine.decode(dense).ok()
-}
-
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let bytes = text.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let code = text.get(at + 1..at + 3).filter(|_| byte == b'%');
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(code) => {
-                plain.push(code);
-                at += 3;
-            }
-            None => {
-                plain.push(byte);
-                at += 1;
-            }
-        }
-    }
-    plain
 }
 
 #[cfg(test)]

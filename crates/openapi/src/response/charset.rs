@@ -1,53 +1,27 @@
-//! Text in the few encodings that are still met; the rest is read as UTF-8, with a mark where that is wrong.
+//! Text in the character set that its content type names, as browsers read it.
 
-/// The text, by what the content type says.
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, WINDOWS_1252};
+
+/// The text, by what the content type says; a byte order mark says it better. What is not text in this character set is
+/// replaced by `\u{fffd}`, and a character set that is not known is taken for UTF-8.
 pub(super) fn decode_text(bytes: &[u8], content_type: &str) -> String {
-    match charset(content_type).as_str() {
-        "iso-8859-1" | "latin1" | "latin-1" | "iso-8859-15" | "us-ascii" | "ascii" | "windows-1252" | "cp1252"
-            // Many say this who mean UTF-8.
-            if std::str::from_utf8(bytes).is_err() =>
-        {
-            bytes.iter().map(|byte| western(*byte)).collect()
-        }
-        "utf-16" | "utf-16le" | "utf-16be" => wide(bytes, content_type),
-        _ => {
-            let text = String::from_utf8_lossy(bytes);
-            text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned()
-        }
-    }
+    let encoding = match charset(content_type).as_str() {
+        // HTTP takes it for big-endian where browsers do not.
+        "utf-16" => UTF_16BE,
+        // Not a name of the standard, but one that is met.
+        "latin-1" => WINDOWS_1252,
+        other => Encoding::for_label_no_replacement(other.as_bytes()).unwrap_or(UTF_8),
+    };
+    // Many say ISO-8859-1 who mean UTF-8.
+    let is_utf_8 = encoding.is_single_byte() && std::str::from_utf8(bytes).is_ok();
+    let (text, ..) = if is_utf_8 { UTF_8 } else { encoding }.decode(bytes);
+    text.into_owned()
 }
 
 fn charset(content_type: &str) -> String {
     let mut parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
     let said = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
     said.map(|(_, value)| value.trim().trim_matches('"').to_ascii_lowercase()).unwrap_or_default()
-}
-
-/// Windows-1252, which is what browsers read for all of these.
-fn western(byte: u8) -> char {
-    const UPPER: [char; 32] = [
-        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
-        '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
-    ];
-    match byte {
-        0x80..0xa0 => UPPER[usize::from(byte - 0x80)],
-        _ => char::from(byte),
-    }
-}
-
-fn wide(bytes: &[u8], content_type: &str) -> String {
-    let little = match bytes {
-        [0xff, 0xfe, ..] => true,
-        [0xfe, 0xff, ..] => false,
-        _ => charset(content_type) == "utf-16le",
-    };
-    let unit = |pair: &[u8]| {
-        let pair = [pair[0], pair.get(1).copied().unwrap_or_default()];
-        if little { u16::from_le_bytes(pair) } else { u16::from_be_bytes(pair) }
-    };
-    let units: Vec<u16> = bytes.chunks(2).map(unit).collect();
-    let text = String::from_utf16_lossy(&units);
-    text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned()
 }
 
 #[cfg(test)]
@@ -59,10 +33,17 @@ mod tests {
         assert_eq!(decode_text("\u{feff}é".as_bytes(), "text/plain; charset=UTF-8"), "é");
         assert_eq!(decode_text(b"caf\xe9 \x80", "text/plain; charset=ISO-8859-1"), "café €");
         assert_eq!(decode_text("café".as_bytes(), "text/plain; charset=\"latin1\""), "café");
+        assert_eq!(decode_text(b"caf\xe9", "text/plain; charset=latin-1"), "café");
+        assert_eq!(decode_text(b"\xa4", "text/plain; charset=ISO-8859-15"), "€");
+        assert_eq!(decode_text(b"\xcf\xf0\xe8\xe2\xe5\xf2", "text/html; charset=windows-1251"), "Привет");
+        assert_eq!(decode_text(b"\x93\xfa\x96{", "text/html; charset=Shift_JIS"), "日本");
         assert_eq!(decode_text(b"\xff\xfeh\0i\0", "text/plain; charset=utf-16"), "hi");
+        assert_eq!(decode_text(b"\xff\xfeh\0i\0", "text/plain"), "hi");
+        assert_eq!(decode_text(b"\0h\0i", "text/plain;charset=utf-16"), "hi");
         assert_eq!(decode_text(b"\0h\0i", "text/plain;charset=utf-16be"), "hi");
         assert_eq!(decode_text(b"h\0i\0", "text/plain;charset=utf-16le"), "hi");
         assert_eq!(decode_text(b"a\xffb", "text/plain"), "a\u{fffd}b");
         assert_eq!(decode_text(b"a", "text/plain; charset=klingon"), "a");
+        assert_eq!(decode_text(b"a", "text/plain; charset=iso-2022-kr"), "a");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use reqwest::Url;
 use serde_json::Map;
-use toolyard_hub::{SourceOffer, ToolOffer, glob};
+use toolyard_hub::{Glob, SourceOffer, ToolOffer};
 
 use crate::base_url::{NAME_IT, SAY_WHERE, resolve_base_url};
 use crate::convert::Conversion;
@@ -40,12 +40,15 @@ pub(super) fn allowed_hosts(settings: &DocumentSettings) -> AllowedHosts {
 pub(super) fn offer(operations: &[Operation], settings: &DocumentSettings) -> SourceOffer {
     let tools = operations.iter().filter_map(|operation| {
         let name = operation.name.as_str();
-        let any = |globs: &[String]| globs.iter().any(|pattern| glob::matches(pattern, name));
+        let any = |globs: &[String]| globs.iter().any(|pattern| Glob::from(pattern.as_str()).matches(name));
         let wanted = settings.enabled_tools.as_deref().is_none_or(any);
         if !wanted || any(&settings.disabled_tools) {
             return None;
         }
-        let more = settings.tool_permissions.iter().filter(|(pattern, _)| glob::matches(pattern, name));
+        let more = settings
+            .tool_permissions
+            .iter()
+            .filter(|(pattern, _)| Glob::from(pattern.as_str()).matches(name));
         let more = more.flat_map(|(_, permissions)| permissions.iter());
         Some(ToolOffer {
             definition: operation.definition.clone(),

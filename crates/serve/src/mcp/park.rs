@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -186,11 +187,7 @@ pub(super) fn digest(request: &InboundRequest<Principal>) -> Result<String, RpcE
         hasher.update(part.len().to_be_bytes());
         hasher.update(part.as_bytes());
     }
-    Ok(hex(&hasher.finalize()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(HEXLOWER.encode(&hasher.finalize()))
 }
 
 fn unix_time() -> u64 {

@@ -1,27 +1,46 @@
-//! `GET /openapi.json`: this very API for machines, as far as the caller may use it. Every tool has an address of its own
-//! with the schema of its own parameters. What can really be answered is written down, and nothing else.
+//! `GET /openapi.json`: this very API for machines, as far as the caller may use it. What is the same for every yard is in
+//! `skeleton.json`; here each tool gets an address of its own with the schema of its own parameters. What can really be
+//! answered is written down, and nothing else.
 
-mod components;
 mod embed;
-mod paths;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolyard_hub::ToolEntry;
 
-use self::components::{headers, responses, schemas};
 pub(super) use self::embed::EmbeddedSchema;
 use self::embed::embed;
-use self::paths::fixed_paths;
 use super::errors::RestError;
 use super::query::Query;
 use super::response::respond_json;
 use super::tool_cache::RestTool;
 use super::{RestCaller, RestFront};
+
+/// The address of a tool, without what only the tool knows; it is taken out of the skeleton.
+const TOOL_PATH: &str = "/mcp/tools/{tool}/execute";
+
+static SKELETON: LazyLock<Skeleton> = LazyLock::new(Skeleton::read);
+
+struct Skeleton {
+    document: Value,
+    execute: Value,
+}
+
+impl Skeleton {
+    fn read() -> Self {
+        // It is part of this program, and a test reads it.
+        let mut document: Value =
+            serde_json::from_str(include_str!("openapi/skeleton.json")).unwrap_or_default();
+        document["info"]["version"] = super::VERSION.into();
+        let paths = document["paths"].as_object_mut();
+        let execute = paths.and_then(|paths| paths.shift_remove(TOOL_PATH)).unwrap_or_default();
+        Self { document, execute }
+    }
+}
 
 pub(super) async fn show(
     State(rest): State<Arc<RestFront>>,
@@ -37,8 +56,7 @@ pub(super) async fn show(
 }
 
 pub(super) fn document(tools: &[&RestTool]) -> Value {
-    let mut paths = fixed_paths();
-    let mut components = schemas();
+    let mut document = SKELETON.document.clone();
     for shown in tools {
         let name = shown.tool.full_name.as_str();
         let (input, output) = shown.embedded(|tool| {
@@ -46,27 +64,15 @@ pub(super) fn document(tools: &[&RestTool]) -> Value {
             let output = tool.output_schema.as_ref();
             (input, output.map(|schema| embed(schema, &pointer(&output_name(name)), json!(true)).schema))
         });
-        paths.insert(format!("/mcp/tools/{name}/execute"), execute(&shown.tool, input, output.is_some()));
-        components.insert(input_name(name), input.schema.clone());
-        components.extend(output.clone().map(|schema| (output_name(name), schema)));
+        document["paths"][format!("/mcp/tools/{name}/execute")] =
+            execute(&shown.tool, input, output.is_some());
+        let schemas = &mut document["components"]["schemas"];
+        schemas[input_name(name)] = input.schema.clone();
+        if let Some(schema) = output {
+            schemas[output_name(name)] = schema.clone();
+        }
     }
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Toolyard",
-            "version": super::VERSION,
-            "description": "Tools of this yard over plain HTTP.",
-        },
-        "servers": [{"url": "/"}],
-        "security": [{"bearer": []}],
-        "paths": paths,
-        "components": {
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-            "schemas": components,
-            "responses": responses(),
-            "headers": headers(),
-        },
-    })
+    document
 }
 
 fn input_name(tool: &str) -> String {
@@ -84,86 +90,26 @@ fn pointer(schema: &str) -> String {
 /// The address of one tool.
 fn execute(tool: &ToolEntry, input: &EmbeddedSchema, has_output: bool) -> Value {
     let name = tool.full_name.as_str();
-    let mut body = json!({
-        "type": "object",
-        "properties": {
-            "tool": {"enum": [name, null], "description": "Must be this tool, if it is there at all."},
-            "params": {"$ref": pointer(&input_name(name))},
-            "context": {"$ref": pointer("Context")},
-        },
-        "additionalProperties": false,
-    });
+    let mut item = SKELETON.execute.clone();
+    let operation = &mut item["post"];
+    operation["operationId"] = format!("execute.{name}").into();
+    operation["summary"] = tool.title.as_str().into();
+    operation["description"] = tool.description.as_deref().unwrap_or_default().into();
+    operation["tags"] = json!([tool.source.as_str()]);
+    let body = &mut operation["requestBody"]["content"]["application/json"]["schema"];
+    body["properties"]["tool"]["enum"] = json!([name, null]);
+    body["properties"]["params"] = json!({"$ref": pointer(&input_name(name))});
     if input.needs_something {
         body["required"] = json!(["params"]);
     }
-    let result = if has_output { json!({"$ref": pointer(&output_name(name))}) } else { json!(true) };
-    let success = json!({
-        "allOf": [{"$ref": pointer("Success")}],
-        "properties": {"result": result},
-        "required": ["result"],
-    });
-    let content = |schema: Value| {
-        json!({
-            "application/json": {"schema": schema},
-            "text/event-stream": {"schema": {"type": "string"}},
-        })
-    };
-    let mut operation = json!({
-        "operationId": format!("execute.{name}"),
-        "summary": tool.title,
-        "description": tool.description.as_deref().unwrap_or_default(),
-        "tags": [tool.source.as_str()],
-        "parameters": [
-            version_parameter(),
-            {
-                "name": "content",
-                "in": "query",
-                "description": "Whether all blocks of content are in the answer, beside the result.",
-                "schema": {"enum": ["full", "result"]},
-            },
-            {
-                "name": "detach",
-                "in": "query",
-                "description": "Whether the execution goes on if the connection is lost.",
-                "schema": {"enum": ["true", "false"]},
-            },
-            {
-                "name": "Idempotency-Key",
-                "in": "header",
-                "description": "Makes the call safe to repeat; the same as idempotencyKey of the context.",
-                "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
-            },
-        ],
-        "requestBody": {"required": true, "content": {"application/json": {"schema": body}}},
-        "responses": refusals(&[400, 401, 403, 404, 408, 409, 413, 415, 429, 499, 500, 501, 502, 504]),
-    });
-    operation["responses"]["200"] = json!({
-        "description": "It went well.",
-        "headers": {
-            "X-MCP-Version": {"$ref": "#/components/headers/Version"},
-            "X-Execution-Id": {"$ref": "#/components/headers/ExecutionId"},
-        },
-        "content": content(success),
-    });
+    if has_output {
+        let success = &mut operation["responses"]["200"]["content"]["application/json"]["schema"];
+        success["properties"]["result"] = json!({"$ref": pointer(&output_name(name))});
+    }
     if let Some(true) = tool.metadata.get("deprecated").and_then(Value::as_bool) {
         operation["deprecated"] = true.into();
     }
-    json!({"post": operation})
-}
-
-fn version_parameter() -> Value {
-    json!({
-        "name": "X-MCP-Version",
-        "in": "header",
-        "description": "The version of the protocol; absent means the newest.",
-        "schema": {"enum": super::version::SUPPORTED},
-    })
-}
-
-fn refusals(statuses: &[u16]) -> Value {
-    let reference =
-        |status: &u16| (status.to_string(), json!({"$ref": format!("#/components/responses/{status}")}));
-    Value::Object(statuses.iter().map(reference).collect::<Map<_, _>>())
+    item
 }
 
 #[cfg(test)]

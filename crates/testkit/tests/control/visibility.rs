@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{
-    AllowList, BoxFuture, CallEndReason, CallRequest, CallTarget, EntryKind, ExecutionId, History,
+    AllowList, BoxFuture, CallEndReason, CallRequest, CallTarget, EntryKind, ExecutionId, Glob, History,
     HistoryError, HistoryQuery, HubError, Outcome, PastCall, Permissions, Principal, PromptOffer,
     ResourceOffer, Source, SourceCall, SourceName, SourceNotifier, SourceOffer, SourceState, SourceStatus,
     SourceTarget, TemplateOffer, ToolListing, ToolOffer, Yard, YardSettings,
@@ -184,7 +184,7 @@ const PLAIN: &str = "a plain token";
 pub(super) const WATCHES_ALL: &str = "an observer's token";
 
 fn tokens() -> Vec<BearerToken> {
-    let list = |globs: &[&str]| Some(globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>());
+    let list = |globs: &[&str]| Some(globs.iter().copied().map(Glob::from).collect::<Vec<_>>());
     let holder = |name: &str, held: &[&str]| {
         let held: BTreeSet<String> = held.iter().map(|one| (*one).to_owned()).collect();
         Principal::new(name, Permissions::Only(held))

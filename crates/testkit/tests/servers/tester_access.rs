@@ -126,7 +126,7 @@ async fn an_address_of_a_configured_server_needs_its_permissions_however_it_is_w
 async fn a_configured_server_that_a_principal_does_not_see_is_like_an_address_where_nothing_listens() {
     let server = nearby(Kind::LegacyOnly).await.unwrap();
     let stage = Stage::new([at("vault", &server.url, &[])]);
-    let seen = AllowList { sources: Some(vec!["mcp-test-mcp".to_owned()]), tools: None };
+    let seen = AllowList { sources: Some(vec!["mcp-test-mcp".into()]), tools: None };
     let blind = who(&["connect", "connect-inside", "manage"]).with_allow_list(seen.clone());
     let closed = "http://127.0.0.1:1/mcp";
     let nothing = stage.connects(&blind, closed).await.unwrap_err();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
+use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -171,8 +172,7 @@ pub(crate) struct CredentialLock {
 /// not locked: removing it could leave two processes with a lock each.
 fn lock_path(store: &Path, key: &CredentialKey) -> PathBuf {
     let digest = ring::digest::digest(&ring::digest::SHA256, key.0.as_bytes());
-    let name: String = digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    store.with_extension(format!("{name}.lock"))
+    store.with_extension(format!("{}.lock", HEXLOWER.encode(&digest.as_ref()[..8])))
 }
 
 fn held(lock: &str) -> String {

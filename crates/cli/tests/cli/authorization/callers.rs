@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::HEXLOWER;
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
@@ -59,8 +60,7 @@ pub(super) fn secret(name: &str) -> String {
 /// The `[[tokens]]` of the configuration.
 pub(super) fn configured() -> String {
     let entry = |(name, lines): (&str, &str)| {
-        let digest: String =
-            Sha256::digest(secret(name).as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = HEXLOWER.encode(&Sha256::digest(secret(name).as_bytes()));
         format!("[[tokens]]\nname = \"{name}\"\nsha256 = \"{digest}\"\n{lines}\n")
     };
     TOKENS.map(entry).concat()

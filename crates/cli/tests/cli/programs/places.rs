@@ -1,5 +1,6 @@
 //! Where the three tools are, and where they are not; who may use which tools from within.
 
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Client, Process, Scratch, Server, Version};
 
@@ -86,11 +87,7 @@ async fn a_token_is_good_for_the_same_tools_from_within_and_every_call_is_audite
     let audit = scratch.path("audit.jsonl");
     let digest = |token: &str| {
         use ring::digest::{SHA256, digest};
-        digest(&SHA256, token.as_bytes())
-            .as_ref()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
+        HEXLOWER.encode(digest(&SHA256, token.as_bytes()).as_ref())
     };
     let more = format!(
         "[audit]\nfile = {audit:?}\n[[tokens]]\nname = \"some\"\nsha256 = \"{}\"\n\

@@ -5,13 +5,14 @@ use serde_json::json;
 use super::told;
 use crate::error::ErrorKind;
 use crate::fake::{ScriptedSource, calling, prompts, reading, request, resources, templates, tools, yard};
+use crate::glob::Glob;
 use crate::principal::{AllowList, Permissions, Principal};
 use crate::request::{CallRequest, CallTarget};
 use crate::source::SourceOffer;
 use crate::yard::Yard;
 
 fn ada(sources: Option<&[&str]>, tools: Option<&[&str]>) -> Principal {
-    let list = |globs: Option<&[&str]>| globs.map(|globs| globs.iter().map(|g| (*g).to_owned()).collect());
+    let list = |globs: Option<&[&str]>| globs.map(|globs| globs.iter().copied().map(Glob::from).collect());
     Principal::new("ada", Permissions::All)
         .with_allow_list(AllowList { sources: list(sources), tools: list(tools) })
 }
@@ -110,7 +111,7 @@ async fn a_permission_that_is_missing_is_said_and_a_list_that_does_not_have_it_i
     let yard = yard(&[&ScriptedSource::offering("db", offer)]);
     let nobody = Principal::new("bob", Permissions::Only(Default::default()));
     assert_eq!(kind(&yard, &nobody, calling("drop")).await, Some(ErrorKind::Forbidden));
-    let elsewhere = nobody.with_allow_list(AllowList { sources: Some(vec!["x".to_owned()]), tools: None });
+    let elsewhere = nobody.with_allow_list(AllowList { sources: Some(vec!["x".into()]), tools: None });
     assert_eq!(kind(&yard, &elsewhere, calling("drop")).await, Some(ErrorKind::UnknownTool));
 }
 

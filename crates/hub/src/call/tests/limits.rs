@@ -39,7 +39,7 @@ fn of_source(bounds: ScopedLimits) -> YardLimits {
 }
 
 fn of_tool(pattern: &str, bounds: ScopedLimits) -> YardLimits {
-    YardLimits { tools: vec![(pattern.to_owned(), bounds)], ..YardLimits::default() }
+    YardLimits { tools: vec![(pattern.into(), bounds)], ..YardLimits::default() }
 }
 
 fn by(principal: &Principal, name: &str) -> CallRequest {

@@ -82,7 +82,7 @@ async fn a_source_that_has_not_told_what_it_offers_is_named_with_its_state() {
     let error = yard.call(calling("mcp__git__hub__quiry")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownTool, "the longer prefix counts");
     let mut stranger = calling("mcp__git__commit");
-    let allowed = AllowList { sources: Some(["git__hub".to_owned()].into()), tools: None };
+    let allowed = AllowList { sources: Some(vec!["git__hub".into()]), tools: None };
     stranger.principal = Principal::new("ada", Permissions::All).with_allow_list(allowed);
     assert_eq!(yard.call(stranger).await.unwrap_err().kind(), ErrorKind::UnknownTool);
     for (state, suggestion) in [

@@ -268,7 +268,7 @@ async fn claims_lead_to_permissions_as_the_settings_say() {
         ("realm.roles".to_owned(), map(&[("chief", "*"), ("clerk", "write")])),
         ("https://x.example/team".to_owned(), map(&[("blue", "paint")])),
     ]);
-    jwt.allowed = AllowList { sources: None, tools: Some(vec!["mcp__git__*".to_owned()]) };
+    jwt.allowed = AllowList { sources: None, tools: Some(vec!["mcp__git__*".into()]) };
     jwt.bounds = ScopedLimits { calls: Some(3), ..ScopedLimits::default() };
     for (extra, expect) in [
         (json!({"scope": "read yard:read"}), only(&["read"])),

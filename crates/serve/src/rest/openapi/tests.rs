@@ -7,7 +7,7 @@ use toolyard_hub::Yard;
 use toolyard_hub::json::{from_text, to_raw};
 use toolyard_sdk::{Context, NativeSource, Tool};
 
-use super::document;
+use super::{SKELETON, document};
 use crate::rest::tool_cache::{RestTool, RestToolCache};
 
 /// A tool with this schema that does nothing.
@@ -59,6 +59,29 @@ fn every_reference_leads_somewhere_and_every_schema_is_one() {
         schema["$ref"] = format!("#/components/schemas/{name}").into();
         let compiled = jsonschema::options().build(&schema);
         assert!(compiled.is_ok(), "{name}: {}", compiled.unwrap_err());
+    }
+}
+
+#[test]
+fn the_skeleton_is_read_and_names_the_versions_of_today() {
+    assert_eq!(SKELETON.document["openapi"], "3.1.0");
+    assert_eq!(SKELETON.execute["post"]["requestBody"]["required"], true);
+    let paths = SKELETON.document["paths"].as_object().unwrap();
+    let operations: Vec<&Value> = paths
+        .values()
+        .chain([&SKELETON.execute])
+        .flat_map(|item| item.as_object().unwrap().values())
+        .collect();
+    assert_eq!(operations.len(), 11);
+    for operation in operations {
+        // Only one operation is the same in every version.
+        let version = operation["parameters"].get(0).map(|first| (&first["name"], &first["schema"]["enum"]));
+        match operation["operationId"].as_str() {
+            Some("health") => assert_eq!(version, None),
+            _ => {
+                assert_eq!(version, Some((&json!("X-MCP-Version"), &json!(crate::rest::version::SUPPORTED))))
+            }
+        }
     }
 }
 

@@ -1,0 +1,114 @@
+//! What a source says about itself while it runs, for sources that connect or load in the background: what it offers, how it is
+//! doing, and whom it tells when that changes.
+
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use parking_lot::RwLock;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::source::{SourceNotifier, SourceOffer};
+use crate::status::SourceStatus;
+
+/// The offer and the status of one source.
+#[derive(Debug)]
+pub struct PublishedSource {
+    offer: ArcSwap<SourceOffer>,
+    status: RwLock<SourceStatus>,
+    changed: Notify,
+    notifier: OnceLock<SourceNotifier>,
+}
+
+impl PublishedSource {
+    /// A source that offers nothing yet.
+    pub fn new(status: SourceStatus) -> Self {
+        Self {
+            offer: ArcSwap::default(),
+            status: RwLock::new(status),
+            changed: Notify::new(),
+            notifier: OnceLock::new(),
+        }
+    }
+
+    /// Names the yard that is told from now on. A source is attached to one yard for as long as it lives; further calls
+    /// change nothing.
+    pub fn attach(&self, notifier: SourceNotifier) {
+        let _ = self.notifier.set(notifier);
+    }
+
+    pub fn notifier(&self) -> Option<&SourceNotifier> {
+        self.notifier.get()
+    }
+
+    pub fn offer(&self) -> Arc<SourceOffer> {
+        self.offer.load_full()
+    }
+
+    pub fn set_offer(&self, offer: SourceOffer) {
+        self.offer.store(Arc::new(offer));
+        if let Some(notifier) = self.notifier() {
+            notifier.offer_changed();
+        }
+    }
+
+    pub fn status(&self) -> SourceStatus {
+        self.status.read().clone()
+    }
+
+    /// Changes the status and wakes whoever waits for it. A source that has settled once stays settled.
+    pub fn set_status(&self, status: SourceStatus) {
+        {
+            let mut now = self.status.write();
+            let settled = now.settled || status.settled;
+            *now = SourceStatus { settled, ..status };
+        }
+        self.changed.notify_waiters();
+        if let Some(notifier) = self.notifier() {
+            notifier.status_changed();
+        }
+    }
+
+    /// Since when it has been starting, as long as it has not settled.
+    pub fn starting_since(&self) -> Option<Instant> {
+        let status = self.status.read();
+        (!status.settled).then_some(status.since)
+    }
+
+    /// Waits until the status, or what belongs to it, lets `read` find something. It is asked again after every change.
+    pub async fn wait_for<T>(&self, mut read: impl FnMut(&SourceStatus) -> Option<T>) -> T {
+        loop {
+            // Listening begins before the look, so that no change falls between them.
+            let changed = self.changed.notified();
+            let found = read(&self.status.read());
+            match found {
+                Some(found) => return found,
+                None => changed.await,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::PublishedSource;
+    use crate::status::{SourceState, SourceStatus};
+
+    #[tokio::test]
+    async fn whoever_waits_sees_every_change_and_settled_stays_settled() {
+        let source = Arc::new(PublishedSource::new(SourceStatus::new(SourceState::Starting, false)));
+        assert!(source.starting_since().is_some());
+        let waiting = Arc::clone(&source);
+        let ready = tokio::spawn(async move {
+            waiting.wait_for(|status| (status.state == SourceState::Ready).then_some(status.settled)).await
+        });
+        tokio::task::yield_now().await;
+        source.set_status(SourceStatus::new(SourceState::BackingOff, true));
+        tokio::task::yield_now().await;
+        source.set_status(SourceStatus::new(SourceState::Ready, false));
+        assert!(ready.await.unwrap());
+        assert_eq!(source.starting_since(), None);
+    }
+}
