@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolyard_hub::json::from_text;
 use toolyard_hub::printable::escape_json;
-use toolyard_hub::{CallRecord, ErrorKind, HubError, Raw, Timestamp};
+use toolyard_hub::{CallRecord, CallStatus, ErrorKind, HubError, Raw, Timestamp};
 
 use crate::audit::AuditArguments;
 
@@ -70,7 +70,7 @@ pub(crate) fn format_line(record: &CallRecord<'_>, arguments: AuditArguments) ->
         made_by: record.made_by.as_str(),
         // Whole microseconds: a call may well take less than a millisecond.
         duration_ms: (record.duration.as_secs_f64() * 1e6).round() / 1e3,
-        ended: record.ended.as_str(),
+        ended: CallStatus::from(record.ended).as_str(),
         error: record.error.map(|error| AuditLineError {
             kind: error.kind().as_str(),
             message: error_message(record, error, LONGEST_MESSAGE),
@@ -131,7 +131,7 @@ pub(crate) mod tests {
 
     static REDACTION: LazyLock<Redaction> = LazyLock::new(Redaction::default);
 
-    /// A call of `ada`'s that was answered.
+    /// A call of `ada`'s that succeeded.
     pub(crate) fn record(subject: &str) -> CallRecord<'_> {
         CallRecord {
             id: ExecutionId::from_bytes([7; 16]),
@@ -145,7 +145,7 @@ pub(crate) mod tests {
             made_by: CallOrigin::Caller,
             at: UNIX_EPOCH + Duration::from_millis(1_705_314_600_007),
             duration: Duration::from_nanos(1_234_567),
-            ended: CallEndReason::Answered,
+            ended: CallEndReason::Succeeded,
             error: None,
             outcome: None,
             redaction: &REDACTION,
@@ -171,7 +171,7 @@ pub(crate) mod tests {
         let beginning = concat!(
             r#"{"time":"2024-01-15T10:30:00.007Z","id":"07070707070707070707070707070707","principal":"ada","#,
             r#""sessionId":"s1","userId":"u1","kind":"tool","name":"mcp__s__work","server":"s","priority":"high","#,
-            r#""madeBy":"program","durationMs":1.235,"ended":"error","error":{"kind":"timed out","message":"too slow"}"#,
+            r#""madeBy":"program","durationMs":1.235,"ended":"failed","error":{"kind":"timed out","message":"too slow"}"#,
         );
         assert_eq!(format_line(&record, AuditArguments::Omit), format!("{beginning}}}\n"));
         assert_eq!(

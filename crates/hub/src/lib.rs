@@ -7,6 +7,7 @@ pub mod address;
 mod call;
 mod call_details;
 mod call_permits;
+mod call_status;
 mod caller_channel;
 mod catalog;
 mod concurrency;
@@ -54,6 +55,7 @@ mod visibility;
 mod yard;
 
 pub use call_details::CallDetails;
+pub use call_status::CallStatus;
 pub use caller_channel::{
     CallerChannel, CallerUpdate, ClientCapabilities, LogLevel, LogLine, Progress, Question, QuestionBatch,
     QuestionKind, RawAnswers, StreamPause,
@@ -67,9 +69,7 @@ pub use definition_budget::{
 pub use error::{ErrorKind, HubError, SourceError};
 pub use events::{CallEndReason, CatalogChange, EventBus, StderrLine, YardEvent};
 pub use execution::{ExecutionId, InvalidExecutionId};
-pub use history::{
-    CallStatus, History, HistoryCursor, HistoryError, HistoryQuery, InvalidHistoryCursor, PastCall,
-};
+pub use history::{History, HistoryCursor, HistoryError, HistoryQuery, InvalidHistoryCursor, PastCall};
 pub use hooks::{HookCall, HookDecision, Hooks};
 pub use json::Raw;
 pub use limits::{RateLimit, ScopedLimits, YardLimits};

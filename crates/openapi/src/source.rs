@@ -145,7 +145,7 @@ impl OpenApiState {
             let status = self.status();
             if status.state != SourceState::Starting || status.settled {
                 let reason = status.reason.as_deref().unwrap_or("it is not served");
-                let message = format!("{} is {}: {reason}", self.settings.name, status.state.as_str());
+                let message = format!("{} is {}: {reason}", self.settings.name, status.state.label());
                 return Err(HubError::new(ErrorKind::CannotConnect, message));
             }
             changed.await;

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
-use toolyard_hub::{Principal, TranscriptDirection, Yard, YardEvent};
+use toolyard_hub::{CallStatus, Principal, TranscriptDirection, Yard, YardEvent};
 
 use crate::log::{UiLogEntry, UiLogKind, new_lines};
 use crate::message::{UiMessage, YardSnapshot};
@@ -127,11 +127,8 @@ fn take(
         YardEvent::CallEnded { id, ended, error, duration } => {
             let what = seen.calls.remove(&id.to_string()).unwrap_or_else(|| "a call".to_owned());
             let why = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-            (
-                None,
-                format!("{what} {} after {}{why}", ended.as_str(), crate::text::format_duration(*duration)),
-                false,
-            )
+            let status = CallStatus::from(*ended).as_str();
+            (None, format!("{what} {status} after {}{why}", crate::text::format_duration(*duration)), false)
         }
         YardEvent::ResultViolatesSchema { subject, violations, .. } => (
             None,
@@ -151,7 +148,7 @@ fn take(
         YardEvent::StatusChanged { source } => {
             let status =
                 yard.statuses().into_iter().find(|(name, _)| name == source).map(|(_, status)| status);
-            let state = status.as_ref().map_or("gone", |status| status.state.as_str());
+            let state = status.as_ref().map_or("gone", |status| status.state.label());
             let reason = status.and_then(|status| status.reason).map(|reason| format!(": {reason}"));
             (Some(source.to_string()), format!("is {state}{}", reason.unwrap_or_default()), true)
         }

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use toolyard_hub::{
-    CallEndReason, CatalogChange, EntryKind, ExecutionId, FrontName, Progress, RecordedCall, SourceName,
-    SourceStatus, StderrLine, Yard, YardEvent,
+    CallEndReason, CallStatus, CatalogChange, EntryKind, ExecutionId, FrontName, Progress, RecordedCall,
+    SourceName, SourceStatus, StderrLine, Yard, YardEvent,
 };
 
 use self::follow::Loss;
@@ -111,6 +111,10 @@ pub(super) struct JournalCall {
 }
 
 impl JournalCall {
+    pub(super) fn status(&self) -> CallStatus {
+        self.end.as_ref().map_or(CallStatus::Running, |end| end.ended.into())
+    }
+
     /// What decides who may see it.
     pub(super) fn recorded(&self) -> RecordedCall<'_> {
         RecordedCall {
@@ -336,7 +340,7 @@ mod tests {
     }
 
     fn ended(id: ExecutionId) -> YardEvent {
-        YardEvent::CallEnded { id, ended: CallEndReason::Answered, error: None, duration: Duration::ZERO }
+        YardEvent::CallEnded { id, ended: CallEndReason::Succeeded, error: None, duration: Duration::ZERO }
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! The parts of the document that are the same for every yard: shapes of answers, headers, and what each status means.
 
 use serde_json::{Map, Value, json};
+use toolyard_hub::{CallStatus, SourceState};
 
 /// What each status that is no success means, and the codes that come with it.
 const REFUSALS: [(u16, &str, &[&str]); 15] = [
@@ -162,7 +163,7 @@ pub(super) fn schemas() -> Map<String, Value> {
                 "executionId": {"type": "string"},
                 "tool": {"type": "string"},
                 "server": {"type": "string"},
-                "state": {"enum": ["running", "succeeded", "failed", "cancelled"]},
+                "state": {"enum": CallStatus::ALL.map(CallStatus::as_str)},
                 "timestamp": {"type": "string", "format": "date-time"},
                 "duration": {"type": "integer", "minimum": 0},
                 "principal": {"type": "string"},
@@ -205,7 +206,7 @@ pub(super) fn schemas() -> Map<String, Value> {
             "properties": {
                 "name": {"type": "string"},
                 "state": {
-                    "enum": ["disabled", "starting", "ready", "needs_authorization", "failed", "backing_off"],
+                    "enum": SourceState::ALL.map(SourceState::as_str),
                 },
                 "tools": {"type": "integer"},
                 "resources": {"type": "integer"},

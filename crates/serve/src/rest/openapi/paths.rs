@@ -1,6 +1,7 @@
 //! The addresses that are there in every yard, as the document describes them.
 
 use serde_json::{Map, Value, json};
+use toolyard_hub::CallStatus;
 
 use super::{pointer, refusals, version_parameter};
 
@@ -87,7 +88,7 @@ pub(super) fn fixed_paths() -> Map<String, Value> {
         query(
             "state",
             "Only those in this state.",
-            &json!({"enum": ["running", "succeeded", "failed", "cancelled"]}),
+            &json!({"enum": CallStatus::ALL.map(CallStatus::as_str)}),
         ),
         query("tool", "Only those of this tool, by its full name.", &text()),
         query("principal", "Only those of this principal.", &text()),
