@@ -65,7 +65,7 @@ export async function tryTools(tally, yard, context, files) {
     await field("a").fill("40");
     await field("b").fill("2");
     await press("Call add");
-    await ended("completed");
+    await ended("succeeded");
     holds((await result.innerText()).includes("42"), await result.innerText());
     holds(/\d+ (ms|s).*, \d+ B/s.test(await result.locator("h2").innerText()), "neither time nor size");
   });
@@ -95,13 +95,13 @@ export async function tryTools(tally, yard, context, files) {
     equal(await result.count(), 0, "results of what was not sent");
     await press("Call create_entities");
     await dialog.getByRole("button", { name: "Send", exact: true }).click();
-    await ended("completed");
+    await ended("succeeded");
   });
 
   await tally.check("a list of objects is a table", async () => {
     await open("mcp__memory__read_graph");
     await call("read_graph");
-    await ended("completed");
+    await ended("succeeded");
     const headers = await result.locator("th").first().waitFor().then(() => result.locator("th").allInnerTexts());
     holds(headers.includes("name") && headers.includes("entityType"), headers);
   });
@@ -122,7 +122,7 @@ export async function tryTools(tally, yard, context, files) {
     const seen = several.waitFor();
     await call("stream_words");
     await seen;
-    await ended("completed");
+    await ended("succeeded");
     holds((await result.innerText()).includes("epsilon") && (await result.innerText()).includes("5 words"), await result.innerText());
   });
 
@@ -133,7 +133,7 @@ export async function tryTools(tally, yard, context, files) {
     await question.waitFor();
     await question.getByRole("textbox").first().fill("Ada <i>Lovelace</i>");
     await question.getByRole("button", { name: "Answer" }).click();
-    await ended("completed");
+    await ended("succeeded");
     holds((await result.innerText()).includes("Ada <i>Lovelace</i>"), await result.innerText());
   });
 
@@ -141,21 +141,21 @@ export async function tryTools(tally, yard, context, files) {
     await open("ask_name");
     await call("ask_name");
     await page.getByRole("button", { name: "Decline" }).click();
-    await ended("completed");
+    await ended("succeeded");
   });
 
   await tally.check("a picture is shown", async () => {
     await open("draw_swatch");
     await field("color").fill("#1c6b58");
     await call("draw_swatch");
-    await ended("completed");
+    await ended("succeeded");
     await page.waitForFunction(() => (document.querySelector("img.picture")?.naturalWidth ?? 0) > 0);
   });
 
   await tally.check("a sound is played", async () => {
     await open("mcp__filesystem__read_media_file", `?args=${encodeURIComponent(JSON.stringify({ path: `${files}/tone.wav` }))}`);
     await call("read_media_file");
-    await ended("completed");
+    await ended("succeeded");
     const sound = result.locator("audio");
     await sound.waitFor();
     await page.waitForFunction(() => document.querySelector("audio")?.readyState >= 1);
@@ -168,7 +168,7 @@ export async function tryTools(tally, yard, context, files) {
   await tally.check("a result is content, a tree, and the whole as it came", async () => {
     await open("mcp__everything__get-structured-content", `?args=${encodeURIComponent('{"location":"New York"}')}`);
     await call("get-structured-content");
-    await ended("completed");
+    await ended("succeeded");
     await press("Structured");
     await result.getByText("temperature").first().waitFor();
     await press("Raw");
@@ -181,7 +181,7 @@ export async function tryTools(tally, yard, context, files) {
   await tally.check("links to resources lead to them", async () => {
     await open("mcp__everything__get-resource-links");
     await call("get-resource-links");
-    await ended("completed");
+    await ended("succeeded");
     await result.getByRole("link").filter({ hasText: /esource/ }).first().click();
     await page.waitForFunction(() => location.hash.startsWith("#/resources/everything/"));
     await press("Read");
@@ -191,7 +191,7 @@ export async function tryTools(tally, yard, context, files) {
   await tally.check("embedded resources are shown and can be downloaded", async () => {
     await open("mcp__everything__get-resource-reference");
     await call("get-resource-reference");
-    await ended("completed");
+    await ended("succeeded");
     const [file] = await Promise.all([page.waitForEvent("download"), result.getByRole("link", { name: /Download/ }).first().click()]);
     holds(file.suggestedFilename().length > 0, "a file without a name");
   });
@@ -200,6 +200,7 @@ export async function tryTools(tally, yard, context, files) {
     await open("fail");
     await page.locator(".field textarea, .field input").first().fill("out of luck");
     await call("fail");
+    await ended("failed");
     await result.getByText(/out of luck/).first().waitFor();
   });
 

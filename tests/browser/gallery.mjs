@@ -44,7 +44,7 @@ export async function gallery(yard, browser, folder) {
   for (let round = 0; round < 2; round++) {
     await page.getByRole("button", { name: "Run", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Send", exact: true }).click();
-    await page.getByRole("region", { name: "Result of the call" }).getByText("completed").waitFor();
+    await page.getByRole("region", { name: "Result of the call" }).getByText("succeeded").waitFor();
     await page.getByRole("region", { name: "Calls of the program" }).locator(".call").nth(2).waitFor();
   }
   await keep("programs");

@@ -162,7 +162,7 @@ const ANSWERS = {
     yard.calls.set(call.id, call);
     yard.emit("call_started", { call });
     const result = await answer(yard, order, say);
-    Object.assign(call, { status: "completed", durationMs: 5 });
+    Object.assign(call, { status: "succeeded", durationMs: 5 });
     yard.emit("call_ended", { call: { ...call } });
     return { executionId: call.id, durationMs: 5, result };
   },

@@ -9,7 +9,7 @@ export async function logIn(tally, yard, browser) {
   await tally.check("a server that wants a login is logged in to from its page", async () => {
     await visit(page, yard, "/servers/guarded");
     const state = page.locator(".detail .state").first();
-    await state.filter({ hasText: "needs log-in" }).waitFor();
+    await state.filter({ hasText: "needs authorization" }).waitFor();
     holds((await page.locator(".detail").innerText()).includes("not logged in"), "it does not say that nobody is logged in");
     await page.getByRole("button", { name: "Log in", exact: true }).click();
     const link = page.locator(".notice a");

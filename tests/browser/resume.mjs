@@ -30,7 +30,7 @@ export async function brokenConnections(tally, yard, browser) {
       await page.locator("a.row").nth(2 + round).waitFor();
     }
     equal(await rows(), ["add", "add", "count_down", "add"], "the calls");
-    await page.waitForFunction(() => [...document.querySelectorAll("a.row .state")].every((one) => one.textContent === "completed"));
+    await page.waitForFunction(() => [...document.querySelectorAll("a.row .state")].every((one) => one.textContent === "succeeded"));
     await rest(yard, "add", { a: 3, b: 3 }, session);
     await page.locator("a.row").nth(4).waitFor();
     equal((await rows()).length, 5, "calls in the end");
@@ -152,7 +152,7 @@ export async function flood(tally, yard, context) {
     const seconds = (Date.now() - began) / 1_000;
     const share = ((await computed()) - before) / ((CALLS * EACH) / 5_000);
     equal(answers.map((one) => one.result ?? one), Array(CALLS).fill(`${EACH} times`), "the answers");
-    await page.waitForFunction((count) => document.querySelectorAll("a.row .state").length === count && [...document.querySelectorAll("a.row .state")].every((one) => one.textContent === "completed"), CALLS);
+    await page.waitForFunction((count) => document.querySelectorAll("a.row .state").length === count && [...document.querySelectorAll("a.row .state")].every((one) => one.textContent === "succeeded"), CALLS);
     times.sort((a, b) => a - b);
     const middle = times[Math.floor(times.length / 2)];
     // Starts and ends are among them.

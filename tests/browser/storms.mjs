@@ -21,19 +21,19 @@ export async function storms(tally, browser, assets) {
     await page.locator(".call").nth(1).waitFor();
     yard.drop();
     await page.getByText("The connection to the yard is lost").waitFor();
-    yard.emit("call_ended", { call: call("1", "completed", { durationMs: 3 }) });
+    yard.emit("call_ended", { call: call("1", "succeeded", { durationMs: 3 }) });
     yard.emit("call_started", { call: call("2", "running") });
     await connected();
     await page.locator("a.row").nth(1).waitFor();
     equal(await names(), ["tool_2", "tool_1"], "the calls");
     equal(yard.asked.filter((order) => order.subtype === "subscribe").map((order) => order.after ?? null), [null, 101]);
-    equal(await page.locator("a.row").nth(1).locator(".state").innerText(), "completed");
+    equal(await page.locator("a.row").nth(1).locator(".state").innerText(), "succeeded");
   });
 
   await tally.check("where the yard forgot what was missed everything is read again", async () => {
     yard.missed = true;
     yard.seq = 5;
-    yard.calls.set("9", call("9", "completed", { durationMs: 1 }));
+    yard.calls.set("9", call("9", "succeeded", { durationMs: 1 }));
     yard.drop();
     await page.getByText("The connection to the yard is lost").waitFor();
     await connected();
@@ -106,7 +106,7 @@ export async function storms(tally, browser, assets) {
       while (going && sent < MOST) {
         for (; sent < Math.min(MOST, (Date.now() - began) * 5); sent += 2) {
           yard.emit("call_started", { call: call(`f${sent}`, "running") });
-          yard.emit("call_ended", { call: call(`f${sent}`, "completed", { durationMs: 2 }) });
+          yard.emit("call_ended", { call: call(`f${sent}`, "succeeded", { durationMs: 2 }) });
         }
         yard.journal.length = 0;
         await later(5);
@@ -157,8 +157,8 @@ export async function storms(tally, browser, assets) {
     await page.getByRole("region", { name: "Result of the call" }).getByText(/hi/).first().waitFor();
     const order = yard.asked.findLast((one) => one.subtype === "mcp_call");
     equal(order.arguments, { code });
-    yard.emit("call_ended", { call: call("of-program", "completed", { durationMs: 2, sessionId: order.session_id }) });
-    yard.emit("call_ended", { call: call("of-others", "completed", { durationMs: 2 }) });
+    yard.emit("call_ended", { call: call("of-program", "succeeded", { durationMs: 2, sessionId: order.session_id }) });
+    yard.emit("call_ended", { call: call("of-others", "succeeded", { durationMs: 2 }) });
     const made = page.getByRole("region", { name: "Calls of the program" });
     await made.getByText("tool_of-program").waitFor();
     equal(await made.getByText("tool_of-others").count(), 0, "calls of others");

@@ -118,12 +118,12 @@ export async function lookAround(tally, yard, context) {
     const slow = rest(yard, "count_down", { from: 20 });
     await page.locator(".call .bar.running").first().waitFor();
     await slow;
-    await page.getByLabel("Filter by state").selectOption("completed");
+    await page.getByLabel("Filter by state").selectOption("succeeded");
     await page.getByLabel("Filter calls").fill("count_down");
     await page.locator("a.row").first().click();
     await page.getByRole("heading", { name: "count_down" }).waitFor();
     const text = await page.locator(".detail").innerText();
-    holds(/completed/.test(text) && /rest/i.test(text), text);
+    holds(/succeeded/.test(text) && /rest/i.test(text), text);
     await page.getByRole("link", { name: "Repeat" }).click();
     await page.getByRole("heading", { name: "Try it" }).waitFor();
   });

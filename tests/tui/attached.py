@@ -126,7 +126,7 @@ def use(terminal, binary, yard):
     terminal.shows("cancelled", "a call is cancelled")
     yard.call("add", {"a": 1, "b": 2})
     terminal.keys("H", "Tab")
-    screen, good = terminal.until(lambda screen: "cancelled" in screen and " add " in screen and "answered" in screen)
+    screen, good = terminal.until(lambda screen: "cancelled" in screen and " add " in screen and "succeeded" in screen)
     terminal.tally.report(good, "the history has our calls and others'", screen)
     terminal.keys("L")
     terminal.shows("tool add by owner over rest", "the log tells of others' calls")
@@ -142,7 +142,7 @@ def use(terminal, binary, yard):
 def lose(terminal, yard):
     yard.kill()
     terminal.shows("not connected", "a yard that dies is not connected")
-    terminal.shows("backing off", "its servers are not to be had")
+    terminal.shows("retrying", "its servers are not to be had")
     terminal.shows("cannot be reached", "and say why")
     yard.start()
     terminal.shows("3/3 ready", "it is found again")

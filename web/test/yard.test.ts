@@ -47,15 +47,15 @@ describe("the search", () => {
 describe("the timeline", () => {
   it("has each call once, the latest first", () => {
     const timeline = new Timeline();
-    timeline.fill([call("2", "running"), call("1", "completed")]);
+    timeline.fill([call("2", "running"), call("1", "succeeded")]);
     timeline.apply([event("call_started", { call: call("3", "running") }), event("call_started", { call: call("2", "running") }), event("call_ended", { call: call("2", "failed") })]);
-    expect(timeline.latest().map((entry) => [entry.call.id, entry.call.status])).toEqual([["3", "running"], ["2", "failed"], ["1", "completed"]]);
+    expect(timeline.latest().map((entry) => [entry.call.id, entry.call.status])).toEqual([["3", "running"], ["2", "failed"], ["1", "succeeded"]]);
   });
   it("does not take an old word for a new one", () => {
     const timeline = new Timeline();
-    timeline.apply([event("call_ended", { call: call("1", "completed") })]);
+    timeline.apply([event("call_ended", { call: call("1", "succeeded") })]);
     expect(timeline.apply([event("call_started", { call: call("1", "running") }), event("call_progress", { id: "1", progress: 1 })])).toBe(false);
-    expect(timeline.latest()).toEqual([{ call: call("1", "completed") }]);
+    expect(timeline.latest()).toEqual([{ call: call("1", "succeeded") }]);
   });
   it("knows how far a call is", () => {
     const timeline = new Timeline();

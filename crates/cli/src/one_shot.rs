@@ -92,7 +92,7 @@ impl UnavailableServer {
             SourceState::NeedsAuthorization => "wants to know who you are",
             SourceState::Disabled => "is disabled",
             SourceState::Failed => "cannot be used",
-            SourceState::Starting | SourceState::Ready | SourceState::BackingOff => "cannot be reached",
+            SourceState::Starting | SourceState::Ready | SourceState::Retrying => "cannot be reached",
         };
         // Some reasons begin with the same words.
         format!("{what}: {}", self.reason.strip_prefix("cannot be reached: ").unwrap_or(&self.reason))

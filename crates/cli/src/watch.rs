@@ -81,7 +81,7 @@ async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
         let RemoteError::Unreachable(why) = lost else {
             return Ok(CommandError::cannot_attach("watch", &args.url, &lost).report());
         };
-        eprintln!("toolyard: not connected: {}; trying again", clean_line(&why));
+        eprintln!("toolyard: not connected: {}; retrying", clean_line(&why));
         tokio::time::sleep(patience.next_delay()).await;
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolyard_hub::json::from_text;
 use toolyard_hub::printable::escape_json;
-use toolyard_hub::{ErrorKind, FinishedCall, HubError, Raw, Timestamp};
+use toolyard_hub::{CallStatus, ErrorKind, FinishedCall, HubError, Raw, Timestamp};
 
 use crate::audit::AuditArguments;
 
@@ -71,7 +71,7 @@ pub(crate) fn format_line(finished: &FinishedCall<'_>, arguments: AuditArguments
         made_by: record.context.made_by.as_str(),
         // Whole microseconds: a call may well take less than a millisecond.
         duration_ms: (finished.duration.as_secs_f64() * 1e6).round() / 1e3,
-        ended: finished.ended.as_str(),
+        ended: CallStatus::from(finished.ended).as_str(),
         error: finished.error.map(|error| AuditLineError {
             kind: error.kind().as_str(),
             message: error_message(finished, error, LONGEST_MESSAGE),
@@ -171,7 +171,7 @@ pub(crate) mod tests {
             accepted_at: UNIX_EPOCH + Duration::from_millis(1_705_314_600_007),
             ..CallRecord::new(ExecutionId::from_bytes([7; 16]), EntryKind::Tool, subject, ada)
         };
-        SampleCall { call, ended: CallEndReason::Answered, error: None, arguments: None }
+        SampleCall { call, ended: CallEndReason::Succeeded, error: None, arguments: None }
     }
 
     #[test]
@@ -191,7 +191,7 @@ pub(crate) mod tests {
         let beginning = concat!(
             r#"{"time":"2024-01-15T10:30:00.007Z","id":"07070707070707070707070707070707","principal":"ada","#,
             r#""sessionId":"s1","userId":"u1","kind":"tool","name":"mcp__s__work","server":"s","priority":"high","#,
-            r#""madeBy":"program","durationMs":1.235,"ended":"error","error":{"kind":"timed out","message":"too slow"}"#,
+            r#""madeBy":"program","durationMs":1.235,"ended":"failed","error":{"kind":"timed out","message":"too slow"}"#,
         );
         assert_eq!(format_line(&call.finished(), AuditArguments::Omit), format!("{beginning}}}\n"));
         assert_eq!(

@@ -47,26 +47,16 @@ pub enum YardEvent {
     },
 }
 
+/// How a call ended, in more detail than the [`CallStatus`](crate::CallStatus) that is shown for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEndReason {
-    Answered,
-    /// The tool answered that it failed.
+    Succeeded,
+    /// The tool itself reported failure; there is an outcome.
     Failed,
+    /// There is no outcome.
     Error(ErrorKind),
-    /// Whoever called went away before there was an answer.
-    Dropped,
-}
-
-impl CallEndReason {
-    /// One word for it; which kind of error is told beside it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Failed => "failed",
-            Self::Error(_) => "error",
-            Self::Dropped => "dropped",
-        }
-    }
+    /// The caller hung up or cancelled the request before there was an answer, so nobody is told.
+    Abandoned,
 }
 
 /// Which lists of the catalog changed.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::BoxFuture;
-use crate::error::ErrorKind;
+use crate::call_status::CallStatus;
 use crate::events::CallEndReason;
 use crate::execution::ExecutionId;
 use crate::request::EntryKind;
@@ -33,7 +33,8 @@ pub struct HistoryQuery {
     pub principal: Option<String>,
     /// The full name or address.
     pub subject: Option<String>,
-    pub standing: Option<CallStatus>,
+    /// Nothing that is still running is in a history.
+    pub status: Option<CallStatus>,
     /// Only those that came in at this time or later.
     pub since: Option<SystemTime>,
     /// Only those that came in before.
@@ -62,24 +63,6 @@ pub struct PastCall {
 impl PastCall {
     pub fn cursor(&self) -> HistoryCursor {
         HistoryCursor::new(self.at, self.id)
-    }
-}
-
-/// How a call ended, in a word for people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallStatus {
-    Succeeded,
-    Failed,
-    Cancelled,
-}
-
-impl From<CallEndReason> for CallStatus {
-    fn from(ended: CallEndReason) -> Self {
-        match ended {
-            CallEndReason::Answered => Self::Succeeded,
-            CallEndReason::Error(ErrorKind::Cancelled) | CallEndReason::Dropped => Self::Cancelled,
-            CallEndReason::Failed | CallEndReason::Error(_) => Self::Failed,
-        }
     }
 }
 
@@ -124,8 +107,8 @@ impl FromStr for HistoryCursor {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use super::{CallStatus, HistoryCursor, InvalidHistoryCursor};
-    use crate::{CallEndReason, ErrorKind, ExecutionId};
+    use super::{HistoryCursor, InvalidHistoryCursor};
+    use crate::ExecutionId;
 
     #[test]
     fn a_mark_is_read_back_as_it_was_written() {
@@ -136,21 +119,5 @@ mod tests {
         for wrong in ["", ".", "1", "+1.01010101010101010101010101010101", "1.x", "99999999999999999999.01"] {
             assert_eq!(wrong.parse::<HistoryCursor>(), Err(InvalidHistoryCursor), "{wrong}");
         }
-    }
-
-    #[test]
-    fn every_end_has_a_word() {
-        let words = [
-            CallEndReason::Answered,
-            CallEndReason::Failed,
-            CallEndReason::Error(ErrorKind::Bug),
-            CallEndReason::Dropped,
-        ]
-        .map(CallStatus::from);
-        assert_eq!(
-            words,
-            [CallStatus::Succeeded, CallStatus::Failed, CallStatus::Failed, CallStatus::Cancelled]
-        );
-        assert_eq!(CallStatus::from(CallEndReason::Error(ErrorKind::Cancelled)), CallStatus::Cancelled);
     }
 }

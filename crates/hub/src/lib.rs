@@ -7,6 +7,7 @@ pub mod address;
 mod call;
 mod call_details;
 mod call_permits;
+mod call_status;
 mod caller_channel;
 mod catalog;
 mod concurrency;
@@ -55,6 +56,7 @@ mod visibility;
 mod yard;
 
 pub use call_details::CallDetails;
+pub use call_status::CallStatus;
 pub use caller_channel::{
     CallerChannel, CallerUpdate, ClientCapabilities, LogLevel, LogLine, Progress, Question, QuestionBatch,
     QuestionKind, RawAnswers, StreamPause,
@@ -69,9 +71,7 @@ pub use error::{ErrorKind, HubError, SourceError};
 pub use events::{CallEndReason, CatalogChange, EventBus, StderrLine, YardEvent};
 pub use execution::{ExecutionId, InvalidExecutionId};
 pub use glob::Glob;
-pub use history::{
-    CallStatus, History, HistoryCursor, HistoryError, HistoryQuery, InvalidHistoryCursor, PastCall,
-};
+pub use history::{History, HistoryCursor, HistoryError, HistoryQuery, InvalidHistoryCursor, PastCall};
 pub use hooks::{HookCall, HookDecision, Hooks};
 pub use json::Raw;
 pub use limits::{RateLimit, ScopedLimits, YardLimits};

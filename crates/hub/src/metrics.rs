@@ -132,7 +132,7 @@ mod tests {
         for at in 0..twice {
             let (source, tool) = (format!("source {}", at % (2 * MOST_SOURCES)), format!("tool {at}"));
             tally.record_start(&source);
-            tally.record_end(&source, &tool, CallEndReason::Answered, Duration::from_millis(1));
+            tally.record_end(&source, &tool, CallEndReason::Succeeded, Duration::from_millis(1));
         }
         let counted = tally.snapshot();
         assert_eq!(counted.len(), MOST_SOURCES + 1);
@@ -177,8 +177,8 @@ mod tests {
             r#""" "" [(Error(UnknownTool), 1)]"#,
             r#""db" runs 0"#,
             r#""db" "mcp__db__fail" [(Error(ConnectionLost), 1)]"#,
-            r#""db" "mcp__db__hang" [(Dropped, 1)]"#,
-            r#""db" "mcp__db__query" [(Answered, 2)]"#,
+            r#""db" "mcp__db__hang" [(Abandoned, 1)]"#,
+            r#""db" "mcp__db__query" [(Succeeded, 2)]"#,
         ];
         assert_eq!(told, expected);
     }

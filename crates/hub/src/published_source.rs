@@ -105,7 +105,7 @@ mod tests {
             waiting.wait_for(|status| (status.state == SourceState::Ready).then_some(status.settled)).await
         });
         tokio::task::yield_now().await;
-        source.set_status(SourceStatus::new(SourceState::BackingOff, true));
+        source.set_status(SourceStatus::new(SourceState::Retrying, true));
         tokio::task::yield_now().await;
         source.set_status(SourceStatus::new(SourceState::Ready, false));
         assert!(ready.await.unwrap());

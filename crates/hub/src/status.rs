@@ -14,18 +14,38 @@ pub enum SourceState {
     /// It will not be tried again by itself.
     Failed,
     /// It failed and will be tried again.
-    BackingOff,
+    Retrying,
 }
 
 impl SourceState {
+    pub const ALL: [Self; 6] =
+        [Self::Disabled, Self::Starting, Self::Ready, Self::NeedsAuthorization, Self::Failed, Self::Retrying];
+
+    /// For programs: REST, the control socket, metrics and JSON on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
             Self::Starting => "starting",
             Self::Ready => "ready",
-            Self::NeedsAuthorization => "needs authorization",
+            Self::NeedsAuthorization => "needs_authorization",
             Self::Failed => "failed",
-            Self::BackingOff => "backing off",
+            Self::Retrying => "retrying",
+        }
+    }
+
+    /// The same for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::NeedsAuthorization => "needs authorization",
+            state => state.as_str(),
+        }
+    }
+
+    /// Also understands `backing_off`, which older yards say for `retrying`.
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "backing_off" => Some(Self::Retrying),
+            word => Self::ALL.into_iter().find(|state| state.as_str() == word),
         }
     }
 }
@@ -41,18 +61,30 @@ pub enum AuthStatus {
 }
 
 impl AuthStatus {
+    pub const ALL: [Self; 4] = [Self::Unsupported, Self::NotLoggedIn, Self::BearerToken, Self::OAuth];
+
+    /// For programs. The words are those of `auth_statuses` in the list that command-line assistants have.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unsupported => "unsupported",
-            Self::NotLoggedIn => "not logged in",
-            Self::BearerToken => "bearer token",
-            Self::OAuth => "OAuth",
+            Self::NotLoggedIn => "not_logged_in",
+            Self::BearerToken => "bearer_token",
+            Self::OAuth => "o_auth",
         }
     }
 
-    /// The same where there is anything to say.
-    pub fn word(self) -> Option<&'static str> {
-        (self != Self::Unsupported).then(|| self.as_str())
+    /// The same for people, where there is anything to say.
+    pub fn label(self) -> Option<&'static str> {
+        match self {
+            Self::Unsupported => None,
+            Self::NotLoggedIn => Some("not logged in"),
+            Self::BearerToken => Some("bearer token"),
+            Self::OAuth => Some("OAuth"),
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
 }
 
@@ -106,5 +138,42 @@ impl SourceStatus {
             retry_at: None,
             settled,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AuthStatus, SourceState};
+
+    #[test]
+    fn every_state_has_one_word_for_programs_and_one_for_people() {
+        let words = SourceState::ALL.map(|state| (state.as_str(), state.label()));
+        let expected = [
+            ("disabled", "disabled"),
+            ("starting", "starting"),
+            ("ready", "ready"),
+            ("needs_authorization", "needs authorization"),
+            ("failed", "failed"),
+            ("retrying", "retrying"),
+        ];
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn how_we_stand_with_a_server_has_the_words_of_the_list() {
+        let words = AuthStatus::ALL.map(AuthStatus::as_str);
+        assert_eq!(words, ["unsupported", "not_logged_in", "bearer_token", "o_auth"]);
+    }
+
+    #[test]
+    fn words_are_read_back_and_so_is_the_one_that_older_yards_say() {
+        for state in SourceState::ALL {
+            assert_eq!(SourceState::from_word(state.as_str()), Some(state));
+        }
+        for status in AuthStatus::ALL {
+            assert_eq!(AuthStatus::from_word(status.as_str()), Some(status));
+        }
+        assert_eq!(SourceState::from_word("backing_off"), Some(SourceState::Retrying));
+        assert_eq!(SourceState::from_word("backing off"), None);
     }
 }

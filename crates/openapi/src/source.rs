@@ -122,7 +122,7 @@ impl OpenApiState {
             None if status.state == SourceState::Starting && !status.settled => None,
             None => {
                 let reason = status.reason.as_deref().unwrap_or("it is not served");
-                let message = format!("{} is {}: {reason}", self.settings.name, status.state.as_str());
+                let message = format!("{} is {}: {reason}", self.settings.name, status.state.label());
                 Some(Err(HubError::new(ErrorKind::CannotConnect, message)))
             }
         };

@@ -91,7 +91,7 @@ impl DocumentWatcher {
             reason: Some(why),
             suggestion: Some(LOOK_AT_IT.to_owned()),
             retry_at: Some(retry_at),
-            ..SourceStatus::new(SourceState::BackingOff, true)
+            ..SourceStatus::new(SourceState::Retrying, true)
         };
         self.inner.set_status(failed);
     }

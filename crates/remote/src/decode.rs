@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
-    AuthStatus, CallEndReason, EntryKind, ErrorKind, ExecutionId, HubError, LogLevel, LogLine, PastCall,
-    Progress, Question, QuestionKind, Raw, SourceState, SourceStatus, Timestamp, ToolListing, ToolOffer,
+    AuthStatus, CallEndReason, CallStatus, EntryKind, ErrorKind, ExecutionId, HubError, LogLevel, LogLine,
+    PastCall, Progress, Question, QuestionKind, Raw, SourceState, SourceStatus, Timestamp, ToolListing,
+    ToolOffer,
 };
 
 use super::control_client::RequestEvent;
@@ -33,7 +34,7 @@ pub(super) struct RemoteServerInfo {
 impl RemoteServerInfo {
     /// How it is doing. The yard's clock is so much ahead of ours.
     pub(super) fn status(self, clock: ClockOffset) -> SourceStatus {
-        let state = state(&self.state);
+        let state = SourceState::from_word(&self.state).unwrap_or(SourceState::Failed);
         let now = Instant::now();
         let since = self.since.as_deref().and_then(|since| since.parse::<Timestamp>().ok());
         let age = since.and_then(|Timestamp(since)| clock.here().duration_since(since).ok());
@@ -45,12 +46,11 @@ impl RemoteServerInfo {
                 &["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"],
             ),
             era: known(self.era.as_deref(), &["legacy", "modern"]),
-            authorization: match self.auth.as_deref() {
-                Some("o_auth") => AuthStatus::OAuth,
-                Some("bearer_token") => AuthStatus::BearerToken,
-                Some("not_logged_in") => AuthStatus::NotLoggedIn,
-                _ => AuthStatus::Unsupported,
-            },
+            authorization: self
+                .auth
+                .as_deref()
+                .and_then(AuthStatus::from_word)
+                .unwrap_or(AuthStatus::Unsupported),
             server_info: self.server_info,
             since: age.and_then(|age| now.checked_sub(age)).unwrap_or(now),
             retry_at: self.retry_in_ms.and_then(|wait| now.checked_add(Duration::from_millis(wait))),
@@ -84,17 +84,6 @@ impl ClockOffset {
 
 fn known(word: Option<&str>, words: &[&'static str]) -> Option<&'static str> {
     words.iter().find(|known| Some(**known) == word).copied()
-}
-
-fn state(word: &str) -> SourceState {
-    match word {
-        "disabled" => SourceState::Disabled,
-        "starting" => SourceState::Starting,
-        "ready" => SourceState::Ready,
-        "needs_authorization" => SourceState::NeedsAuthorization,
-        "backing_off" => SourceState::BackingOff,
-        _ => SourceState::Failed,
-    }
 }
 
 /// A tool as the yard shows it.
@@ -206,12 +195,9 @@ pub(super) fn error(said: &Value) -> HubError {
 /// A call that is over, as `mcp_history` tells of it.
 pub(super) fn decode_past_call(said: &Value) -> Option<PastCall> {
     let text = |key: &str| said[key].as_str().map(str::to_owned);
-    let ended = match said["status"].as_str()? {
-        "completed" => CallEndReason::Answered,
-        "failed" => CallEndReason::Failed,
-        "cancelled" => CallEndReason::Dropped,
-        _ => return None,
-    };
+    let status = CallStatus::from_word(said["status"].as_str()?)?;
+    // Which kind of error it was is not told.
+    let ended = CallEndReason::from_record(status, None)?;
     Some(PastCall {
         id: id(said)?,
         thing: EntryKind::from_word(said["thing"].as_str()?)?,

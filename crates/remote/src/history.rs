@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolyard_hub::{BoxFuture, CallStatus, ExecutionId, History, HistoryError, HistoryQuery, PastCall};
+use toolyard_hub::{BoxFuture, ExecutionId, History, HistoryError, HistoryQuery, PastCall};
 
 use super::decode;
 use super::link::RemoteLink;
@@ -24,7 +24,7 @@ impl History for RemoteHistory {
                 ("cursor", query.after.map(|mark| mark.to_string())),
                 ("tool", query.subject),
                 ("text", query.text),
-                ("status", query.standing.map(|standing| status(standing).to_owned())),
+                ("status", query.status.map(|status| status.as_str().to_owned())),
             ];
             for (key, value) in told {
                 if let Some(value) = value {
@@ -48,13 +48,5 @@ impl History for RemoteHistory {
     fn find(&self, id: ExecutionId) -> BoxFuture<'static, Result<Option<PastCall>, HistoryError>> {
         let recent = self.recent(HistoryQuery { limit: MOST, ..HistoryQuery::default() });
         Box::pin(async move { Ok(recent.await?.into_iter().find(|call| call.id == id)) })
-    }
-}
-
-fn status(standing: CallStatus) -> &'static str {
-    match standing {
-        CallStatus::Succeeded => "completed",
-        CallStatus::Failed => "failed",
-        CallStatus::Cancelled => "cancelled",
     }
 }

@@ -233,7 +233,7 @@ impl Source for RemoteServer {
         match &known.away {
             None => status,
             Some((why, since, retry_at)) => SourceStatus {
-                state: if retry_at.is_some() { SourceState::BackingOff } else { SourceState::Failed },
+                state: if retry_at.is_some() { SourceState::Retrying } else { SourceState::Failed },
                 reason: Some(format!("the yard at {} cannot be reached: {why}", self.way.address)),
                 since: *since,
                 retry_at: *retry_at,

@@ -146,7 +146,7 @@ impl RemoteSync {
             server.set_away(why, retry_at);
         }
         let _ = self.looked.send_replace(true);
-        let more = if wait.is_some() { "trying again" } else { "r tries again" };
+        let more = if wait.is_some() { "retrying" } else { "r tries again" };
         self.way.notify(RemoteNotice::Connectivity(Some(format!("{why}; {more}")))).await;
         let text = format!("not connected to {}: {why}; {more}", self.way.address);
         self.way.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);

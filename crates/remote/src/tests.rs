@@ -192,8 +192,8 @@ async fn a_line_that_breaks_fails_its_calls_is_told_and_comes_back_where_it_was(
     let error = soon("the error", running).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionLost);
     let lines = it.until_told("away: Some").await;
-    assert_eq!(lines.last().unwrap(), "away: Some(\"the yard stops; trying again\")");
-    it.until_state("files", SourceState::BackingOff).await;
+    assert_eq!(lines.last().unwrap(), "away: Some(\"the yard stops; retrying\")");
+    it.until_state("files", SourceState::Retrying).await;
     let refused = it.call(tool("add"), CallerChannel::silent()).await.unwrap().unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotConnected);
     let told = |order| it.mirror.yard.manage(&Principal::owner(), "files", order);
@@ -265,7 +265,7 @@ async fn others_calls_are_told_of_and_ours_are_not_told_twice() {
     let event = |name: &str, call: Value| json!({"type": "event", "event": name, "seq": 5, "call": call});
     it.talk.say(event("call_started", call("exec-1", "control", "running"))).await;
     it.talk.say(event("call_started", call("exec-2", "rest", "running"))).await;
-    it.talk.say(event("call_ended", call("exec-1", "control", "completed"))).await;
+    it.talk.say(event("call_ended", call("exec-1", "control", "succeeded"))).await;
     it.talk.say(event("call_ended", call("exec-2", "rest", "failed"))).await;
     // Nothing that cannot be read does any harm.
     for odd in [json!(1), json!({}), json!({"type": "event"}), json!({"type": "response", "id": "x"})] {
@@ -309,9 +309,15 @@ async fn the_history_and_the_messages_are_those_of_the_yard() {
         json!({"id": format!("exec-{}", "0a".repeat(16)), "thing": "prompt", "subject": "p", "principal": "ann",
             "startedAt": "2026-11-15T12:00:00.000Z", "durationMs": 7, "status": status, "error": "why"})
     };
-    it.talk.answer(&order, json!({"calls": [call("running"), call("cancelled"), {"id": 1}]})).await;
+    // The last is of an older yard.
+    let calls = [call("running"), call("cancelled"), json!({"id": 1}), call("succeeded"), call("completed")];
+    it.talk.answer(&order, json!({ "calls": calls })).await;
     let calls = soon("the history", recent).await.unwrap().unwrap();
     let told: Vec<_> =
         calls.iter().map(|call| (CallStatus::from(call.ended), call.error.as_deref())).collect();
-    assert_eq!(told, [(CallStatus::Cancelled, Some("why"))]);
+    let why = Some("why");
+    assert_eq!(
+        told,
+        [(CallStatus::Cancelled, why), (CallStatus::Succeeded, why), (CallStatus::Succeeded, why)]
+    );
 }

@@ -42,7 +42,6 @@ use self::executions::{Executions, RetentionLimits};
 use self::idempotency::{IdempotencyLimits, IdempotencyStore};
 pub(crate) use self::response::execution_name;
 use self::response::{VERSION, VERSION_HEADER};
-pub(crate) use self::servers::state_name;
 use self::tool_cache::RestToolCache;
 use crate::mcp::McpSettings;
 use crate::route::Route;

@@ -12,6 +12,7 @@ mod rest {
     mod service;
     mod spec;
     mod streams;
+    mod words;
 
     use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 mod draw;
 
-use toolyard_hub::CallTarget;
+use toolyard_hub::{CallTarget, ErrorKind};
 
 use crate::key::KeyPress;
 use crate::message::{CallId, ClockTime, Effect, UiCallUpdate, UiMessage, UiSettings, YardSnapshot};
@@ -120,9 +120,12 @@ impl App {
         if let (false, Some(name)) = (seen, name) {
             match news {
                 UiCallUpdate::Ended(Ok(outcome), _) if !outcome.failed => {
-                    self.say(&format!("{name} has answered: H shows it"), NoticeLevel::Good);
+                    self.say(&format!("{name} succeeded: H shows it"), NoticeLevel::Good);
                 }
-                _ => self.say(&format!("{name} has failed: H shows it"), NoticeLevel::Bad),
+                UiCallUpdate::Ended(Err(error), _) if error.kind() == ErrorKind::Cancelled => {
+                    self.say(&format!("{name} was cancelled: H shows it"), NoticeLevel::Bad);
+                }
+                _ => self.say(&format!("{name} failed: H shows it"), NoticeLevel::Bad),
             }
         }
     }

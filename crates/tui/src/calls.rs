@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use toolyard_hub::{CallTarget, HubError, Outcome, Progress, Raw, SourceName};
+use toolyard_hub::{CallEndReason, CallStatus, CallTarget, HubError, Outcome, Progress, Raw, SourceName};
 
 use crate::message::{CallId, ClockTime, UiCallUpdate};
 
@@ -47,8 +47,8 @@ pub(crate) enum CallState {
     Running,
     Answered(Arc<Outcome>, Duration),
     Broken(Arc<HubError>, Duration),
-    /// Its result was let go of to make room.
-    Forgotten(Duration),
+    /// Its result was dropped to make room.
+    Forgotten(CallStatus, Duration),
 }
 
 impl SessionCalls {
@@ -115,7 +115,7 @@ impl SessionCalls {
             let CallState::Answered(outcome, took) = &call.state else { continue };
             let size = outcome.body.get().len();
             if held > 0 && held + size > MOST_BYTES {
-                call.state = CallState::Forgotten(*took);
+                call.state = CallState::Forgotten(call.status(), *took);
             } else {
                 held += size;
             }
@@ -124,6 +124,16 @@ impl SessionCalls {
 }
 
 impl SessionCall {
+    pub(crate) fn status(&self) -> CallStatus {
+        match &self.state {
+            CallState::Running => CallStatus::Running,
+            CallState::Answered(outcome, _) if outcome.failed => CallStatus::Failed,
+            CallState::Answered(..) => CallStatus::Succeeded,
+            CallState::Broken(error, _) => CallEndReason::Error(error.kind()).into(),
+            CallState::Forgotten(status, _) => *status,
+        }
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.state, CallState::Running)
     }

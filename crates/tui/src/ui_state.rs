@@ -80,7 +80,7 @@ impl UiState {
             return Some(format!("{source} does not offer this any more"));
         }
         let status = self.status(source)?;
-        (status.state != SourceState::Ready).then(|| format!("{source} is {}", status.state.as_str()))
+        (status.state != SourceState::Ready).then(|| format!("{source} is {}", status.state.label()))
     }
 
     fn count(&mut self) {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
-use toolyard_hub::{CallRecord, Principal, TranscriptDirection, Yard, YardEvent};
+use toolyard_hub::{CallRecord, CallStatus, Principal, TranscriptDirection, Yard, YardEvent};
 
 use crate::log::{UiLogEntry, UiLogKind, new_lines};
 use crate::message::{UiMessage, YardSnapshot};
@@ -123,11 +123,8 @@ fn take(yard: &Yard, event: Result<Arc<YardEvent>, RecvError>, entries: &mut Vec
         YardEvent::CallEnded { call, ended, error, duration } => {
             let what = describe(call);
             let why = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-            (
-                None,
-                format!("{what} {} after {}{why}", ended.as_str(), crate::text::format_duration(*duration)),
-                false,
-            )
+            let status = CallStatus::from(*ended).as_str();
+            (None, format!("{what} {status} after {}{why}", crate::text::format_duration(*duration)), false)
         }
         YardEvent::ResultViolatesSchema { call, violations } => (
             None,
@@ -147,7 +144,7 @@ fn take(yard: &Yard, event: Result<Arc<YardEvent>, RecvError>, entries: &mut Vec
         YardEvent::StatusChanged { source } => {
             let status =
                 yard.statuses().into_iter().find(|(name, _)| name == source).map(|(_, status)| status);
-            let state = status.as_ref().map_or("gone", |status| status.state.as_str());
+            let state = status.as_ref().map_or("gone", |status| status.state.label());
             let reason = status.and_then(|status| status.reason).map(|reason| format!(": {reason}"));
             (Some(source.to_string()), format!("is {state}{}", reason.unwrap_or_default()), true)
         }

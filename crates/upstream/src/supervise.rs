@@ -96,7 +96,7 @@ pub(crate) async fn supervise(inner: Arc<UpstreamState>, mut commands: mpsc::Rec
         };
         let retry_at = Instant::now() + jittered(wait);
         let state =
-            if refused.needs_person { SourceState::NeedsAuthorization } else { SourceState::BackingOff };
+            if refused.needs_person { SourceState::NeedsAuthorization } else { SourceState::Retrying };
         tracing::warn!(server = %inner.settings.name, reason = refused.reason, "not connected");
         inner.set_status(SourceStatus {
             suggestion: refused.suggestion(&inner.settings),

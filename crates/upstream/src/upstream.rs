@@ -302,7 +302,7 @@ impl UpstreamState {
         let name = &self.settings.name;
         let reason = status.reason.as_deref().unwrap_or("it is not running");
         let error =
-            HubError::new(ErrorKind::CannotConnect, format!("{name} is {}: {reason}", status.state.as_str()));
+            HubError::new(ErrorKind::CannotConnect, format!("{name} is {}: {reason}", status.state.label()));
         match status.state {
             // The reason says what to do.
             SourceState::NeedsAuthorization => error,

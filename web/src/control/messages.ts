@@ -1,7 +1,7 @@
 // What travels over the control socket, as docs/reference/control.md describes it. Payloads of tools are `unknown`: they are
 // somebody else's, and whoever shows them looks at what they are.
 
-export type State = "disabled" | "starting" | "ready" | "needs_authorization" | "failed" | "backing_off";
+export type State = "disabled" | "starting" | "ready" | "needs_authorization" | "failed" | "retrying";
 export type Auth = "unsupported" | "not_logged_in" | "bearer_token" | "o_auth";
 
 export interface Server {
@@ -78,7 +78,7 @@ export interface Prompt {
   arguments?: { name: string; title?: string; description?: string; required?: boolean }[];
 }
 
-export type Status = "running" | "completed" | "failed" | "cancelled";
+export type Status = "running" | "succeeded" | "failed" | "cancelled";
 
 export interface Call {
   id: string;

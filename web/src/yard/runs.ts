@@ -1,13 +1,13 @@
 // Calls that this page makes: how far each is, what it said, what it asks, and how it ended.
 
 import { computed, markRaw, reactive, shallowReactive } from "vue";
-import { amount } from "../control/json";
+import { amount, isObject } from "../control/json";
 import type { Failure, Note, Question } from "../control/messages";
 import { LOST, Refused } from "../control/socket";
 import { bytes } from "../show/words";
 import { ask } from "./yard";
 
-export type RunState = "running" | "asking" | "done" | "failed" | "cancelled";
+export type RunState = "running" | "asking" | "succeeded" | "failed" | "cancelled";
 
 export interface Run {
   key: number;
@@ -119,7 +119,8 @@ function end(run: Run, response: Ended): void {
   run.result = freeze(response.result);
   run.size = bytes(JSON.stringify(response.result) ?? "");
   run.questions = [];
-  run.state = "done";
+  // A tool that reports failure has a result, too.
+  run.state = isObject(response.result) && response.result.isError === true ? "failed" : "succeeded";
 }
 
 function fail(run: Run, error: unknown): void {

@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use toolyard_config::{Config, ConfigProblem, ProblemSeverity, ServerEntry};
-use toolyard_hub::{AuthStatus, Source, SourceState};
+use toolyard_hub::{Source, SourceState};
 use toolyard_program::{Engine, EngineSettings};
 use toolyard_upstream::{ServerListKind, TransportSettings, Upstream, check_command};
 
@@ -197,8 +197,7 @@ async fn look_at_servers(visit: &OneShotYard, findings: &mut Vec<Finding>) {
 async fn authorisation(upstream: &Upstream) -> Option<Finding> {
     let name = upstream.name().as_str();
     match upstream.auth_status().await {
-        Ok(AuthStatus::Unsupported) => None,
-        Ok(status) => Some(Finding::fine("authorisation", name, status.as_str())),
+        Ok(status) => status.label().map(|label| Finding::fine("authorisation", name, label)),
         Err(error) => {
             let fix = error.suggestion(name);
             Some(Finding::failed(Exit::Unauthorised, "authorisation", name, error.to_string()).fix(fix))

@@ -230,7 +230,7 @@ fn server(
     };
     let mut cells = vec![
         clean_name(name.as_str()).into_owned(),
-        status.state.as_str().to_owned(),
+        status.state.label().to_owned(),
         transport.map_or_else(dash, ToOwned::to_owned),
         status.version.map_or_else(dash, ToOwned::to_owned),
     ];
@@ -239,7 +239,7 @@ fn server(
     let json = to_raw(&json!({
         "name": name.as_str(), "state": status.state.as_str(), "reason": status.reason,
         "transport": status.transport, "version": status.version, "era": status.era,
-        "authorization": status.authorization.word(),
+        "authorization": status.authorization.label().map(|_| status.authorization.as_str()),
         "tools": tools, "resources": resources, "templates": templates, "prompts": prompts,
         "warnings": status.warnings, "stderr": status.stderr,
     }));

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::Value;
+use toolyard_hub::{CallStatus, SourceState};
 
 use crate::clean::{clean_line, escape_json};
 
@@ -68,11 +69,13 @@ pub(super) fn format_line(event: &Value, look: LineStyle) -> String {
                 (RED, format!("{} is gone", text(&event["serverName"])))
             } else {
                 let state = text(&server["state"]);
-                let colour = match state.as_str() {
-                    "ready" => GREEN,
-                    "starting" | "disabled" => YELLOW,
+                let known = SourceState::from_word(&state);
+                let colour = match known {
+                    Some(SourceState::Ready) => GREEN,
+                    Some(SourceState::Starting | SourceState::Disabled) => YELLOW,
                     _ => RED,
                 };
+                let state = known.map_or(state.as_str(), |known| known.label());
                 let reason = server["reason"].as_str().map(|why| format!(": {}", clean_line(why)));
                 (colour, format!("{} is {state}{}", text(&server["name"]), reason.unwrap_or_default()))
             }
@@ -93,7 +96,9 @@ pub(super) fn format_line(event: &Value, look: LineStyle) -> String {
         }
         "call_ended" => {
             let status = text(&event["call"]["status"]);
-            let colour = if status == "completed" { GREEN } else { RED };
+            let known = CallStatus::from_word(&status);
+            let colour = if known == Some(CallStatus::Succeeded) { GREEN } else { RED };
+            let status = known.map_or(status.as_str(), |known| known.as_str());
             let error = event["call"]["error"].as_str().map(|why| format!(": {}", clean_line(why)));
             let millis = &event["call"]["durationMs"];
             (
@@ -162,7 +167,7 @@ mod tests {
         over["durationMs"] = 12.into();
         over["error"] = "no\u{1b}[2J such file\nat all".into();
         vec![
-            json!({"event": "server", "server": {"name": "files", "state": "backing_off", "reason": "it\u{9b}1m died"}}),
+            json!({"event": "server", "server": {"name": "files", "state": "retrying", "reason": "it\u{9b}1m died"}}),
             json!({"event": "server", "serverName": "files", "gone": true}),
             json!({"event": "changed", "tools": true, "resources": false, "prompts": true}),
             json!({"event": "resource", "serverName": "files", "uri": "file:///a\u{202e}"}),
@@ -192,6 +197,17 @@ mod tests {
             coloured,
             "\x1b[90m12:00:01.250\x1b[0m \x1b[33mchanged      \x1b[0m new lists: tools, prompts"
         );
+    }
+
+    #[test]
+    fn words_of_older_yards_are_shown_as_todays() {
+        let line = |event: Value| format_line(&event, LineStyle::Plain);
+        let server = json!({"event": "server", "server": {"name": "files", "state": "backing_off"}});
+        assert_eq!(line(server).trim(), "server        files is retrying");
+        let call = json!({"id": "exec-1", "subject": "add", "principal": "ada", "status": "completed", "durationMs": 7});
+        let call = json!({"event": "call_ended", "call": call});
+        assert_eq!(line(call.clone()).trim(), "call_ended    1 add by ada succeeded after 7 ms");
+        assert!(format_line(&call, LineStyle::Coloured).contains("\x1b[32mcall_ended"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
-use toolyard_testkit::harness::{Scratch, Server, Signal, soon};
+use toolyard_testkit::harness::{Proof, Scratch, Server, Signal, Socket, soon};
 
 use super::{SERVE, TOOLYARD};
 
@@ -167,15 +167,15 @@ async fn every_front_is_in_the_audit_and_arguments_are_kept_without_secrets() {
                 "arguments": {"message": "a\nb\"}\u{2028}", "api_key": "[redacted]"},
             })),
             with(json!({
-                "name": "no\n{\"time\":such", "ended": "error",
+                "name": "no\n{\"time\":such", "ended": "failed",
                 "error": {"kind": "unknown tool", "message": "unknown tool no\n{\"time\":such"}, "arguments": {},
             })),
             with(json!({
-                "name": "stream_words", "server": "demo", "ended": "answered", "priority": "low",
+                "name": "stream_words", "server": "demo", "ended": "succeeded", "priority": "low",
                 "sessionId": "s\n1", "userId": "u1", "arguments": {"text": "[redacted]"},
             })),
             with(json!({
-                "name": "add", "server": "demo", "ended": "error",
+                "name": "add", "server": "demo", "ended": "failed",
                 "error": {"kind": "invalid arguments", "message": "the arguments are wrong: a"},
                 "arguments": {"a": "hunter2", "b": 2},
             })),
@@ -329,6 +329,80 @@ async fn executions_are_found_again_after_a_restart_by_pages_and_by_name() {
     let nobody = format!("/mcp/executions/exec-{}", "0".repeat(32));
     assert_eq!(server.get(&nobody).await.refusal(), (404, "NOT_FOUND".to_owned()));
     assert_eq!(server.get("/mcp/executions/..%2f").await.refusal().0, 404);
+}
+
+#[tokio::test]
+async fn how_a_call_ended_is_the_same_word_wherever_one_looks() {
+    let scratch = Scratch::new();
+    let file = scratch.path("audit.jsonl");
+    let config = scratch.file(
+        "toolyard.toml",
+        &format!("demo = true\n[audit]\nfile = {file:?}\n[history]\nfile = \"history.db\"\n"),
+    );
+    let server = serve(&config).await;
+    server.execute("add", json!({"a": 1, "b": 2})).await;
+    server.execute("fail", json!({"message": "out of luck"})).await;
+    server.execute("stream_words", json!({"text": 7})).await;
+    let telling =
+        server.listen("/mcp/tools/count_down/execute?detach=true", &json!({"params": {"from": 50}})).await;
+    let words = async |server: &Server, query: &str| {
+        let listed = server.get(&format!("/mcp/executions{query}")).await.json();
+        words_by(&listed["executions"], "tool", "state")
+    };
+    assert_eq!(
+        words(&server, "?state=running").await,
+        [("count_down".to_owned(), "running".to_owned())].into()
+    );
+    let running = server.get("/mcp/executions?state=running").await.json();
+    let id = running["executions"][0]["executionId"].as_str().unwrap().to_owned();
+    server.request("DELETE", &format!("/mcp/executions/{id}"), &[], b"").await.whole().await;
+    soon("the end of the call", async {
+        while server.get(&format!("/mcp/executions/{id}")).await.json()["state"] == "running" {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    drop(telling);
+
+    let expected: HashMap<String, String> =
+        [("add", "succeeded"), ("fail", "failed"), ("stream_words", "failed"), ("count_down", "cancelled")]
+            .map(|(tool, word)| (tool.to_owned(), word.to_owned()))
+            .into();
+    assert_eq!(words(&server, "").await, expected, "REST");
+    assert_eq!(words_by(&json!(lines(&[file])), "name", "ended"), expected, "the audit");
+    let mut socket = Socket::open(&server.address, Proof::Nothing, &[]).await.unwrap();
+    socket.send("hello", json!({})).await;
+    socket.message().await;
+    let past = socket.ask("mcp_history", json!({})).await.unwrap();
+    assert_eq!(words_by(&past["calls"], "subject", "status"), expected, "the control socket");
+    // What succeeded was once `completed` there.
+    for word in ["succeeded", "completed"] {
+        let past = socket.ask("mcp_history", json!({"status": word})).await.unwrap();
+        assert_eq!(past["calls"][0]["subject"], "add", "{word}");
+        assert_eq!(past["calls"].as_array().unwrap().len(), 1, "{word}");
+    }
+    let metrics = server.get("/metrics").await.text;
+    let label = |line: &str, name: &str| {
+        let (_, value) = line.split_once(&format!("{name}=\"")).unwrap();
+        value.split_once('"').unwrap().0.to_owned()
+    };
+    let counted = metrics.lines().filter(|line| line.starts_with("toolyard_calls_total{"));
+    let ends: Vec<[String; 3]> =
+        counted.map(|line| ["tool", "end", "error"].map(|name| label(line, name))).collect();
+    let counted = ends.iter().map(|[tool, end, _]| (tool.clone(), end.clone())).collect::<HashMap<_, _>>();
+    assert_eq!(counted, expected, "the metrics");
+    let errors = ends.into_iter().map(|[tool, _, error]| (tool, error)).collect::<HashMap<_, _>>();
+    assert_eq!((errors["fail"].as_str(), errors["stream_words"].as_str()), ("", "invalid_arguments"));
+    let mut process = server.process().await;
+    process.signal(Signal::Terminate);
+    assert_eq!(process.exit().await, Some(0));
+    assert_eq!(words(&*serve(&config).await, "").await, expected, "the history");
+}
+
+/// The word for the end of each call in a list, by its tool.
+fn words_by(list: &Value, tool: &str, word: &str) -> HashMap<String, String> {
+    let text = |call: &Value, key: &str| call[key].as_str().unwrap().to_owned();
+    list.as_array().unwrap().iter().map(|call| (text(call, tool), text(call, word))).collect()
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ async fn a_server_that_lists_without_end_is_refused_and_the_memory_stays_small()
     let config =
         format!("[servers.endless]\nurl = {:?}\n[servers.sound]\nurl = {:?}\n", endless.url, sound.url);
     let server = serve(&scratch, &config).await;
-    let seen = until(&server, "endless", "the refusal", |one| one["state"] == "backing_off").await;
+    let seen = until(&server, "endless", "the refusal", |one| one["state"] == "retrying").await;
     let reason = seen["reason"].as_str().unwrap();
     assert!(reason.contains("67108864 bytes") && reason.contains("definition_bytes_per_source"), "{reason}");
     let echoed = server.execute("mcp__sound__echo", json!({"a": 1})).await;

@@ -19,11 +19,11 @@ const PRIORITIES: [&str; 3] = ["low", "normal", "high"];
 const TOKENS: [(&str, Option<(f64, f64)>); 3] =
     [("free", None), ("roomy", Some((50.0, 100.0))), ("tight", Some((1.0, 10.0)))];
 
-/// How many calls of each kind somebody counted: by status, or by the word that `/metrics` has for how they ended.
+/// How many calls of each kind somebody counted: by status, or by what `/metrics` says of how they ended.
 type Counts<K> = BTreeMap<K, usize>;
 
 /// The calls of one tool that `/metrics` tells of, once none is in flight.
-async fn counted(server: &Server, token: Option<&str>, tool: &str) -> Counts<String> {
+async fn counted(server: &Server, token: Option<&str>, tool: &str) -> Counts<(String, String)> {
     let header = token.map(|token| format!("Bearer {token}"));
     let headers: Vec<(&str, &str)> = header.iter().map(|header| ("authorization", header.as_str())).collect();
     for _ in 0..200 {
@@ -37,8 +37,9 @@ async fn counted(server: &Server, token: Option<&str>, tool: &str) -> Counts<Str
             return of_tool
                 .map(|line| {
                     let (_, end) = line.split_once("end=\"").unwrap();
-                    let (end, rest) = end.split_once("\"}").unwrap();
-                    (end.to_owned(), rest.trim().parse().unwrap())
+                    let (end, error) = end.split_once("\",error=\"").unwrap();
+                    let (error, rest) = error.split_once("\"}").unwrap();
+                    ((end.to_owned(), error.to_owned()), rest.trim().parse().unwrap())
                 })
                 .collect();
         }
@@ -118,7 +119,9 @@ async fn counts_of_64_callers_with_three_tokens_add_up_exactly() {
     assert!(seen[2].contains_key(&429), "nobody was refused: {seen:?}");
     // What the yard counted, and what the server behind it did: no refused call reached it, and none was made twice.
     let at_the_yard = counted(&server, Some(&watcher), "mcp__inner__add").await;
-    let expected = Counts::from([("answered".to_owned(), completed), ("rate_limited".to_owned(), refused)]);
+    let end = |end: &str, error: &str| (end.to_owned(), error.to_owned());
+    let expected =
+        Counts::from([(end("succeeded", ""), completed), (end("failed", "rate_limited"), refused)]);
     assert_eq!(at_the_yard, expected);
-    assert_eq!(counted(&inner, None, "add").await, Counts::from([("answered".to_owned(), completed)]));
+    assert_eq!(counted(&inner, None, "add").await, Counts::from([(end("succeeded", ""), completed)]));
 }

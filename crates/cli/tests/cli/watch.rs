@@ -86,7 +86,7 @@ async fn a_watcher_sees_calls_and_servers_and_comes_back_with_the_yard() {
     let mut words = Watching::start(&format!("{url}/#token=the token of this test"), &[]);
     let mut lines = Watching::start(&url, &["--token", token[1], "--json", "--calls"]);
     let ended = call_until(&server, token[1], &mut words, "call_ended").await;
-    assert!(ended.contains(" add by owner over rest completed after "), "{ended}");
+    assert!(ended.contains(" add by owner over rest succeeded after "), "{ended}");
     let started: Value =
         serde_json::from_str(&call_until(&server, token[1], &mut lines, "call_started").await).unwrap();
     assert_eq!((&started["call"]["subject"], &started["call"]["status"]), (&json!("add"), &json!("running")));

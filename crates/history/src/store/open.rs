@@ -21,7 +21,7 @@ const HEAD: usize = 100;
 const BUSY: Duration = Duration::from_secs(5);
 
 /// What leads from each version to the next; the first leads from nothing to version 1. None is ever changed.
-pub(super) const STEPS: [&str; 2] = [
+pub(super) const STEPS: [&str; 3] = [
     "CREATE TABLE calls (
          number INTEGER PRIMARY KEY,
          id TEXT NOT NULL UNIQUE,
@@ -40,6 +40,9 @@ pub(super) const STEPS: [&str; 2] = [
      ) STRICT",
     "CREATE INDEX calls_by_time ON calls (at, id);
      CREATE INDEX calls_by_principal ON calls (principal, at, id)",
+    // `ended` said in words of its own what `standing` and `kind` say together.
+    "ALTER TABLE calls DROP COLUMN ended;
+     ALTER TABLE calls RENAME COLUMN standing TO status",
 ];
 
 /// The history cannot be used.

@@ -9,7 +9,7 @@ use toolyard_hub::{
 };
 
 const COLUMNS: &str =
-    "id, at, duration, thing, subject, source, principal, session_id, user_id, ended, kind, error";
+    "id, at, duration, thing, subject, source, principal, session_id, user_id, status, kind, error";
 
 /// Those that fit, the latest first.
 pub(super) fn recent(database: &Connection, asked: &HistoryQuery) -> rusqlite::Result<Vec<PastCall>> {
@@ -33,8 +33,8 @@ pub(super) fn recent(database: &Connection, asked: &HistoryQuery) -> rusqlite::R
     if let Some(subject) = &asked.subject {
         asking.only("subject = ?", [Value::from(subject.clone())]);
     }
-    if let Some(standing) = asked.standing {
-        asking.only("standing = ?", [Value::from(status_text(standing).to_owned())]);
+    if let Some(status) = asked.status {
+        asking.only("status = ?", [Value::from(status.as_str().to_owned())]);
     }
     if let Some(text) = &asked.text {
         let places = ["subject", "source", "session_id", "user_id", "error"];
@@ -52,15 +52,6 @@ pub(super) fn recent(database: &Connection, asked: &HistoryQuery) -> rusqlite::R
 pub(super) fn find(database: &Connection, id: ExecutionId) -> rusqlite::Result<Option<PastCall>> {
     let text = format!("SELECT {COLUMNS} FROM calls WHERE id = ?");
     database.query_row(&text, [id.to_string()], past_call).optional()
-}
-
-/// How the standing of a call is written.
-pub(super) fn status_text(standing: CallStatus) -> &'static str {
-    match standing {
-        CallStatus::Succeeded => "succeeded",
-        CallStatus::Failed => "failed",
-        CallStatus::Cancelled => "cancelled",
-    }
 }
 
 #[derive(Default)]
@@ -81,12 +72,9 @@ fn past_call(row: &Row<'_>) -> rusqlite::Result<PastCall> {
     let micros =
         |index| row.get::<_, i64>(index).map(|n| Duration::from_micros(u64::try_from(n).unwrap_or(0)));
     let kind = row.get::<_, Option<String>>(10)?;
-    let ended = match row.get::<_, String>(9)?.as_str() {
-        "answered" => CallEndReason::Answered,
-        "dropped" => CallEndReason::Dropped,
-        "failed" => CallEndReason::Failed,
-        _ => CallEndReason::Error(kind.as_deref().and_then(ErrorKind::from_words).unwrap_or(ErrorKind::Bug)),
-    };
+    let kind = kind.map(|words| ErrorKind::from_words(&words).unwrap_or(ErrorKind::Bug));
+    let status = CallStatus::from_word(&row.get::<_, String>(9)?).unwrap_or(CallStatus::Failed);
+    let ended = CallEndReason::from_record(status, kind).unwrap_or(CallEndReason::Failed);
     let id: String = row.get(0)?;
     let no_id =
         |error| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error));

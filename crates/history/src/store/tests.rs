@@ -118,7 +118,7 @@ async fn calls_are_found_by_what_is_said_of_them_the_latest_first() {
         SampleCall { ended: CallEndReason::Error(ErrorKind::ToolFailed), error: Some(error), ..numbered(5) },
         SampleCall { ended: CallEndReason::Error(ErrorKind::Cancelled), ..numbered(6) },
         SampleCall {
-            ended: CallEndReason::Dropped,
+            ended: CallEndReason::Abandoned,
             ..numbered(7).with(|call| call.kind = EntryKind::Resource)
         },
     ] {
@@ -132,9 +132,9 @@ async fn calls_are_found_by_what_is_said_of_them_the_latest_first() {
         (HistoryQuery { limit: 2, ..all() }, vec![7, 6]),
         (HistoryQuery { principal: Some("bob".to_owned()), ..all() }, vec![2]),
         (HistoryQuery { subject: Some("mcp__x__other".to_owned()), ..all() }, vec![3]),
-        (HistoryQuery { standing: Some(CallStatus::Succeeded), ..all() }, vec![3, 2, 1]),
-        (HistoryQuery { standing: Some(CallStatus::Failed), ..all() }, vec![5, 4]),
-        (HistoryQuery { standing: Some(CallStatus::Cancelled), ..all() }, vec![7, 6]),
+        (HistoryQuery { status: Some(CallStatus::Succeeded), ..all() }, vec![3, 2, 1]),
+        (HistoryQuery { status: Some(CallStatus::Failed), ..all() }, vec![5, 4]),
+        (HistoryQuery { status: Some(CallStatus::Cancelled), ..all() }, vec![7, 6]),
         (HistoryQuery { thing: Some(EntryKind::Resource), ..all() }, vec![7]),
         (HistoryQuery { since: at(3), until: at(5), ..all() }, vec![4, 3]),
         (text("OTHER"), vec![3]),
@@ -365,14 +365,62 @@ async fn a_file_of_an_earlier_version_is_brought_up_and_one_of_a_later_version_l
     let version = |database: &Connection| {
         database.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).unwrap()
     };
-    assert_eq!(version(&database), 2);
+    assert_eq!(version(&database), 3);
     database.pragma_update(None, "user_version", 99).unwrap();
     drop(database);
     let error = HistoryStore::open(settings(&file)).unwrap_err().to_string();
     let expected =
-        format!("the history {} was made by a newer Toolyard (version 99, this one knows 2)", file.display());
+        format!("the history {} was made by a newer Toolyard (version 99, this one knows 3)", file.display());
     assert_eq!(error, expected);
     assert_eq!(version(&Connection::open(&file).unwrap()), 99);
+}
+
+#[tokio::test]
+async fn calls_that_were_recorded_in_older_words_are_still_found() {
+    let scratch = Scratch::new();
+    let file = scratch.path("history.db");
+    let database = Connection::open(&file).unwrap();
+    database.execute_batch(STEPS[0]).unwrap();
+    database.execute_batch(STEPS[1]).unwrap();
+    database
+        .execute_batch(
+            "INSERT INTO calls (id, at, duration, thing, subject, principal, ended, kind, standing, error) VALUES
+             ('00000000000000000000000000000001', 1, 2, 'tool', 'w', 'ada', 'answered', NULL, 'succeeded', NULL),
+             ('00000000000000000000000000000002', 2, 2, 'tool', 'w', 'ada', 'failed', NULL, 'failed', NULL),
+             ('00000000000000000000000000000003', 3, 2, 'tool', 'w', 'ada', 'error', 'timed out', 'failed', 'slow'),
+             ('00000000000000000000000000000004', 4, 2, 'tool', 'w', 'ada', 'error', 'cancelled', 'cancelled', 'x'),
+             ('00000000000000000000000000000005', 5, 2, 'tool', 'w', 'ada', 'dropped', NULL, 'cancelled', NULL);
+             PRAGMA application_id = 0x54594849; PRAGMA user_version = 2",
+        )
+        .unwrap();
+    drop(database);
+    let store = HistoryStore::open(settings(&file)).unwrap();
+    store.record(&SampleCall { ended: CallEndReason::Abandoned, ..numbered(6) }.finished());
+    store.close().await;
+    let store = HistoryStore::open(settings(&file)).unwrap();
+    let ends: Vec<CallEndReason> =
+        store.recent(all()).await.unwrap().into_iter().map(|call| call.ended).collect();
+    let expected = [
+        CallEndReason::Abandoned,
+        CallEndReason::Abandoned,
+        CallEndReason::Error(ErrorKind::Cancelled),
+        CallEndReason::Error(ErrorKind::TimedOut),
+        CallEndReason::Failed,
+        CallEndReason::Succeeded,
+    ];
+    assert_eq!(ends, expected);
+    for (status, numbers) in [
+        (CallStatus::Succeeded, vec![1]),
+        (CallStatus::Failed, vec![3, 2]),
+        (CallStatus::Cancelled, vec![6, 5, 4]),
+        (CallStatus::Running, vec![]),
+    ] {
+        assert_eq!(
+            found(&store, HistoryQuery { status: Some(status), ..all() }).await,
+            numbers,
+            "{status:?}"
+        );
+    }
 }
 
 #[tokio::test]

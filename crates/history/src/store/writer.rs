@@ -5,10 +5,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::{Connection, params};
-use toolyard_hub::{CallEndReason, CallStatus, HistoryCursor, PastCall};
+use toolyard_hub::{CallStatus, ErrorKind, HistoryCursor, PastCall};
 
 use super::HistoryStoreSettings;
-use super::query::status_text;
 
 /// How long calls gather before they are written.
 const GATHER: Duration = Duration::from_millis(50);
@@ -78,14 +77,10 @@ fn write(database: &mut Connection, batch: &[PastCall]) -> rusqlite::Result<()> 
     {
         let mut insert = change.prepare(
             "INSERT OR IGNORE INTO calls (id, at, duration, thing, subject, source, principal, session_id,
-                 user_id, ended, kind, standing, error)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 user_id, status, kind, error)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?;
         for call in batch {
-            let kind = match call.ended {
-                CallEndReason::Error(kind) => Some(kind.as_str()),
-                CallEndReason::Answered | CallEndReason::Failed | CallEndReason::Dropped => None,
-            };
             insert.execute(params![
                 call.id.to_string(),
                 call.cursor().micros,
@@ -96,9 +91,8 @@ fn write(database: &mut Connection, batch: &[PastCall]) -> rusqlite::Result<()> 
                 call.principal,
                 call.session_id,
                 call.user_id,
-                call.ended.as_str(),
-                kind,
-                status_text(CallStatus::from(call.ended)),
+                CallStatus::from(call.ended).as_str(),
+                call.ended.error_kind().map(ErrorKind::as_str),
                 call.error,
             ])?;
         }

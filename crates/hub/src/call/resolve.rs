@@ -209,12 +209,12 @@ impl Resolver<'_> {
         }
         let reason = status.reason.map_or_else(String::new, |reason| format!(": {reason}"));
         let is = if status.state == SourceState::NeedsAuthorization { "" } else { "is " };
-        let message = format!("{source} {is}{}{reason}", status.state.as_str());
+        let message = format!("{source} {is}{}{reason}", status.state.label());
         let error = HubError::new(ErrorKind::CannotConnect, message)
             .with_details(serde_json::json!({ "server": source.as_str() }));
         Some(match status.state {
             SourceState::Disabled => error.suggest("enable it in the configuration"),
-            SourceState::Starting | SourceState::BackingOff => error.suggest("try again in a while"),
+            SourceState::Starting | SourceState::Retrying => error.suggest("try again in a while"),
             // The reason says what to do.
             SourceState::Ready | SourceState::NeedsAuthorization | SourceState::Failed => error,
         })

@@ -65,9 +65,9 @@ impl<'a> CallTracker<'a> {
     ) -> Option<BoxFuture<'static, Result<(), HubError>>> {
         self.is_over = true;
         let (ended, error, outcome) = match result {
-            None => (CallEndReason::Dropped, None, None),
+            None => (CallEndReason::Abandoned, None, None),
             Some(Ok(outcome)) if outcome.failed => (CallEndReason::Failed, None, Some(outcome)),
-            Some(Ok(outcome)) => (CallEndReason::Answered, None, Some(outcome)),
+            Some(Ok(outcome)) => (CallEndReason::Succeeded, None, Some(outcome)),
             Some(Err(error)) => (CallEndReason::Error(error.kind()), Some(error), None),
         };
         let duration = self.started.elapsed();

@@ -217,7 +217,7 @@ impl Source for Telltale {
 
     fn status(&self) -> SourceStatus {
         let (reason, stderr) = (Some(TOLD.to_owned()), vec![TOLD.to_owned()]);
-        SourceStatus { reason, stderr, ..SourceStatus::new(SourceState::BackingOff, true) }
+        SourceStatus { reason, stderr, ..SourceStatus::new(SourceState::Retrying, true) }
     }
 
     fn transcript(&self, _after: Option<u64>) -> Vec<TranscriptEntry> {

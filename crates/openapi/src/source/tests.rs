@@ -153,7 +153,7 @@ async fn a_file_that_is_not_there_yet_is_waited_for() {
     let folder = Folder::new();
     let stage = Stage::of(settings(DocumentLocation::File(folder.0.join("a.json")))).await;
     let status = stage.source.status();
-    assert_eq!(status.state, SourceState::BackingOff);
+    assert_eq!(status.state, SourceState::Retrying);
     assert!(status.reason.unwrap().contains("a.json"));
     folder.write("a.json", &document(&["one"]));
     stage.until("the file", |stage| stage.tools() == ["one"]).await;
@@ -219,10 +219,10 @@ async fn an_address_that_fails_is_tried_again_and_says_why() {
     let stage =
         Stage::of(DocumentSettings { start_time: slow, reload_every: slow, ..settings(location) }).await;
     let status = stage.source.status();
-    assert_eq!((status.state, status.retry_at.is_some()), (SourceState::BackingOff, true));
+    assert_eq!((status.state, status.retry_at.is_some()), (SourceState::Retrying, true));
     assert_eq!(status.reason, Some(format!("{} answered 500", fake.url())));
     let refused = stage.call("mcp__made__one").await.unwrap_err();
-    let why = format!("made is backing off: {} answered 500", fake.url());
+    let why = format!("made is retrying: {} answered 500", fake.url());
     assert_eq!((refused.kind(), refused.message()), (ErrorKind::CannotConnect, why.as_str()));
     good.store(1, Ordering::Relaxed);
     stage.until("being served", |stage| stage.tools() == ["one"]).await;
@@ -315,7 +315,7 @@ async fn a_document_with_more_tools_than_fit_is_not_served_and_a_smaller_one_is(
     let path = folder.write("a.json", &document(&many));
     let stage = Stage::within(settings(DocumentLocation::File(path)), budget.clone()).await;
     let status = stage.source.status();
-    assert_eq!((status.state, stage.tools().len(), budget.used()), (SourceState::BackingOff, 0, 0));
+    assert_eq!((status.state, stage.tools().len(), budget.used()), (SourceState::Retrying, 0, 0));
     let reason = status.reason.unwrap();
     assert!(reason.starts_with("it lists more than 1000 bytes of definitions"), "{reason}");
     folder.write("a.json", &document(&["one"]));

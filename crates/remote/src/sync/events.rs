@@ -4,7 +4,7 @@
 use std::time::SystemTime;
 
 use serde_json::Value;
-use toolyard_hub::Timestamp;
+use toolyard_hub::{CallStatus, Timestamp};
 
 use super::{RemoteLogSubject, RemoteServerInfo, RemoteSync, StaleLists};
 
@@ -82,6 +82,7 @@ impl RemoteSync {
         let took = call["durationMs"].as_u64().unwrap_or_default();
         let why = call["error"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
         let status = call["status"].as_str().unwrap_or("over");
+        let status = CallStatus::from_word(status).map_or(status, |known| known.as_str());
         self.tell_of_call(call, &format!("{status} after {took} ms{why}"), None);
     }
 

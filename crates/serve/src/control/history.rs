@@ -1,6 +1,7 @@
 //! `mcp_history`: calls that are under way, and those that are over, as far back as they are known.
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use toolyard_hub::{CallStatus, ExecutionId, HistoryCursor, HistoryQuery, Principal, SourceName};
 
@@ -18,28 +19,18 @@ pub(super) struct HistoryParams {
     limit: Option<usize>,
     cursor: Option<String>,
     tool: Option<String>,
-    status: Option<CallStatusParam>,
+    #[serde(default, deserialize_with = "status")]
+    status: Option<CallStatus>,
     text: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum CallStatusParam {
-    Running,
-    Completed,
-    Failed,
-    Cancelled,
-}
-
-impl CallStatusParam {
-    fn standing(self) -> Option<CallStatus> {
-        match self {
-            Self::Running => None,
-            Self::Completed => Some(CallStatus::Succeeded),
-            Self::Failed => Some(CallStatus::Failed),
-            Self::Cancelled => Some(CallStatus::Cancelled),
-        }
-    }
+fn status<'de, D: Deserializer<'de>>(said: D) -> Result<Option<CallStatus>, D::Error> {
+    let Some(word) = Option::<String>::deserialize(said)? else { return Ok(None) };
+    let unknown = || {
+        let all = CallStatus::ALL.map(CallStatus::as_str).join(", ");
+        D::Error::custom(format!("status must be one of: {all}"))
+    };
+    CallStatus::from_word(&word).map(Some).ok_or_else(unknown)
 }
 
 impl ControlFront {
@@ -71,12 +62,12 @@ impl ControlFront {
             .map(|call| (HistoryCursor::new(call.record.accepted_at, call.record.id), render::call(call)))
             .collect();
         let running: Vec<ExecutionId> = found.iter().map(|(mark, _)| mark.id).collect();
-        if let (Some(history), true) = (history, wanted.status != Some(CallStatusParam::Running)) {
+        if let (Some(history), true) = (history, wanted.status != Some(CallStatus::Running)) {
             let query = HistoryQuery {
                 limit: limit + running.len() + 1,
                 after,
                 subject: wanted.tool.clone(),
-                standing: wanted.status.and_then(CallStatusParam::standing),
+                status: wanted.status,
                 text: wanted.text.as_deref().map(str::to_ascii_lowercase),
                 ..HistoryQuery::default()
             };
@@ -100,7 +91,6 @@ impl ControlFront {
 
 impl HistoryParams {
     fn fits(&self, call: &JournalCall, after: Option<HistoryCursor>) -> bool {
-        let standing = call.end.as_ref().map(|end| CallStatus::from(end.ended));
         let contains = |text: &String| {
             let text = text.to_ascii_lowercase();
             let said = [
@@ -114,7 +104,7 @@ impl HistoryParams {
         };
         after.is_none_or(|after| HistoryCursor::new(call.record.accepted_at, call.record.id) < after)
             && self.tool.as_ref().is_none_or(|tool| **tool == *call.record.subject)
-            && self.status.is_none_or(|status| status.standing() == standing)
+            && self.status.is_none_or(|status| status == call.status())
             && self.text.as_ref().is_none_or(contains)
     }
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use toolyard_hub::{
-    CallEndReason, CallRecord, CatalogChange, ExecutionId, Progress, RecordedCall, SourceName, SourceStatus,
-    StderrLine, Yard, YardEvent,
+    CallEndReason, CallRecord, CallStatus, CatalogChange, ExecutionId, Progress, RecordedCall, SourceName,
+    SourceStatus, StderrLine, Yard, YardEvent,
 };
 
 use self::follow::Loss;
@@ -103,6 +103,10 @@ pub(super) struct JournalCall {
 }
 
 impl JournalCall {
+    pub(super) fn status(&self) -> CallStatus {
+        self.end.as_ref().map_or(CallStatus::Running, |end| end.ended.into())
+    }
+
     /// What decides who may see it.
     pub(super) fn recorded(&self) -> RecordedCall<'_> {
         RecordedCall {
@@ -304,7 +308,7 @@ mod tests {
 
     fn ended(id: ExecutionId) -> YardEvent {
         let YardEvent::CallStarted(call) = started(id) else { unreachable!() };
-        YardEvent::CallEnded { call, ended: CallEndReason::Answered, error: None, duration: Duration::ZERO }
+        YardEvent::CallEnded { call, ended: CallEndReason::Succeeded, error: None, duration: Duration::ZERO }
     }
 
     #[tokio::test]

@@ -143,7 +143,7 @@ impl ControlFront {
             |view: &CatalogView| list(view.templates().map(|template| template.definition.clone()));
         object(&mut text, servers.iter().map(|(name, _, view)| (name.as_str(), templates(view))));
         text.push_str(r#"},"auth_statuses":{"#);
-        let auth = |status: &SourceStatus| to_raw(render::auth(status)).get().to_owned();
+        let auth = |status: &SourceStatus| to_raw(status.authorization.as_str()).get().to_owned();
         object(&mut text, servers.iter().map(|(name, status, _)| (name.as_str(), auth(status))));
         text.push_str("}}");
         text

@@ -7,19 +7,19 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
-    AuthStatus, CallEndReason, CallStatus, CatalogView, ExecutionId, FrontName, PastCall, Progress, Raw,
-    SourceName, SourceState, SourceStatus, Timestamp,
+    CallStatus, CatalogView, ExecutionId, FrontName, PastCall, Progress, Raw, SourceName, SourceState,
+    SourceStatus, Timestamp,
 };
 
 use super::journal::JournalCall;
-use crate::rest::{execution_name, state_name};
+use crate::rest::execution_name;
 
 /// A source, with what of it one principal sees.
 pub(super) fn server(name: &SourceName, status: &SourceStatus, view: &CatalogView) -> Raw {
     let mut server = Object::default();
     let mut put = |key: &str, value: Value| server.set(key, to_raw(&value));
     put("name", name.as_str().into());
-    put("state", state_name(status.state).into());
+    put("state", status.state.as_str().into());
     if let Some(reason) = &status.reason {
         put("reason", reason.as_str().into());
     }
@@ -36,7 +36,7 @@ pub(super) fn server(name: &SourceName, status: &SourceStatus, view: &CatalogVie
     if let Some(info) = status.server_info.as_deref().and_then(info) {
         put("serverInfo", info);
     }
-    put("auth", auth(status).into());
+    put("auth", status.authorization.as_str().into());
     put("tools", view.tools().count().into());
     put("resources", view.resources().count().into());
     put("templates", view.templates().count().into());
@@ -60,16 +60,6 @@ fn info(raw: &RawValue) -> Option<Value> {
     Some(info)
 }
 
-/// How we stand with a source, in the words of the list that command-line assistants have.
-pub(super) fn auth(status: &SourceStatus) -> &'static str {
-    match status.authorization {
-        AuthStatus::OAuth => "o_auth",
-        AuthStatus::BearerToken => "bearer_token",
-        AuthStatus::NotLoggedIn => "not_logged_in",
-        AuthStatus::Unsupported => "unsupported",
-    }
-}
-
 /// When this was, on the clock that people read.
 fn moment(at: Instant) -> SystemTime {
     let now = SystemTime::now();
@@ -88,7 +78,7 @@ pub(super) fn call(seen: &JournalCall) -> Value {
         "subject": &*seen.record.subject,
         "principal": seen.record.principal.id(),
         "startedAt": Timestamp(seen.record.accepted_at).to_string(),
-        "status": seen.end.as_ref().map_or("running", |end| status(end.ended)),
+        "status": seen.status().as_str(),
     });
     let source = seen.record.source.as_ref().map(SourceName::as_str);
     let told = [
@@ -118,7 +108,7 @@ pub(super) fn past(past: &PastCall) -> Value {
         "principal": past.principal,
         "startedAt": Timestamp(past.at).to_string(),
         "durationMs": millis(past.duration),
-        "status": status(past.ended),
+        "status": CallStatus::from(past.ended).as_str(),
     });
     let told = [
         ("serverName", past.source.as_deref()),
@@ -132,14 +122,6 @@ pub(super) fn past(past: &PastCall) -> Value {
         }
     }
     call
-}
-
-fn status(ended: CallEndReason) -> &'static str {
-    match CallStatus::from(ended) {
-        CallStatus::Succeeded => "completed",
-        CallStatus::Failed => "failed",
-        CallStatus::Cancelled => "cancelled",
-    }
 }
 
 /// How far a call is.
@@ -162,21 +144,4 @@ fn number(value: f64) -> Value {
 
 pub(super) fn execution(id: ExecutionId) -> String {
     execution_name(id)
-}
-
-#[cfg(test)]
-mod tests {
-    use toolyard_hub::{AuthStatus, SourceState, SourceStatus};
-
-    use super::auth;
-
-    #[test]
-    fn how_we_stand_with_a_server_has_the_words_of_the_list() {
-        let words =
-            [AuthStatus::Unsupported, AuthStatus::NotLoggedIn, AuthStatus::BearerToken, AuthStatus::OAuth]
-                .map(|authorization| {
-                    auth(&SourceStatus { authorization, ..SourceStatus::new(SourceState::Ready, true) })
-                });
-        assert_eq!(words, ["unsupported", "not_logged_in", "bearer_token", "o_auth"]);
-    }
 }

@@ -8,12 +8,14 @@ use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 use serde_json::{Map, Value};
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{EntryKind, ErrorKind, HistoryCursor, OBSERVE, Principal, Raw, RecordedCall, Timestamp};
+use toolyard_hub::{
+    CallStatus, EntryKind, ErrorKind, HistoryCursor, OBSERVE, Principal, Raw, RecordedCall, Timestamp,
+};
 
 use super::errors::RestError;
 use super::execute::{ChunkDelivery, envelope};
 use super::execute_request::ContentDetail;
-use super::executions::{Execution, ExecutionState as Standing};
+use super::executions::Execution;
 use super::history::{self, ExecutionFilter};
 use super::query::Query;
 use super::response::json;
@@ -110,8 +112,8 @@ fn recorded(execution: &Execution) -> RecordedCall<'_> {
     }
 }
 
-fn standing(execution: &Execution) -> Standing {
-    execution.ending().map_or(Standing::Running, |ending| ending.state())
+fn standing(execution: &Execution) -> CallStatus {
+    execution.ending().map_or(CallStatus::Running, |ending| ending.state())
 }
 
 /// One execution in a few words.

@@ -11,7 +11,7 @@ use tokio::sync::SetOnce;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{CallDetails, ErrorKind, ExecutionId, HubError, Outcome, Principal, Progress};
+use toolyard_hub::{CallDetails, CallStatus, ErrorKind, ExecutionId, HubError, Outcome, Principal, Progress};
 
 use super::response::{ExecutionMetadata, StartTime};
 
@@ -71,27 +71,6 @@ impl Chunks {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ExecutionState {
-    Running,
-    Succeeded,
-    Failed,
-    Cancelled,
-}
-
-impl ExecutionState {
-    pub(super) const WORDS: [(&'static str, Self); 4] = [
-        ("running", Self::Running),
-        ("succeeded", Self::Succeeded),
-        ("failed", Self::Failed),
-        ("cancelled", Self::Cancelled),
-    ];
-
-    pub(super) fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, state)| *state == self).map_or("", |(word, _)| word)
-    }
-}
-
 impl Execution {
     pub(super) fn new(about: ExecutionInfo) -> Self {
         let (cancel, details) = (CancellationToken::new(), Arc::default());
@@ -122,12 +101,12 @@ impl Execution {
 }
 
 impl ExecutionOutcome {
-    pub(super) fn state(&self) -> ExecutionState {
+    pub(super) fn state(&self) -> CallStatus {
         match &self.answer {
-            Ok(outcome) if outcome.failed => ExecutionState::Failed,
-            Ok(_) => ExecutionState::Succeeded,
-            Err(error) if error.kind() == ErrorKind::Cancelled => ExecutionState::Cancelled,
-            Err(_) => ExecutionState::Failed,
+            Ok(outcome) if outcome.failed => CallStatus::Failed,
+            Ok(_) => CallStatus::Succeeded,
+            Err(error) if error.kind() == ErrorKind::Cancelled => CallStatus::Cancelled,
+            Err(_) => CallStatus::Failed,
         }
     }
 
@@ -267,9 +246,9 @@ pub(super) mod tests {
 
     use serde_json::json;
     use toolyard_hub::json::to_raw;
-    use toolyard_hub::{ErrorKind, HubError, Outcome, Principal};
+    use toolyard_hub::{CallStatus, ErrorKind, HubError, Outcome, Principal};
 
-    use super::{Chunks, Execution, ExecutionInfo, ExecutionState, Executions, RetentionLimits};
+    use super::{Chunks, Execution, ExecutionInfo, Executions, RetentionLimits};
     use toolyard_hub::ExecutionId;
 
     use crate::rest::response::{StartTime, execution_name};
@@ -349,7 +328,7 @@ pub(super) mod tests {
         let cancelled = Err(HubError::new(ErrorKind::Cancelled, "enough"));
         executions.end(&one, cancelled, Chunks::default());
         executions.end(&one, Ok(Outcome::success(to_raw("late"))), Chunks::default());
-        assert_eq!(one.wait().await.state(), ExecutionState::Cancelled);
+        assert_eq!(one.wait().await.state(), CallStatus::Cancelled);
         begin(&executions);
     }
 

@@ -11,7 +11,7 @@ use toolyard_hub::{
 
 use super::RestFront;
 use super::errors::RestError;
-use super::executions::{Execution, ExecutionState};
+use super::executions::Execution;
 use super::query::{Query, page};
 use super::response::execution_name;
 
@@ -24,7 +24,7 @@ const LONGEST_TEXT: usize = 200;
 pub(super) struct ExecutionFilter {
     pub(super) limit: usize,
     after: Option<HistoryCursor>,
-    state: Option<ExecutionState>,
+    state: Option<CallStatus>,
     tool: Option<String>,
     principal: Option<String>,
     since: Option<SystemTime>,
@@ -44,7 +44,7 @@ impl ExecutionFilter {
             limit: query.read_one("limit", page).unwrap_or(USUAL),
             after: query
                 .read_one("cursor", |text| text.parse::<HistoryCursor>().map_err(|error| error.to_string())),
-            state: query.word("state", &ExecutionState::WORDS),
+            state: query.word("state", &CallStatus::ALL.map(|status| (status.as_str(), status))),
             tool: query.one("tool"),
             principal: query.one("principal"),
             since: query.read_one("since", time),
@@ -56,7 +56,7 @@ impl ExecutionFilter {
     /// Whether one that is in memory is among them.
     pub(super) fn fits(&self, execution: &Execution) -> bool {
         let about = &execution.about;
-        let state = execution.ending().map_or(ExecutionState::Running, |ending| ending.state());
+        let state = execution.ending().map_or(CallStatus::Running, |ending| ending.state());
         let contains = |text: &str| {
             let error = execution.ending().and_then(|ending| ending.answer.as_ref().err());
             let said = [
@@ -79,20 +79,16 @@ impl ExecutionFilter {
 
     /// The same question to the history, for `more` than are shown; nothing if it can know of none.
     fn to_history(&self, more: usize) -> Option<HistoryQuery> {
-        let standing = match self.state {
-            Some(ExecutionState::Running) => return None,
-            Some(ExecutionState::Succeeded) => Some(CallStatus::Succeeded),
-            Some(ExecutionState::Failed) => Some(CallStatus::Failed),
-            Some(ExecutionState::Cancelled) => Some(CallStatus::Cancelled),
-            None => None,
-        };
+        if self.state == Some(CallStatus::Running) {
+            return None;
+        }
         Some(HistoryQuery {
             limit: self.limit + more,
             after: self.after,
             thing: Some(EntryKind::Tool),
             principal: self.principal.clone(),
             subject: self.tool.clone(),
-            standing,
+            status: self.state,
             since: self.since,
             until: self.until,
             text: self.text.clone(),
@@ -142,12 +138,7 @@ pub(super) fn describe(call: &PastCall, caller: &Principal) -> Raw {
     if let Some(server) = &call.source {
         put("server", server.as_str().into());
     }
-    let state = match CallStatus::from(call.ended) {
-        CallStatus::Succeeded => ExecutionState::Succeeded,
-        CallStatus::Failed => ExecutionState::Failed,
-        CallStatus::Cancelled => ExecutionState::Cancelled,
-    };
-    put("state", state.as_str().into());
+    put("state", CallStatus::from(call.ended).as_str().into());
     put("timestamp", Timestamp(call.at).to_string().into());
     put("duration", u64::try_from(call.duration.as_millis()).unwrap_or(u64::MAX).into());
     if caller.holds(OBSERVE) {

@@ -9,24 +9,14 @@ use axum::body::Body;
 use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderValue, Response, header};
 use toolyard_hub::{
-    CallEndReason, ErrorKind, Histogram, OBSERVE, Principal, Quota, QuotaReport, SourceMetrics, SourceState,
-    Visibility, Yard,
+    CallEndReason, CallStatus, ErrorKind, Histogram, OBSERVE, Principal, Quota, QuotaReport, SourceMetrics,
+    SourceState, Visibility, Yard,
 };
 
 use super::errors::RestError;
 use super::query::Query;
-use super::servers::state_name;
 use super::{RestCaller, RestFront};
 use crate::connections::ConnectionState;
-
-const STATES: [SourceState; 6] = [
-    SourceState::Disabled,
-    SourceState::Starting,
-    SourceState::Ready,
-    SourceState::NeedsAuthorization,
-    SourceState::Failed,
-    SourceState::BackingOff,
-];
 
 fn all(yard: &Yard, principal: &Principal) -> String {
     let mut text = calls(&visible(&yard.visibility(principal), yard.metrics().snapshot()));
@@ -35,9 +25,9 @@ fn all(yard: &Yard, principal: &Principal) -> String {
         family(&mut text, "toolyard_records_lost_total", "counter", help, [(String::new(), lost)]);
     }
     quotas(&mut text, &yard.quotas().report());
-    let mut states = BTreeMap::from(STATES.map(|state| (state_name(state), 0_u64)));
+    let mut states = BTreeMap::from(SourceState::ALL.map(|state| (state.as_str(), 0_u64)));
     for (_, status) in yard.statuses_for(principal) {
-        *states.entry(state_name(status.state)).or_default() += 1;
+        *states.entry(status.state.as_str()).or_default() += 1;
     }
     let states = states.into_iter().map(|(state, count)| (labels(&[("state", state)]), count));
     family(&mut text, "toolyard_sources", "gauge", "Sources of the yard, by state.", states);
@@ -90,14 +80,19 @@ fn calls(counted: &BTreeMap<Arc<str>, SourceMetrics>) -> String {
     let mut text = String::new();
     let over = counted.iter().flat_map(|(source, counted)| {
         counted.over.iter().flat_map(move |(tool, ends)| {
-            let mut ends: Vec<_> = ends.iter().map(|(ended, count)| (end(*ended), *count)).collect();
+            let words = |(ended, count): &(CallEndReason, u64)| {
+                let error = ended.error_kind().map_or("", error_label);
+                (CallStatus::from(*ended).as_str(), error, *count)
+            };
+            let mut ends: Vec<_> = ends.iter().map(words).collect();
             ends.sort_unstable();
-            let line =
-                move |(end, count)| (labels(&[("source", source), ("tool", tool), ("end", end)]), count);
+            let line = move |(end, error, count)| {
+                (labels(&[("source", source), ("tool", tool), ("end", end), ("error", error)]), count)
+            };
             ends.into_iter().map(line)
         })
     });
-    let help = "Calls that are over, by source, tool (empty for resources and prompts) and how they ended.";
+    let help = "Calls that are over, by source, tool (empty for resources and prompts), how they ended, and kind of error.";
     family(&mut text, "toolyard_calls_total", "counter", help, over);
 
     let running = counted.iter().filter(|(_, counted)| counted.running > 0);
@@ -140,29 +135,24 @@ pub(super) async fn show(
     Ok(response)
 }
 
-fn end(ended: CallEndReason) -> &'static str {
-    match ended {
-        CallEndReason::Answered => "answered",
-        CallEndReason::Failed => "failed",
-        CallEndReason::Dropped => "dropped",
-        CallEndReason::Error(kind) => match kind {
-            ErrorKind::UnknownTool => "unknown_tool",
-            ErrorKind::UnknownResource => "unknown_resource",
-            ErrorKind::UnknownPrompt => "unknown_prompt",
-            ErrorKind::InvalidArguments => "invalid_arguments",
-            ErrorKind::Unauthenticated => "unauthenticated",
-            ErrorKind::Forbidden => "forbidden",
-            ErrorKind::RateLimited => "rate_limited",
-            ErrorKind::TooLarge => "too_large",
-            ErrorKind::TimedOut => "timed_out",
-            ErrorKind::Cancelled => "cancelled",
-            ErrorKind::NotConnected => "not_connected",
-            ErrorKind::CannotConnect => "cannot_connect",
-            ErrorKind::ConnectionLost => "connection_lost",
-            ErrorKind::ToolFailed => "tool_failed",
-            ErrorKind::ClientCannot => "client_cannot",
-            ErrorKind::Bug => "internal_error",
-        },
+fn error_label(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::UnknownTool => "unknown_tool",
+        ErrorKind::UnknownResource => "unknown_resource",
+        ErrorKind::UnknownPrompt => "unknown_prompt",
+        ErrorKind::InvalidArguments => "invalid_arguments",
+        ErrorKind::Unauthenticated => "unauthenticated",
+        ErrorKind::Forbidden => "forbidden",
+        ErrorKind::RateLimited => "rate_limited",
+        ErrorKind::TooLarge => "too_large",
+        ErrorKind::TimedOut => "timed_out",
+        ErrorKind::Cancelled => "cancelled",
+        ErrorKind::NotConnected => "not_connected",
+        ErrorKind::CannotConnect => "cannot_connect",
+        ErrorKind::ConnectionLost => "connection_lost",
+        ErrorKind::ToolFailed => "tool_failed",
+        ErrorKind::ClientCannot => "client_cannot",
+        ErrorKind::Bug => "internal_error",
     }
 }
 
@@ -212,13 +202,13 @@ mod tests {
         let busy = SourceMetrics {
             running: 1,
             over: BTreeMap::from([
-                (Arc::from(""), vec![(CallEndReason::Answered, 1)]),
+                (Arc::from(""), vec![(CallEndReason::Succeeded, 1)]),
                 (
                     Arc::from("mcp__demo__x"),
                     vec![
                         (CallEndReason::Failed, 3),
-                        (CallEndReason::Answered, 2),
-                        (CallEndReason::Dropped, 1),
+                        (CallEndReason::Succeeded, 2),
+                        (CallEndReason::Abandoned, 1),
                     ],
                 ),
             ]),

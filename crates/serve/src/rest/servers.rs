@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Request, State as Shared};
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
-use toolyard_hub::{CatalogView, SourceName, SourceState, SourceStatus, YardScope};
+use toolyard_hub::{CatalogView, SourceName, SourceStatus, YardScope};
 
 use super::errors::RestError;
 use super::query::Query;
@@ -36,7 +36,7 @@ pub(super) async fn list(
 fn describe(name: &SourceName, status: &SourceStatus, view: &CatalogView) -> Value {
     let mut server = json!({
         "name": name.as_str(),
-        "state": state_name(status.state),
+        "state": status.state.as_str(),
         "tools": view.tools().count(),
         "resources": view.resources().count(),
         "templates": view.templates().count(),
@@ -59,18 +59,6 @@ fn describe(name: &SourceName, status: &SourceStatus, view: &CatalogView) -> Val
         server["retryInMs"] = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).into();
     }
     server
-}
-
-/// The state as one word.
-pub(crate) fn state_name(state: SourceState) -> &'static str {
-    match state {
-        SourceState::Disabled => "disabled",
-        SourceState::Starting => "starting",
-        SourceState::Ready => "ready",
-        SourceState::NeedsAuthorization => "needs_authorization",
-        SourceState::Failed => "failed",
-        SourceState::BackingOff => "backing_off",
-    }
 }
 
 /// Whether every source has started or failed to, so that the lists are whole.

@@ -62,7 +62,7 @@ impl Connection {
                 }
                 state => {
                     upstream.stop().await;
-                    return Err(format!("{}: {}", state.as_str(), status.reason.unwrap_or_default()).into());
+                    return Err(format!("{}: {}", state.label(), status.reason.unwrap_or_default()).into());
                 }
             }
         }

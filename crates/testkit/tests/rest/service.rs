@@ -17,7 +17,7 @@ async fn servers_tell_their_state_and_what_they_offer() {
     assert_eq!((&sound["state"], &sound["tools"]), (&json!("ready"), &json!(2)));
     assert_eq!(sound["transport"], "stdio");
     let dead = of("dies-at-start");
-    assert_eq!((&dead["state"], &dead["tools"]), (&json!("backing_off"), &json!(0)));
+    assert_eq!((&dead["state"], &dead["tools"]), (&json!("retrying"), &json!(0)));
     assert!(dead["reason"].as_str().unwrap().contains("exited with code 3"), "{dead}");
     assert_eq!(of("probe")["state"], "ready");
 }
@@ -71,7 +71,7 @@ async fn calls_are_counted_by_how_they_ended() {
     let answer = soon("the counters", async {
         loop {
             let answer = server.get("/metrics").await;
-            if answer.text.contains(r#"end="internal_error"} 1"#) {
+            if answer.text.contains(r#"end="failed",error="internal_error"} 1"#) {
                 return answer;
             }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -80,9 +80,9 @@ async fn calls_are_counted_by_how_they_ended() {
     .await;
     assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     for line in [
-        r#"toolyard_calls_total{source="workbench",tool="say",end="answered"} 20"#,
-        r#"toolyard_calls_total{source="workbench",tool="refuse",end="failed"} 1"#,
-        r#"toolyard_calls_total{source="probe",tool="crash",end="internal_error"} 1"#,
+        r#"toolyard_calls_total{source="workbench",tool="say",end="succeeded",error=""} 20"#,
+        r#"toolyard_calls_total{source="workbench",tool="refuse",end="failed",error=""} 1"#,
+        r#"toolyard_calls_total{source="probe",tool="crash",end="failed",error="internal_error"} 1"#,
         r#"toolyard_call_duration_seconds_count{source="workbench"} 21"#,
         r#"toolyard_sources{state="ready"} 2"#,
     ] {
@@ -103,7 +103,7 @@ async fn the_calls_of_a_crowd_are_all_answered_and_all_counted() {
         }
     };
     futures_util::future::join_all((0..64).map(caller)).await;
-    let line = r#"toolyard_calls_total{source="workbench",tool="count",end="answered"} 640"#;
+    let line = r#"toolyard_calls_total{source="workbench",tool="count",end="succeeded",error=""} 640"#;
     let text = soon("the counters", async {
         loop {
             let text = server.get("/metrics").await.text;

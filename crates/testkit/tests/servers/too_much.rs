@@ -90,7 +90,7 @@ async fn a_list_without_an_end_fails_at_the_limit_of_one_source_and_hurts_no_oth
     settled(&endless).await;
     settled(&sound).await;
     let status = endless.status();
-    assert_eq!(status.state, SourceState::BackingOff);
+    assert_eq!(status.state, SourceState::Retrying);
     let expected = "lists more than 5000000 bytes of definitions, the limit for one source \
                     (limits.definition_bytes_per_source)";
     assert_eq!(status.reason.as_deref(), Some(expected));

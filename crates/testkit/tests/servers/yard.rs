@@ -124,7 +124,7 @@ async fn six_odd_servers_hurt_none_of_six_sound_ones() {
 
     // Each failure can be read.
     let status = servers.status("dies-at-start");
-    assert_eq!(status.state, SourceState::BackingOff);
+    assert_eq!(status.state, SourceState::Retrying);
     assert!(status.reason.as_deref().unwrap().contains("exited with code 3"), "{status:?}");
     assert!(status.stderr.iter().any(|line| line.contains("cannot open the database")), "{status:?}");
     assert_eq!(servers.status("mute").state, SourceState::Starting);
@@ -215,7 +215,7 @@ async fn a_server_is_disabled_enabled_and_reconnected_from_a_front() {
     let owner = Principal::owner();
     let status = servers.status("server");
     assert_eq!(
-        (status.transport, status.era, status.authorization.word()),
+        (status.transport, status.era, status.authorization.label()),
         (Some("stdio"), Some("modern"), None)
     );
 
@@ -291,7 +291,7 @@ async fn a_server_that_is_killed_again_and_again_comes_back_and_no_call_hangs() 
         for _ in 0..cycles {
             // The keeper carries the mark too, and is left alone.
             kill(marked(&mark).into_iter().find(|pid| is_shell(*pid)).unwrap());
-            servers.until("server", SourceState::BackingOff).await;
+            servers.until("server", SourceState::Retrying).await;
             servers.until("server", SourceState::Ready).await;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

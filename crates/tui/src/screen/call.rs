@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use toolyard_hub::ErrorKind;
 
 use super::item::draw_tabs;
 use super::{ArgumentsScreen, CallPlan, KeyHints, Screen, ScreenAction};
@@ -83,7 +84,7 @@ impl CallScreen {
             Some(CallState::Broken(error, _)) => {
                 self.content = Some(ResultDocument::from_text(error_text(error)))
             }
-            Some(CallState::Forgotten(_)) | None => {
+            Some(CallState::Forgotten(..)) | None => {
                 self.content =
                     Some(ResultDocument::from_text("The result was let go of to make room for newer ones."));
             }
@@ -148,7 +149,7 @@ impl CallScreen {
         let theme = canvas.theme;
         let style = match &call.state {
             CallState::Answered(outcome, _) if !outcome.failed => theme.good(),
-            CallState::Forgotten(_) => theme.dim(),
+            CallState::Forgotten(..) => theme.dim(),
             _ => theme.bad(),
         };
         let name = clip(&clean(&call.subject.raw_name), usize::from(head.width) / 2).into_owned();
@@ -176,24 +177,21 @@ impl CallScreen {
 
 /// How a call ended, in a mark and in words.
 pub(super) fn outcome_label(call: &SessionCall) -> (&'static str, String) {
+    let status = call.status().as_str();
     match &call.state {
-        CallState::Running => ("◌", "is running".to_owned()),
-        CallState::Answered(outcome, took) if outcome.failed => (
-            "✗",
-            format!(
-                "says that it failed · {} · {}",
-                format_duration(*took),
-                format_size(outcome.body.get().len())
-            ),
-        ),
-        CallState::Answered(outcome, took) => (
-            "✓",
-            format!("answered · {} · {}", format_duration(*took), format_size(outcome.body.get().len())),
-        ),
-        CallState::Broken(error, took) => {
-            ("✗", format!("{} · {}", error.kind().as_str(), format_duration(*took)))
+        CallState::Running => ("◌", status.to_owned()),
+        CallState::Answered(outcome, took) => {
+            let mark = if outcome.failed { "✗" } else { "✓" };
+            let size = format_size(outcome.body.get().len());
+            (mark, format!("{status} · {} · {size}", format_duration(*took)))
         }
-        CallState::Forgotten(took) => ("·", format!("answered · {}", format_duration(*took))),
+        CallState::Broken(error, took) if error.kind() == ErrorKind::Cancelled => {
+            ("✗", format!("{status} · {}", format_duration(*took)))
+        }
+        CallState::Broken(error, took) => {
+            ("✗", format!("{status}: {} · {}", error.kind().as_str(), format_duration(*took)))
+        }
+        CallState::Forgotten(_, took) => ("·", format!("{status} · {}", format_duration(*took))),
     }
 }
 

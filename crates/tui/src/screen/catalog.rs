@@ -219,7 +219,7 @@ impl CatalogScreen {
             {
                 (false, _) => "nothing matches; Esc clears the filter".to_owned(),
                 (true, Some(status)) if status.state != toolyard_hub::SourceState::Ready => {
-                    format!("the server is {}", status.state.as_str())
+                    format!("the server is {}", status.state.label())
                 }
                 (true, _) => "none".to_owned(),
             };

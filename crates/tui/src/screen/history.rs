@@ -118,7 +118,7 @@ impl HistoryScreen {
             let style = match &call.state {
                 CallState::Running => theme.warn(),
                 CallState::Answered(outcome, _) if !outcome.failed => theme.good(),
-                CallState::Forgotten(_) => theme.dim(),
+                CallState::Forgotten(..) => theme.dim(),
                 _ => theme.bad(),
             };
             let ago = world.now.instant.saturating_duration_since(call.began.instant);

@@ -161,10 +161,16 @@ impl Columns {
     fn fit(width: usize, world: &UiState) -> Self {
         let longest = world.yard.sources.iter().map(|(name, _)| crate::text::width(&clean(name.as_str())));
         let longest = longest.max().unwrap_or(0).clamp(12, 40);
-        // State, transport, era, authorisation, four numbers, and what is between them.
-        let (state, transport, auth) = if width >= 100 { (20, 16, 14) } else { (12, 8, 8) };
-        let era = if width >= 100 { 18 } else { 7 };
-        let fixed = state + transport + era + auth + 4 * 6 + 6;
+        let labels = world.yard.sources.iter().map(|(_, status)| status.state.label().len());
+        let state = match width {
+            100.. => 20,
+            // There is just room for the longest label; a column more is the scroll bar's.
+            80.. => labels.max().unwrap_or(0).clamp(12, 19),
+            _ => 12,
+        };
+        let (transport, era, auth) = if width >= 100 { (16, 18, 14) } else { (8, 7, 8) };
+        // Those, three numbers, the marks, what is between them, and the scroll bar.
+        let fixed = state + transport + era + auth + 3 * 6 + 8;
         Self { name: longest.min(width.saturating_sub(fixed).max(10)), state, transport, era, auth }
     }
 
@@ -219,21 +225,17 @@ impl Columns {
             Some(word) => word,
             None => "·",
         };
-        let word = match status.state {
-            SourceState::NeedsAuthorization if self.state < 20 => "needs login",
-            state => state.as_str(),
-        };
         let login = match status.authorization {
             AuthStatus::NotLoggedIn if self.auth < 14 => "missing",
             AuthStatus::BearerToken if self.auth < 14 => "token",
-            status => status.word().unwrap_or("·"),
+            status => status.label().unwrap_or("·"),
         };
         Line::from(vec![
             pointer(chosen, theme),
             Span::styled(format!("{mark} "), style),
             Span::raw(cell(&clean(name.as_str()), self.name)),
             Span::raw(" "),
-            Span::styled(cell(word, self.state), style),
+            Span::styled(cell(status.state.label(), self.state), style),
             Span::raw(" "),
             Span::styled(cell(transport, self.transport), theme.dim()),
             Span::raw(" "),
@@ -255,7 +257,7 @@ pub(crate) fn state_mark(state: SourceState, theme: Theme) -> (&'static str, Sty
         SourceState::Ready => ("●", theme.good()),
         SourceState::Starting => ("◌", theme.warn()),
         SourceState::NeedsAuthorization => ("◍", theme.warn()),
-        SourceState::BackingOff => ("◍", theme.bad()),
+        SourceState::Retrying => ("◍", theme.bad()),
         SourceState::Failed => ("✗", theme.bad()),
         SourceState::Disabled => ("○", theme.dim()),
     }
@@ -272,10 +274,10 @@ fn about(
     let mut lines = Vec::new();
     let (mark, style) = state_mark(status.state, theme);
     let since = world.now.instant.saturating_duration_since(status.since);
-    let mut state = format!("{mark} {} for {}", status.state.as_str(), format_duration(since));
+    let mut state = format!("{mark} {} for {}", status.state.label(), format_duration(since));
     if let Some(retry) = status.retry_at {
         let wait = retry.saturating_duration_since(world.now.instant);
-        state.push_str(&format!(", tried again in {}", format_duration(wait)));
+        state.push_str(&format!(", next attempt in {}", format_duration(wait)));
     }
     lines.push((format!("{}: {state}", clean(name.as_str())), style));
     if let Some(reason) = &status.reason {
@@ -313,14 +315,11 @@ fn overview(world: &UiState, theme: Theme) -> Vec<(String, Style)> {
     ];
     let mut lines = vec![(sum, theme.plain()), (offers.join(", "), theme.plain())];
     let troubled = world.yard.sources.iter().filter(|(_, status)| {
-        matches!(
-            status.state,
-            SourceState::Failed | SourceState::BackingOff | SourceState::NeedsAuthorization
-        )
+        matches!(status.state, SourceState::Failed | SourceState::Retrying | SourceState::NeedsAuthorization)
     });
     for (name, status) in troubled.take(4) {
         let (mark, style) = state_mark(status.state, theme);
-        let reason = status.reason.as_deref().unwrap_or(status.state.as_str());
+        let reason = status.reason.as_deref().unwrap_or(status.state.label());
         lines.push((format!("{mark} {}: {}", clean(name.as_str()), clean(reason)), style));
     }
     lines

@@ -1,4 +1,4 @@
-//! How calls end: answered, late, cancelled, dropped, crashed; and that watchers are told.
+//! How calls end: succeeded, late, cancelled, abandoned, crashed; and that watchers are told.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,7 +139,7 @@ async fn dropping_the_future_tells_the_source_and_the_watchers_but_not_the_calle
     assert!(!callers_own.is_cancelled());
     assert_eq!(
         endings(&mut events),
-        ["1 started tool mcp__s__hang of s for owner", "1 ended Dropped after 4s"]
+        ["1 started tool mcp__s__hang of s for owner", "1 ended Abandoned after 4s"]
     );
 }
 
@@ -196,7 +196,7 @@ async fn watchers_see_every_call_begin_and_end_in_order() {
         endings(&mut events),
         [
             "1 started tool mcp__s__answer of s for owner",
-            "1 ended Answered after 1s",
+            "1 ended Succeeded after 1s",
             "2 started tool mcp__s__fail of s for owner",
             "2 ended Failed after 1s",
             "3 started tool mcp__s__error of s for owner",

@@ -87,11 +87,11 @@ async fn a_source_that_has_not_told_what_it_offers_is_named_with_its_state() {
     assert_eq!(yard.call(stranger).await.unwrap_err().kind(), ErrorKind::UnknownTool);
     for (state, suggestion) in [
         (SourceState::Starting, "try again in a while"),
-        (SourceState::BackingOff, "try again in a while"),
+        (SourceState::Retrying, "try again in a while"),
         (SourceState::Disabled, "enable it in the configuration"),
     ] {
         down.now_is(SourceStatus::new(state, false));
-        let message = format!("git is {}", state.as_str());
+        let message = format!("git is {}", state.label());
         let error = yard.call(calling("mcp__git__commit")).await.unwrap_err();
         assert_eq!(told(&error), (ErrorKind::CannotConnect, message.as_str(), Some(suggestion)));
     }

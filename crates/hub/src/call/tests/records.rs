@@ -117,7 +117,7 @@ async fn every_call_is_on_record_with_who_what_and_how_it_ended() {
     assert_eq!(
         lines(&book),
         [
-            r#"tool mcp__s__work of s for owner in s1/u1 by Program High: Answered after 0ns, - "done" {"a": 1}"#,
+            r#"tool mcp__s__work of s for owner in s1/u1 by Program High: Succeeded after 0ns, - "done" {"a": 1}"#,
             r#"tool mcp__s__fail of s for owner in -/- by Caller Normal: Failed after 0ns, - "no" -"#,
             "tool nothing of nobody for ada in -/- by Caller Normal: Error(UnknownTool) after 0ns, unknown tool nothing - -",
         ]
@@ -130,7 +130,7 @@ async fn arguments_are_on_record_only_if_they_are_wanted() {
     yard.call(calling_with("work", r#"{"password":"x"}"#)).await.unwrap();
     assert_eq!(
         lines(&book),
-        [r#"tool mcp__s__work of s for owner in -/- by Caller Normal: Answered after 0ns, - "done" -"#]
+        [r#"tool mcp__s__work of s for owner in -/- by Caller Normal: Succeeded after 0ns, - "done" -"#]
     );
 }
 
@@ -151,8 +151,8 @@ async fn a_caller_that_hangs_up_is_on_record_once_whenever_it_does() {
     assert_eq!(
         lines(&book),
         [
-            "tool mcp__s__hang of s for owner in -/- by Caller Normal: Dropped after 2s, - - -",
-            r#"tool mcp__s__work of s for owner in -/- by Caller Normal: Answered after 0ns, - "done" -"#,
+            "tool mcp__s__hang of s for owner in -/- by Caller Normal: Abandoned after 2s, - - -",
+            r#"tool mcp__s__work of s for owner in -/- by Caller Normal: Succeeded after 0ns, - "done" -"#,
         ]
     );
 }

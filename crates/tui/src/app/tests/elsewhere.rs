@@ -44,8 +44,8 @@ fn a_yard_elsewhere_is_shown_with_its_address() {
 #[test]
 fn a_yard_that_cannot_be_reached_says_so_on_every_screen_until_it_can() {
     let mut stage = attached();
-    stage.tell(UiMessage::Connectivity(Some("the yard hung up; trying again".to_owned())));
-    stage.becomes("files", SourceState::BackingOff, "the yard at http://127.0.0.1:8080/ cannot be reached");
+    stage.tell(UiMessage::Connectivity(Some("the yard hung up; retrying".to_owned())));
+    stage.becomes("files", SourceState::Retrying, "the yard at http://127.0.0.1:8080/ cannot be reached");
     insta::assert_snapshot!("elsewhere_away", stage.screen(80, 24));
     stage.later(30);
     stage.key(KeyPress::Char('L'));
@@ -67,9 +67,9 @@ fn what_the_yard_remembers_is_beside_the_calls_of_this_session() {
     insta::assert_snapshot!("history_of_the_yard_empty", stage.screen(80, 24));
     let lost = CallEndReason::Error(ErrorKind::ConnectionLost);
     stage.tell(UiMessage::History(vec![
-        past(1, "mcp__files__read", CallEndReason::Answered, None),
+        past(1, "mcp__files__read", CallEndReason::Succeeded, None),
         past(2, "mcp__files__write", lost, Some("files exited\nwith code 1")),
-        past(3, "mcp__files__wait", CallEndReason::Dropped, None),
+        past(3, "mcp__files__wait", CallEndReason::Abandoned, None),
     ]));
     stage.key(KeyPress::Down);
     insta::assert_snapshot!("history_of_the_yard", stage.screen(80, 24));
@@ -94,7 +94,7 @@ fn past_calls_keep_eight_letters_of_a_servers_name() {
     stage.tell(UiMessage::History(vec![past(
         1,
         "mcp__warehouse-berlin__read",
-        CallEndReason::Answered,
+        CallEndReason::Succeeded,
         None,
     )]));
     for columns in [44, 60, 80, 120] {

@@ -209,7 +209,7 @@ fn answers_that_are_no_answers_are_shown_all_the_same() {
         stage.keys(&[KeyPress::Enter, KeyPress::Char('c'), KeyPress::Ctrl('s')]);
         stage.answers_text(body.to_owned());
         let screen = stage.screen(80, 24);
-        assert!(screen.contains("answered"), "{body}: {screen}");
+        assert!(screen.contains("succeeded"), "{body}: {screen}");
         stage.keys(&[
             KeyPress::Tab,
             KeyPress::Enter,

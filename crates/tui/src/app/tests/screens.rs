@@ -26,7 +26,7 @@ fn servers() {
     shows!(stage, "servers");
     shows!(large stage, "servers_large");
     stage.keys(&[KeyPress::Down; 6]);
-    shows!(stage, "servers_one_that_backs_off");
+    shows!(stage, "servers_one_that_retries");
     stage.key(KeyPress::Up);
     shows!(stage, "servers_one_that_wants_a_login");
     stage.key(KeyPress::Char('/')).types("o");
@@ -400,7 +400,7 @@ fn questions_of_servers() {
 fn a_server_that_goes_away() {
     let mut stage = Stage::usual();
     stage.at_tool("read_file").key(KeyPress::Char('c')).types("/a");
-    stage.becomes("files", SourceState::BackingOff, "it exited");
+    stage.becomes("files", SourceState::Retrying, "it exited");
     stage.key(KeyPress::Ctrl('s'));
     shows!(stage, "form_of_a_server_that_died");
     stage.offers("files", toolyard_hub::SourceOffer::default());

@@ -128,7 +128,7 @@ impl Stage {
         });
         let retry = stage.base + Duration::from_secs(70);
         stage.add("broken", SourceOffer::default(), |status| SourceStatus {
-            state: SourceState::BackingOff,
+            state: SourceState::Retrying,
             transport: Some("stdio"),
             reason: Some("node exited with code 1".to_owned()),
             stderr: [

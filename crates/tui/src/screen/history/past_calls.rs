@@ -78,11 +78,14 @@ fn row(call: &PastCall, width: usize, chosen: bool, theme: Theme) -> Line<'stati
 }
 
 fn verdict(call: &PastCall, theme: Theme) -> (&'static str, &'static str, Style) {
-    match CallStatus::from(call.ended) {
-        CallStatus::Succeeded => ("✓", "answered", theme.good()),
-        CallStatus::Failed => ("✗", "failed", theme.bad()),
-        CallStatus::Cancelled => ("○", "cancelled", theme.warn()),
-    }
+    let status = CallStatus::from(call.ended);
+    let (mark, style) = match status {
+        CallStatus::Running => ("◌", theme.warn()),
+        CallStatus::Succeeded => ("✓", theme.good()),
+        CallStatus::Failed => ("✗", theme.bad()),
+        CallStatus::Cancelled => ("○", theme.warn()),
+    };
+    (mark, status.as_str(), style)
 }
 
 /// Durations in whole milliseconds: finer ones are not told everywhere.
