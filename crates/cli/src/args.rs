@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use toolyard_config::AuthMode;
@@ -22,7 +23,7 @@ mod workbench;
 pub(crate) use calls::{CallArgs, CompleteArgs, CompletionTarget, PromptArgs, ReadArgs};
 pub(crate) use catalog::{InspectArgs, ListArgs, ListKind, SearchArgs};
 pub(crate) use config_file::{
-    AddArgs, ClientApp, ExportArgs, ImportArgs, RemoveArgs, Scope, ScopeArgs, ToggleArgs, TransportArg,
+    AddArgs, ClientApp, ConfiguredServerArgs, ExportArgs, ImportArgs, Scope, ScopeArgs, TransportArg,
 };
 pub(crate) use maintenance::{CompletionsArgs, DoctorArgs, ManArgs, Shell};
 pub(crate) use openapi::{DiagnosticsFormat, OpenApiArgs};
@@ -135,6 +136,11 @@ pub(crate) struct DocumentArgs {
     pub(crate) base_url: Option<reqwest::Url>,
 }
 
+fn parse_time(text: &str) -> Result<Duration, String> {
+    toolyard_config::duration_from_text(text)
+        .ok_or_else(|| "a time is a number with a unit, such as 30s, 2m or 500ms".to_owned())
+}
+
 /// A file that is not there now was meant to be another one: one that comes and goes belongs into a configuration.
 fn document(text: &str) -> Result<String, String> {
     if !toolyard_config::is_http_url(text)
@@ -214,8 +220,8 @@ pub(crate) struct RunArgs {
     pub(crate) documents: DocumentArgs,
 
     /// How long the script may take, such as 30s or 5m [default: what the configuration allows].
-    #[arg(long, value_name = "TIME", value_parser = toolyard_config::parse_duration)]
-    pub(crate) timeout: Option<std::time::Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) timeout: Option<Duration>,
 
     /// Print what came of it as JSON.
     #[arg(long)]

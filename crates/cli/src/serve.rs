@@ -87,8 +87,11 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     running.start_and_follow(config, given, admit)?;
     greet(&yard, servers, bound.address(), &entrance, args.json);
     let stop = CancellationToken::new();
-    let served = bound.serve(stop.clone());
-    let done = running.run(stop, async { Ok(served.await) }).await?;
+    let serving = async {
+        bound.serve(stop.clone()).await;
+        Ok(())
+    };
+    let done = running.run(stop.clone(), serving).await?;
     Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
 }
 

@@ -63,7 +63,6 @@ pub use problem::{ConfigProblem, ConfigProblems, ProblemSeverity};
 pub use programs::ProgramKeys;
 pub use risk::carries_credentials;
 pub use server::{BrokenServer, ServerEntry};
-pub use values::parse_duration;
 pub use watch::{ConfigChange, ConfigWatcher};
 
 /// Everything that was configured.

@@ -62,13 +62,6 @@ impl ConfigDuration {
     }
 }
 
-/// A time on the command line.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    ConfigDuration::from_text(text)
-        .map(|time| time.0)
-        .ok_or_else(|| format!("expected {TIME}, more than zero, at most a year"))
-}
-
 impl<'de> Deserialize<'de> for ConfigDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ValueVisitor;

@@ -41,7 +41,7 @@ pub(crate) struct CallArgs {
     pub(crate) args: Option<String>,
 
     /// How long the call may take, such as 30s, 2m or 500ms; what the configuration says if this is not said.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = super::parse_time)]
     pub(crate) timeout: Option<Duration>,
 
     /// Report progress on standard error, also where that is no terminal.
@@ -141,9 +141,4 @@ pub(crate) struct CompleteArgs {
 
     #[command(flatten)]
     pub(crate) which: ServerSelectionArgs,
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    toolyard_config::duration_from_text(text)
-        .ok_or_else(|| "a time is a number with a unit, such as 30s, 2m or 500ms".to_owned())
 }

@@ -80,23 +80,9 @@ pub(crate) struct AddArgs {
     pub(crate) command: Vec<String>,
 }
 
+// A server of toolyard.toml, to remove it or to switch it on or off. No doc comment: help would show it.
 #[derive(Debug, Parser)]
-#[command(after_help = "Example:
-  toolyard remove files")]
-pub(crate) struct RemoveArgs {
-    /// The server, by its name in toolyard.toml.
-    #[arg(add = name_cache::server_completer())]
-    pub(crate) name: String,
-
-    #[command(flatten)]
-    pub(crate) scope: ScopeArgs,
-}
-
-#[derive(Debug, Parser)]
-#[command(after_help = "Examples:
-  toolyard disable files
-  toolyard enable files")]
-pub(crate) struct ToggleArgs {
+pub(crate) struct ConfiguredServerArgs {
     /// The server, by its name in toolyard.toml.
     #[arg(add = name_cache::server_completer())]
     pub(crate) name: String,

@@ -18,7 +18,7 @@ pub(crate) struct ServerSelectionArgs {
 
     /// How long a server may take to start, such as 2m: its command may have to be downloaded first [default: what the
     /// configuration says, else 30s].
-    #[arg(long, value_name = "TIME", help_heading = "Which servers", value_parser = toolyard_config::parse_duration)]
+    #[arg(long, value_name = "TIME", help_heading = "Which servers", value_parser = super::parse_time)]
     pub(crate) start_timeout: Option<std::time::Duration>,
 
     #[command(flatten)]

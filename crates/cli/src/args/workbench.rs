@@ -5,8 +5,12 @@ use clap::Subcommand;
 
 use super::calls::{CallArgs, CompleteArgs, PromptArgs, ReadArgs};
 use super::catalog::{InspectArgs, ListArgs, SearchArgs};
-use super::config_file::{AddArgs, ExportArgs, ImportArgs, RemoveArgs, ToggleArgs};
+use super::config_file::{AddArgs, ConfiguredServerArgs, ExportArgs, ImportArgs};
 use super::maintenance::{CompletionsArgs, DoctorArgs, ManArgs};
+
+const TOGGLE_EXAMPLES: &str = "Examples:
+  toolyard disable files
+  toolyard enable files";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkbenchCommand {
@@ -27,11 +31,14 @@ pub(crate) enum WorkbenchCommand {
     /// Add a server to toolyard.toml.
     Add(AddArgs),
     /// Remove a server from toolyard.toml.
-    Remove(RemoveArgs),
+    #[command(after_help = "Example:\n  toolyard remove files")]
+    Remove(ConfiguredServerArgs),
     /// Switch a server of toolyard.toml on.
-    Enable(ToggleArgs),
+    #[command(after_help = TOGGLE_EXAMPLES)]
+    Enable(ConfiguredServerArgs),
     /// Switch a server of toolyard.toml off.
-    Disable(ToggleArgs),
+    #[command(after_help = TOGGLE_EXAMPLES)]
+    Disable(ConfiguredServerArgs),
     /// Find the servers that other programs on this machine know, and take them.
     Import(ImportArgs),
     /// Print what to paste into other programs so that they use your tools.

@@ -10,7 +10,7 @@ use toolyard_config::{
 use toolyard_hub::nearest;
 
 use crate::Exit;
-use crate::args::{AddArgs, RemoveArgs, Scope, ScopeArgs, ToggleArgs, TransportArg};
+use crate::args::{AddArgs, ConfiguredServerArgs, Scope, ScopeArgs, TransportArg};
 use crate::clean::is_deceptive;
 use crate::configuration::process_environment;
 use crate::error::CommandError;
@@ -33,7 +33,7 @@ pub(crate) fn add(args: &AddArgs) -> Result<Exit, CommandError> {
     Ok(Exit::Fine)
 }
 
-pub(crate) fn remove(args: &RemoveArgs) -> Result<Exit, CommandError> {
+pub(crate) fn remove(args: &ConfiguredServerArgs) -> Result<Exit, CommandError> {
     let around = process_environment();
     let path = target(args.scope, &around)?;
     remove_server(&path, &args.name).map_err(|error| explain(error, &around))?;
@@ -41,7 +41,7 @@ pub(crate) fn remove(args: &RemoveArgs) -> Result<Exit, CommandError> {
     Ok(Exit::Fine)
 }
 
-pub(crate) fn set_enabled(args: &ToggleArgs, switch: Enablement) -> Result<Exit, CommandError> {
+pub(crate) fn set_enabled(args: &ConfiguredServerArgs, switch: Enablement) -> Result<Exit, CommandError> {
     let around = process_environment();
     let path = target(args.scope, &around)?;
     let enabled = switch == Enablement::On;
