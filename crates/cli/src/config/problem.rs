@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use toolyard_hub::nearest;
 use toolyard_hub::printable::is_deceptive;
 
 /// One thing that is wrong, or odd.
@@ -105,16 +106,9 @@ impl fmt::Display for ConfigProblems {
 
 impl std::error::Error for ConfigProblems {}
 
-/// The nearest of these names, if one is near enough to be meant.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    const LONGEST_COMPARED: usize = 100;
-    if name.len() > LONGEST_COMPARED {
-        return None;
-    }
-    let (score, close) = known
-        .map(|candidate| (strsim::jaro_winkler(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
-        .reduce(|best, next| if next.0 > best.0 { next } else { best })?;
-    (score > 0.8).then(|| format!("did you mean `{close}`?"))
+/// Suggests the nearest of these names, if one is near enough to be meant.
+pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    nearest(name, known).map(|close| format!("did you mean `{close}`?"))
 }
 
 /// Text of a file must not control the terminal. One character stays one, so that carets point at the right
