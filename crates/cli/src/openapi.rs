@@ -11,7 +11,7 @@ use toolyard_openapi::{
 };
 
 use crate::args::{DiagnosticsFormat, OpenApiArgs};
-use crate::clean::is_deceptive;
+use crate::clean::clean_line;
 use crate::{Exit, upstream_setup};
 
 pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
     let conversion = match work.await.context("the conversion ended early")? {
         Ok(conversion) => conversion,
         Err(error) => {
-            eprintln!("toolyard: {}", plain(&error.to_string()));
+            eprintln!("toolyard: {}", clean_line(&error.to_string()));
             let exit = match error {
                 LoadError::Unreadable { .. } if is_address(&args.document) => Exit::Unreachable,
                 _ => Exit::Usage,
@@ -160,14 +160,10 @@ fn line(found: &Diagnostic, painting: DiagnosticColor) -> String {
         DiagnosticColor::Colours => format!("\u{1b}[{colour}m{word}\u{1b}[0m"),
         DiagnosticColor::Plain => word.to_owned(),
     };
-    let operation = found.operation.as_deref().map(|operation| format!(" ({operation})")).unwrap_or_default();
+    let operation = found.operation.as_deref().map(|operation| format!(" ({})", clean_line(operation)));
+    let operation = operation.unwrap_or_default();
     let place = if found.pointer.is_empty() { "/" } else { &found.pointer };
-    format!("{word} [{}] {}: {}{}", found.code, plain(place), plain(&found.message), plain(&operation))
-}
-
-/// What a document says, without what could move the cursor of a terminal, or reorder or hide text.
-fn plain(text: &str) -> String {
-    text.chars().map(|character| if is_deceptive(character) { ' ' } else { character }).collect()
+    format!("{word} [{}] {}: {}{operation}", found.code, clean_line(place), clean_line(&found.message))
 }
 
 fn table(conversion: &Conversion) -> String {
@@ -186,7 +182,7 @@ fn table(conversion: &Conversion) -> String {
         let count = warnings(&label);
         let count = if count == 0 { String::new() } else { count.to_string() };
         let size = operation.definition.get().len().to_string();
-        rows.push([operation.name.clone(), plain(&label), size, count]);
+        rows.push([operation.name.clone(), clean_line(&label), size, count]);
     }
     let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths = [wide(0), wide(1).min(60), wide(2)];
@@ -199,8 +195,8 @@ fn table(conversion: &Conversion) -> String {
     }
     let title = match (conversion.title.as_str(), conversion.version.as_str()) {
         ("", _) => "The document".to_owned(),
-        (title, "") => plain(title),
-        (title, version) => plain(&format!("{title} {version}")),
+        (title, "") => clean_line(title),
+        (title, version) => clean_line(&format!("{title} {version}")),
     };
     let (tools, weight) = (conversion.operations.len(), conversion.weight);
     text.push_str(&format!("{title}: {tools} tools, {weight} bytes\n"));
@@ -209,10 +205,21 @@ fn table(conversion: &Conversion) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use toolyard_openapi::{Diagnostic, DiagnosticSeverity};
+
+    use super::{DiagnosticColor, line};
 
     #[test]
     fn what_could_move_a_cursor_is_not_printed() {
-        assert_eq!(plain("a\u{1b}[31mb\r\nc\u{9b}d"), "a [31mb  c d");
+        let found = Diagnostic {
+            severity: DiagnosticSeverity::Warning,
+            pointer: "/paths/\u{202e}a\n".to_owned(),
+            code: "odd",
+            message: "a\u{1b}[31mb\r\nc\u{9b}d".to_owned(),
+            operation: Some("GET /\u{7}".to_owned()),
+            extra: None,
+        };
+        let printed = line(&found, DiagnosticColor::Plain);
+        assert_eq!(printed, "warning [odd] /paths/\\u{202e}a: ab c (GET /\\u{7})");
     }
 }

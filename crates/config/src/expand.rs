@@ -182,7 +182,7 @@ impl VariableExpander<'_> {
     }
 
     fn unset(&self, name: &str, reference: &str) -> MissingReference {
-        let near = super::problem::nearest(name, self.around.names());
+        let near = super::problem::did_you_mean(name, self.around.names());
         MissingReference {
             reference: reference.to_owned(),
             message: format!("the environment variable {name} is not set"),

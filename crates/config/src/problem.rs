@@ -3,7 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use toolyard_hub::printable::is_deceptive;
+use toolyard_hub::nearest;
+use toolyard_hub::printable::clean_name;
+use unicode_width::UnicodeWidthChar;
 
 /// One thing that is wrong, or odd.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub struct ConfigLocation {
     pub column: usize,
     /// The line with everything hidden that could be a secret.
     pub excerpt: String,
-    /// Where the carets go below the excerpt, and how many.
+    /// Which characters of the excerpt the carets go below: the first, and how many.
     pub caret: (usize, usize),
 }
 
@@ -68,26 +70,31 @@ impl fmt::Display for ConfigProblem {
             ProblemSeverity::Warning => "warning: ",
         })?;
         if let Some(file) = &self.file {
-            write!(f, "{}:", replace_deceptive(&file.display().to_string()))?;
+            write!(f, "{}:", clean_name(&file.display().to_string()))?;
             if let Some(place) = &self.place {
                 write!(f, "{}:{}:", place.line, place.column)?;
             }
             f.write_str(" ")?;
         }
         if let Some(server) = &self.server {
-            write!(f, "server {}: ", replace_deceptive(server))?;
+            write!(f, "server {}: ", clean_name(server))?;
         }
-        f.write_str(&replace_deceptive(&self.message))?;
+        f.write_str(&clean_name(&self.message))?;
         if let Some(place) = &self.place {
             let number = place.line.to_string();
             let margin = " ".repeat(number.len());
             let (start, width) = place.caret;
+            let columns = |skipped: usize, taken: usize| -> usize {
+                let letters = place.excerpt.chars().skip(skipped).take(taken);
+                letters.filter_map(UnicodeWidthChar::width).sum()
+            };
+            let carets = "^".repeat(columns(start, width).max(1));
             write!(f, "\n {margin} |\n {number} | {}", place.excerpt)?;
-            write!(f, "\n {margin} | {}{}", " ".repeat(start), "^".repeat(width))?;
+            write!(f, "\n {margin} | {}{carets}", " ".repeat(columns(0, start)))?;
         }
         if let Some(suggestion) = &self.suggestion {
             let margin = self.place.as_ref().map_or(1, |place| place.line.to_string().len());
-            write!(f, "\n {} = {}", " ".repeat(margin), replace_deceptive(suggestion))?;
+            write!(f, "\n {} = {}", " ".repeat(margin), clean_name(suggestion))?;
         }
         Ok(())
     }
@@ -105,20 +112,7 @@ impl fmt::Display for ConfigProblems {
 
 impl std::error::Error for ConfigProblems {}
 
-/// The nearest of these names, if one is near enough to be meant.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    const LONGEST_COMPARED: usize = 100;
-    if name.len() > LONGEST_COMPARED {
-        return None;
-    }
-    let (score, close) = known
-        .map(|candidate| (strsim::jaro_winkler(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
-        .reduce(|best, next| if next.0 > best.0 { next } else { best })?;
-    (score > 0.8).then(|| format!("did you mean `{close}`?"))
-}
-
-/// Text of a file must not control the terminal. One character stays one, so that carets point at the right
-/// place.
-pub(crate) fn replace_deceptive(text: &str) -> String {
-    text.chars().map(|letter| if is_deceptive(letter) { '\u{fffd}' } else { letter }).collect()
+/// Suggests the nearest of these names, if one is near enough to be meant.
+pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    nearest(name, known).map(|close| format!("did you mean `{close}`?"))
 }

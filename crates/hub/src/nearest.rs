@@ -2,17 +2,42 @@
 
 const LONGEST_COMPARED: usize = 256;
 
-/// The nearest of these names, if one is near enough to be meant.
+/// The nearest of these names, if one is near enough to be meant. Capital letters do not count.
 pub fn nearest<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Comparing costs the product of the lengths, for every name: a hostile one of a megabyte has no near one, and a
-    // name of quite another length is no slip of the pen.
+    // name of quite another length is no slip of the pen, unless the rest of it was left out.
     if name.len() > LONGEST_COMPARED {
         return None;
     }
     let slack = 3 + name.len() / 4;
+    let lower = name.to_lowercase();
     let scored = all
-        .filter(|candidate| candidate.len().abs_diff(name.len()) <= slack)
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate));
-    let (score, close) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        .filter(|candidate| candidate.len().abs_diff(name.len()) <= slack || is_beginning(name, candidate))
+        .map(|candidate| (strsim::jaro_winkler(&lower, &candidate.to_lowercase()), candidate));
+    let (score, close) = scored.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
     (score > 0.8).then_some(close)
+}
+
+fn is_beginning(name: &str, candidate: &str) -> bool {
+    !name.is_empty() && candidate.len() <= LONGEST_COMPARED && candidate.starts_with(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn slips_are_understood_and_other_names_are_not() {
+        for (name, expect) in [
+            ("permisions", Some("permissions")),
+            ("perm", Some("permissions")),
+            ("HEADERS", Some("headers")),
+            ("header", Some("headers")),
+            ("colour", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name, ["headers", "permissions", "headerz"].into_iter()), expect, "{name}");
+        }
+        assert_eq!(nearest(&"x".repeat(300), ["x"].into_iter()), None);
+    }
 }

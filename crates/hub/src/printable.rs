@@ -80,6 +80,11 @@ pub fn clean_line(text: &str) -> String {
     words.join(" ")
 }
 
+/// The beginning of the same: for what strangers say at any length, such as the reason of an error.
+pub fn clean_excerpt(text: &str, longest: usize) -> String {
+    clean_line(text).chars().take(longest).collect()
+}
+
 /// A name, or a value on one line of a log, with every deceptive character visible: two names that differ must not look
 /// the same.
 pub fn clean_name(text: &str) -> Cow<'_, str> {

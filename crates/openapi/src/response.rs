@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolyard_hub::Outcome;
 use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::printable::clean_excerpt;
 
 use crate::operation::Operation;
 use crate::request::is_json;
@@ -207,9 +208,7 @@ impl BufferedResponse {
                 let longest = if name == LINK { LONGEST_LINK } else { LONGEST };
                 let values = self.headers.get_all(name).iter();
                 let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-                let letters = values.join(", ");
-                let value: String =
-                    letters.chars().filter(|letter| !letter.is_control()).take(longest).collect();
+                let value = clean_excerpt(&values.join(", "), longest);
                 Some((name.as_str().to_owned(), value)).filter(|(_, value)| !value.is_empty())
             })
             .collect()

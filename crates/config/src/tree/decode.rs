@@ -10,7 +10,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::super::problem::nearest;
+use super::super::problem::did_you_mean;
 use super::decode_error::{DecodeError, kind};
 use super::{ConfigKey, ConfigNode, ConfigValue};
 
@@ -181,7 +181,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         if let Some(slot) = self.place {
-            let suggestion = nearest(&slot.key.name, slot.known.iter().copied());
+            let suggestion = did_you_mean(&slot.key.name, slot.known.iter().copied());
             self.pass.unknown.borrow_mut().push(UnknownKey { key: slot.key.clone(), suggestion });
         }
         visitor.visit_unit()

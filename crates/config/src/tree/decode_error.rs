@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Error, Expected, Unexpected};
 
-use super::super::problem::nearest;
+use super::super::problem::did_you_mean;
 use super::{ConfigValue, Span};
 
 /// A value that cannot be what its key needs.
@@ -40,7 +40,7 @@ impl Error for DecodeError {
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
         let fault = Self::custom(format_args!("`{variant}` is none of {}", expected.join(", ")));
-        Self { suggestion: nearest(variant, expected.iter().copied()), ..fault }
+        Self { suggestion: did_you_mean(variant, expected.iter().copied()), ..fault }
     }
 }
 

@@ -160,7 +160,7 @@ fn migrate(database: &mut Connection) -> rusqlite::Result<Result<(), i64>> {
     let Some(left) = usize::try_from(found).ok().and_then(|found| STEPS.get(found..)) else {
         return Ok(Err(found));
     };
-    if found > 0 && !change.table_exists(None, "calls")? {
+    if found > 0 && !has_calls(&change)? {
         // What was there once is not there any more.
         let lost = Some("the table of calls is missing".to_owned());
         return Err(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(SQLITE_CORRUPT), lost));
@@ -174,6 +174,12 @@ fn migrate(database: &mut Connection) -> rusqlite::Result<Result<(), i64>> {
     }
     change.commit()?;
     Ok(Ok(()))
+}
+
+/// Asked in SQL: what the connection remembers of the tables may be from before another process made them.
+fn has_calls(database: &Connection) -> rusqlite::Result<bool> {
+    let named = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'calls'";
+    database.query_row(named, [], |row| row.get(0))
 }
 
 /// A look at the newest entries, by the table and by its indexes. All of it would take too long.

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
+use toolyard_hub::printable::clean_excerpt;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContentCoding {
@@ -33,7 +34,7 @@ impl ContentCoding {
             found = match (found, name) {
                 (Self::Identity, "gzip" | "x-gzip") => Self::Gzip,
                 (Self::Identity, "deflate") => Self::Deflate,
-                _ => return Err(said.chars().filter(|letter| !letter.is_control()).take(100).collect()),
+                _ => return Err(clean_excerpt(&said, 100)),
             };
         }
         Ok(found)

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use toolyard_hub::printable;
+
 use super::{Entry, PythonType, Signature};
 
 /// How deep objects within objects are described.
@@ -66,9 +68,9 @@ fn gather(typed: &PythonType, depth: usize, lines: &mut Vec<String>) {
 
 /// A description as it may stand in a docstring: its lines, without what would end the docstring or move a cursor.
 fn clean(description: &str) -> String {
-    let kept = |letter: &char| *letter == '\n' || !letter.is_control();
-    let mut text: String = description.chars().filter(kept).take(LONGEST).collect();
-    if description.chars().count() > LONGEST {
+    let cleaned = printable::clean(description);
+    let mut text: String = cleaned.chars().take(LONGEST).collect();
+    if cleaned.chars().count() > LONGEST {
         text.push('…');
     }
     text.replace("\"\"\"", "'''").trim().to_owned()

@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::Url;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use toolyard_hub::printable::clean_excerpt;
 
 use super::AuthError;
 
@@ -87,7 +88,7 @@ pub(crate) fn parse_redirect(address: &str, state: &str) -> Option<Result<Author
     if let Some(error) = value("error") {
         let why =
             [Some(error), value("error_description")].into_iter().flatten().collect::<Vec<_>>().join(": ");
-        return Some(Err(AuthError::Refused(why.chars().filter(|c| !c.is_control()).take(300).collect())));
+        return Some(Err(AuthError::Refused(clean_excerpt(&why, 300))));
     }
     value("code").map(|code| Ok(AuthorizationResponse { code, issuer: value("iss") }))
 }
@@ -153,7 +154,7 @@ mod tests {
     fn a_refusal_says_why() {
         let address = "http://127.0.0.1:1/callback?error=access_denied&error_description=no%0Away&state=s";
         let error = parse_redirect(address, "s").unwrap().unwrap_err();
-        assert_eq!(error.to_string(), "it was refused: access_denied: noway");
+        assert_eq!(error.to_string(), "it was refused: access_denied: no way");
         assert!(parse_redirect(address, "other").is_none());
         assert_eq!(port("http://localhost:1/else"), None);
     }

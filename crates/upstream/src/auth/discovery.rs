@@ -3,6 +3,7 @@
 
 use reqwest::Url;
 use rmcp::transport::auth::{AuthorizationManager, AuthorizationMetadata, OAuthClientConfig};
+use toolyard_hub::printable::clean_excerpt;
 
 use super::AuthError;
 
@@ -95,8 +96,7 @@ fn check(resource: &Url, endpoint: &str) -> Result<(), AuthError> {
 
 /// What rmcp says about a failure, short enough to show.
 pub(crate) fn summarize_error(error: &rmcp::transport::auth::AuthError) -> String {
-    let words: Vec<String> = error.to_string().split_whitespace().map(str::to_owned).collect();
-    words.join(" ").chars().filter(|c| !c.is_control()).take(400).collect()
+    clean_excerpt(&error.to_string(), 400)
 }
 
 #[cfg(test)]
