@@ -11,8 +11,6 @@ mod control {
     mod letting_in;
     mod lists;
     mod session;
-    mod subscribing;
-    mod visibility;
 
     const KEPT: &str = env!("CARGO_BIN_EXE_toolyard-kept");
     const ODD: &str = env!("CARGO_BIN_EXE_toolyard-odd");

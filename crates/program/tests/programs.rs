@@ -1,5 +1,4 @@
-//! Programs in the sandbox, by the launcher of the kit, which differs from the product's only in that it can leave layers
-//! out.
+//! Programs in the sandbox, by a launcher that differs from the product's only in that it can leave layers out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
 #![allow(clippy::disallowed_methods, reason = "how long the long form takes is said from outside")]
 

@@ -209,7 +209,7 @@ impl Fixture {
             yard.add(source);
         }
         // Another test of this process may have been first.
-        let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let log = tokio::sync::broadcast::channel(64).0;
         let keyring = BearerTokenStore::new(BearerCredentials { tokens: tokens(), jwt: None });
         let settings = ServeSettings {
