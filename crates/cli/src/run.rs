@@ -167,7 +167,7 @@ impl ScriptOutcome {
             read("_meta").and_then(|meta| serde_json::from_value::<ScriptMeta>(meta[META].clone()).ok());
         let said = said.unwrap_or(ScriptMeta { ended: "unavailable".to_owned(), printed: 0, value: None });
         let exit = match said.ended.as_str() {
-            "finished" => Exit::Fine,
+            "succeeded" => Exit::Fine,
             "timed_out" => Exit::TimedOut,
             "unavailable" => Exit::Failed,
             _ => Exit::ToolFailed,

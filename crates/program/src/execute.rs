@@ -93,7 +93,7 @@ impl ProgramSource {
 /// What is said of a program that has ended.
 fn answer(ending: &ProgramOutcome, limits: &ProgramLimits) -> Outcome {
     let (word, trouble) = match &ending.how {
-        ExitReason::Finished => ("finished", None),
+        ExitReason::Finished => ("succeeded", None),
         ExitReason::Unfinished => ("unfinished", None),
         ExitReason::Raised { traceback } => ("raised", Some(traceback.trim_end().to_owned())),
         ExitReason::TimedOut => {

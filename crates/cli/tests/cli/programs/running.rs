@@ -79,7 +79,7 @@ async fn a_call_that_was_not_awaited_is_told_on_standard_error() {
     let (exit, out, err) = run(&[&config[..], &["--json"]].concat(), code);
     let json: Value = serde_json::from_str(&out).unwrap();
     let expected = json!({
-        "success": true, "ended": "finished", "output": "done\n", "error": null, "note": note,
+        "success": true, "ended": "succeeded", "output": "done\n", "error": null, "note": note,
     });
     assert_eq!((exit, json, err), (Some(0), expected, String::new()));
 }
