@@ -56,15 +56,21 @@ impl Quota {
     }
 }
 
-/// How much of each one principal may hold.
+/// A value for each quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QuotaLimits {
-    pub bytes: usize,
-    pub sessions: usize,
-    pub streams: usize,
-    pub programs: usize,
-    pub parked: usize,
+pub struct PerQuota<T> {
+    pub bytes: T,
+    pub sessions: T,
+    pub streams: T,
+    pub programs: T,
+    pub parked: T,
 }
+
+/// How much of each one principal may hold.
+pub type QuotaLimits = PerQuota<usize>;
+
+/// The limits of one principal, where they are not those of everybody.
+pub type QuotaOverrides = PerQuota<Option<usize>>;
 
 impl Default for QuotaLimits {
     fn default() -> Self {
@@ -72,30 +78,14 @@ impl Default for QuotaLimits {
     }
 }
 
-impl QuotaLimits {
-    fn of(&self, quota: Quota) -> usize {
-        match quota {
-            Quota::Bytes => self.bytes,
-            Quota::Sessions => self.sessions,
-            Quota::Streams => self.streams,
-            Quota::Programs => self.programs,
-            Quota::Parked => self.parked,
-        }
+impl Default for QuotaOverrides {
+    fn default() -> Self {
+        Self { bytes: None, sessions: None, streams: None, programs: None, parked: None }
     }
 }
 
-/// The limits of one principal, where they are not those of everybody.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct QuotaOverrides {
-    pub bytes: Option<usize>,
-    pub sessions: Option<usize>,
-    pub streams: Option<usize>,
-    pub programs: Option<usize>,
-    pub parked: Option<usize>,
-}
-
-impl QuotaOverrides {
-    fn of(&self, quota: Quota) -> Option<usize> {
+impl<T: Copy> PerQuota<T> {
+    fn of(&self, quota: Quota) -> T {
         match quota {
             Quota::Bytes => self.bytes,
             Quota::Sessions => self.sessions,

@@ -1,18 +1,16 @@
 //! What a principal is charged for answers over HTTP: streams for as long as they are open, and bytes of the REST front
 //! until they are sent. The MCP front charges for its own answers, one by one.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
 use axum::extract::State;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
-use hyper::body::{Bytes, Frame, SizeHint};
+use http_body_util::BodyExt;
 use serde_json::json;
-use toolyard_hub::{HubError, Principal, Quota, QuotaCharge, Yard};
+use toolyard_hub::{HubError, Principal, Quota, Yard};
 
 use crate::auth::ErrorFormat;
 use crate::rest::RestError;
@@ -41,7 +39,13 @@ pub(crate) async fn charge(
         }
     };
     match charged {
-        Ok(charge) => response.map(|body| Body::new(ChargedBody { body, _charge: charge })),
+        // The body holds the charge until it has been sent. Changing its errors leaves its length known.
+        Ok(charge) => response.map(|body| {
+            Body::new(body.map_err(move |error| {
+                let _held = &charge;
+                error
+            }))
+        }),
         Err(error) => refuse(&error, speaks),
     }
 }
@@ -64,30 +68,4 @@ fn refuse(error: &HubError, speaks: ErrorFormat) -> Response<Body> {
 pub(crate) fn is_stream(response: &Response<Body>) -> bool {
     let kind = response.headers().get(header::CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
-}
-
-/// A body that its reader is charged for until it has been sent.
-struct ChargedBody {
-    body: Body,
-    _charge: QuotaCharge,
-}
-
-impl HttpBody for ChargedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

@@ -30,10 +30,23 @@ pub use scratch::{Scratch, Traces};
 pub use stdio::Line;
 pub use version::Version;
 
-use std::time::Duration;
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
 
 /// Longer than anything here should take, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until something has a value, which it must have soon, and says how long that took.
+pub async fn until_equal<T: PartialEq + Debug>(what: &str, expected: T, read: impl Fn() -> T) -> Duration {
+    let began = Instant::now();
+    soon(&format!("{expected:?} {what}"), async {
+        while read() != expected {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    began.elapsed()
+}
 
 /// Waits for something that must happen soon.
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {

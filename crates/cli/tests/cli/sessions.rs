@@ -1,10 +1,10 @@
 //! Sessions of clients with a server that keeps state: the command with a small legacy server in Python behind it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolyard_testkit::harness::{Client, Scratch, Server, Socket, Version, soon};
+use toolyard_testkit::harness::{Client, Scratch, Server, Socket, Version, soon, until_equal};
 
 use super::{TOOLYARD, processes};
 
@@ -66,14 +66,7 @@ impl Yard {
     }
 
     async fn until_sessions(&self, expected: usize) -> Duration {
-        let began = Instant::now();
-        soon(&format!("{expected} sessions"), async {
-            while self.sessions() != expected {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        })
-        .await;
-        began.elapsed()
+        until_equal("sessions", expected, || self.sessions()).await
     }
 }
 

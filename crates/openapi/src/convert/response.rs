@@ -80,7 +80,7 @@ impl<'d> SchemaConverter<'d> {
         };
         let needs = std::mem::replace(&mut self.needs, before);
         let (mut root, wrapping) = answer?;
-        let mut whole = fields([("$schema", super::DRAFT.into()), ("type", "object".into())]);
+        let mut whole = any_object();
         root.remove("type");
         for (key, value) in root {
             whole.insert(key, value);
@@ -99,8 +99,12 @@ impl<'d> SchemaConverter<'d> {
         if successes.json.is_empty() {
             return None;
         }
-        let root = fields([("$schema", super::DRAFT.into()), ("type", "object".into())]);
-        Some(ResponseSchema { root, needs: Vec::new(), wrapping: ResultWrapping::Others, rules: Vec::new() })
+        Some(ResponseSchema {
+            root: any_object(),
+            needs: Vec::new(),
+            wrapping: ResultWrapping::Others,
+            rules: Vec::new(),
+        })
     }
 
     fn successes(
@@ -323,4 +327,9 @@ pub(super) fn accepted(responses: &[(&str, ResolvedObject<'_>)], produces: &[Str
     found.retain(|media_type| seen.insert(media_type.clone()));
     found.sort_by_key(|media_type| !is_json(media_type));
     found
+}
+
+/// A schema that no object can break.
+fn any_object<'d>() -> SchemaFields<'d> {
+    fields([("$schema", super::DRAFT.into()), ("type", "object".into())])
 }

@@ -1,7 +1,7 @@
 //! Sessions with legacy servers: which clients share one, whom a question reaches, and when a private session ends.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -13,7 +13,7 @@ use toolyard_hub::{
     ErrorKind, HubError, Outcome, Principal, Question, QuestionBatch, QuestionKind, RawAnswers, SourceName,
     SourceState, Yard,
 };
-use toolyard_testkit::harness::soon;
+use toolyard_testkit::harness::{soon, until_equal};
 use toolyard_upstream::{Era, ServerSettings, SessionSharing, TransportSettings, Upstream, UpstreamContext};
 
 use super::ODD;
@@ -59,14 +59,7 @@ impl Server {
     }
 
     async fn until_sessions(&self, expected: usize) -> Duration {
-        let began = Instant::now();
-        soon(&format!("{expected} sessions"), async {
-            while self.sessions() != expected {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        })
-        .await;
-        began.elapsed()
+        until_equal("sessions", expected, || self.sessions()).await
     }
 
     /// Calls as a client, which answers questions as the test says.
