@@ -73,8 +73,10 @@ pub(crate) struct UnavailableServer {
     pub(crate) server: SourceName,
     pub(crate) state: SourceState,
     pub(crate) reason: String,
-    /// What to do about it, where the reason does not say that.
+    /// What to do about it; the reason may say that too.
     pub(crate) suggestion: Option<String>,
+    /// What to do about it in this very command, which the reason does not say.
+    pub(crate) advice: Option<String>,
     pub(crate) stderr: Vec<String>,
 }
 
@@ -94,15 +96,12 @@ impl UnavailableServer {
             SourceState::Failed => "cannot be used",
             SourceState::Starting | SourceState::Ready | SourceState::Retrying => "cannot be reached",
         };
-        // Some reasons begin with the same words.
-        format!("{what}: {}", self.reason.strip_prefix("cannot be reached: ").unwrap_or(&self.reason))
+        format!("{what}: {}", self.reason)
     }
 
     pub(crate) fn report(&self) {
         note(&format!("{} {}", self.server, self.describe()));
-        // What a person has to do themselves comes first; for everything else there is `doctor`.
-        let asked = self.suggestion.as_deref().filter(|_| self.state == SourceState::NeedsAuthorization);
-        asked.into_iter().filter(|asked| !self.reason.contains(asked)).for_each(note_more);
+        self.advice.iter().for_each(|advice| note_more(advice));
         self.stderr.iter().for_each(|line| note_more(&clean_line(line)));
     }
 }
@@ -226,6 +225,7 @@ impl OneShotYard {
                 state,
                 reason,
                 suggestion,
+                advice: None,
                 stderr,
             })
         };
@@ -244,14 +244,13 @@ impl OneShotYard {
                 Ok(AuthStatus::NotLoggedIn) => {}
                 Ok(AuthStatus::BearerToken) if other.url.is_some() => {
                     trouble.reason = "it does not accept what --header says".to_owned();
-                    trouble.suggestion =
-                        Some("see whether the token is right, and has not expired".to_owned());
+                    trouble.advice = Some("see whether the token is right, and has not expired".to_owned());
                     continue;
                 }
                 _ => continue,
             }
             let server = &trouble.server;
-            let (reason, suggestion) = match (upstream.offers_login().await, &other.url) {
+            let (reason, advice) = match (upstream.offers_login().await, &other.url) {
                 (true, None) => continue,
                 (true, Some(url)) => (
                     "it wants somebody to log in",
@@ -265,7 +264,7 @@ impl OneShotYard {
                     format!("name it with bearer_token_env_var or headers under [servers.{server}]"),
                 ),
             };
-            (trouble.reason, trouble.suggestion) = (reason.to_owned(), Some(suggestion));
+            (trouble.reason, trouble.advice) = (reason.to_owned(), Some(advice));
         }
     }
 
@@ -382,6 +381,7 @@ fn plan(which: &ServerSelectionArgs, wish: &OneShotOptions<'_>) -> Result<OneSho
                 server: broken.name,
                 state: SourceState::Failed,
                 suggestion: None,
+                advice: None,
                 stderr: Vec::new(),
             }),
             // Of those that were not asked for by name nobody expects anything.
@@ -390,6 +390,7 @@ fn plan(which: &ServerSelectionArgs, wish: &OneShotOptions<'_>) -> Result<OneSho
                 state: SourceState::Disabled,
                 reason: format!("`toolyard enable {}` switches it on", off.name()),
                 suggestion: None,
+                advice: None,
                 stderr: Vec::new(),
             }),
             off => disabled.push(off.name().clone()),

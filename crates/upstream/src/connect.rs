@@ -135,9 +135,18 @@ impl ConnectError {
 impl From<WireError> for ConnectError {
     fn from(failure: WireError) -> Self {
         let challenge = Challenge::from_error(&failure);
-        let reason: String = failure.to_string().chars().take(REASON).collect();
+        // That there is no connection is clear: only why not is said.
+        let reason = match &failure {
+            WireError::Unreachable(why) => why.chars().take(REASON).collect(),
+            _ => short_reason(&failure),
+        };
         Self { challenge, cause: Box::new(ConnectErrorCause::Failure(failure)), ..Self::new(reason) }
     }
+}
+
+/// The error in words, as much of it as a status has room for.
+pub(crate) fn short_reason(failure: &WireError) -> String {
+    failure.to_string().chars().take(REASON).collect()
 }
 
 impl From<SpawnError> for ConnectError {

@@ -18,7 +18,7 @@ use crate::call::{CallSender, UpstreamError, rpc_error};
 use crate::child::Child;
 use crate::connect::{
     ConnectError, ConnectErrorCause, CredentialPolicy, DedicatedConnectionParams, UpstreamContext,
-    connect_dedicated,
+    connect_dedicated, short_reason,
 };
 use crate::connection::{HeaderSchemas, LiveConnection};
 use crate::list::{PagedList, ServerListKind, collect_header_schemas, fetch_pages};
@@ -329,7 +329,10 @@ fn add_stderr(facts: &mut Map<String, Value>, stderr: &[String]) {
 fn cannot_connect(refused: ConnectError, violations: &Violations) -> HubError {
     let mut reason = refused.reason;
     let (mut facts, suggestion) = match *refused.cause {
-        ConnectErrorCause::Failure(failure) => (facts(&failure), None),
+        ConnectErrorCause::Failure(failure) => {
+            reason = short_reason(&failure);
+            (facts(&failure), None)
+        }
         ConnectErrorCause::Spawn(error) => {
             reason = error.to_string();
             (Map::new(), error.suggestion())

@@ -9,7 +9,7 @@ use toolyard_hub::json::Object;
 use toolyard_hub::{SourceOffer, SourceState, SourceStatus};
 use toolyard_wire::{Era, McpClient, WireError};
 
-use crate::connect::{ConnectError, authorize_retry, connect};
+use crate::connect::{ConnectError, authorize_retry, connect, short_reason};
 use crate::connection::{HeaderSchemas, LiveConnection};
 use crate::list::{self, ServerListKind};
 use crate::notifications::ServerNotifications;
@@ -283,7 +283,7 @@ async fn list_again(
             return None;
         }
         Ok(Err(WireError::SessionGone)) => return Some(DisconnectReason::Forgotten),
-        Ok(Err(failure)) => ConnectError::from(failure).reason,
+        Ok(Err(failure)) => short_reason(&failure),
         Err(_) => ConnectError::timed_out(&inner.settings).reason,
     };
     tracing::warn!(server = %inner.settings.name, reason = why, "cannot list again");

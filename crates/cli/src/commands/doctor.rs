@@ -211,16 +211,12 @@ fn of_trouble(trouble: &UnavailableServer) -> Finding {
     if !trouble.stderr.is_empty() {
         message.push_str(&format!("; its last words: {}", trouble.stderr.join(" / ")));
     }
-    let fix = match trouble.state {
-        SourceState::NeedsAuthorization => {
-            trouble.suggestion.clone().unwrap_or_else(|| format!("`toolyard login {name}`"))
-        }
+    let known = trouble.advice.clone().or_else(|| trouble.suggestion.clone());
+    let fix = known.unwrap_or_else(|| match trouble.state {
+        SourceState::NeedsAuthorization => format!("`toolyard login {name}`"),
         // Then the reason says it all.
-        _ => trouble
-            .suggestion
-            .clone()
-            .unwrap_or_else(|| format!("`toolyard --log debug list tools {name}` tells more of how it went")),
-    };
+        _ => format!("`toolyard --log debug list tools {name}` tells more of how it went"),
+    });
     let about = if trouble.state == SourceState::NeedsAuthorization { "authorisation" } else { "server" };
     Finding::failed(trouble.exit(), about, name, message).fix(Some(fix))
 }
