@@ -1,5 +1,6 @@
-//! Every key of `toolyard.toml`. This is their one home: the reader, `docs/toolyard.schema.json` and the check of
-//! `docs/config.md` are made from it. What has secrets in it has no `Debug`.
+//! The keys of `toolyard.toml`: the top level and servers here, every other section in its own file (`limits.rs`,
+//! `programs.rs`, …). The reader, `docs/toolyard.schema.json` and the check of `docs/config.md` are made from these types.
+//! What has secrets in it has no `Debug`.
 
 use std::collections::BTreeMap;
 

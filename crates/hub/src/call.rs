@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use self::admission::AdmissionControl;
 use self::hook_chain::HookChain;
-use self::resolve::{Route, resolve};
+use self::resolve::{CallRoute, resolve};
 use self::result_validation::ResultValidator;
 use self::tracker::CallTracker;
 use crate::call_details::CallDetails;
@@ -91,7 +91,7 @@ impl Yard {
     /// What happens between accepting a call and recording it.
     async fn perform(
         &self,
-        route: &Route,
+        route: &CallRoute,
         mut call: SourceCall,
         details: Option<&CallDetails>,
     ) -> Result<Outcome, HubError> {

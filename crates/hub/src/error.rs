@@ -1,9 +1,11 @@
-//! The one list of what can go wrong with a call. Each front has its own words for every kind, in one
-//! exhaustive table of its own; none of those words belong here.
+//! The one list of what can go wrong with a call, and the error that carries it. Each front has one exhaustive table from
+//! these kinds to the words of its protocol.
 
 use std::time::Duration;
 
 use serde_json::Value;
+
+use crate::permission;
 
 /// What went wrong, in the words that all fronts share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,7 +113,7 @@ impl HubError {
 
     /// What this thing needs is not among the caller's permissions.
     pub(crate) fn forbidden(subject: &str, missing: &str) -> Self {
-        Self::new(ErrorKind::Forbidden, format!("{subject} needs the permission {missing}"))
+        Self::new(ErrorKind::Forbidden, permission::missing_message(subject, missing))
             .suggest("ask whoever runs this yard for a token that has it")
     }
 

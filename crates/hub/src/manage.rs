@@ -31,7 +31,7 @@ pub enum ManageError {
         /// The name that was perhaps meant.
         nearest: Option<String>,
     },
-    #[error("this needs the permission {0}")]
+    #[error("{}", crate::permission::missing_message("this", .0))]
     Forbidden(&'static str),
     #[error("it has no connection that could be told to")]
     Unmanaged,

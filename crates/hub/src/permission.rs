@@ -19,3 +19,8 @@ pub const PRIVILEGED: [&str; 5] = [OBSERVE, MANAGE, SPAWN, CONNECT, CONNECT_INSI
 pub fn is_privileged(name: &str) -> bool {
     PRIVILEGED.contains(&name)
 }
+
+/// The text of every permission error: what a caller is told who lacks a permission.
+pub fn missing_message(subject: impl std::fmt::Display, permission: &str) -> String {
+    format!("{subject} needs the permission {permission}")
+}

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use toolyard_hub::address::{is_localhost, is_public, is_this_machine};
+use toolyard_hub::permission::missing_message;
 use toolyard_hub::permission::{CONNECT, CONNECT_INSIDE, MANAGE, SPAWN};
 use toolyard_hub::{ErrorKind, HubError, Principal};
 use toolyard_upstream::{AddressFilter, ServerSettings, TransportSettings};
@@ -41,7 +42,7 @@ pub(crate) fn cannot_connect(url: &str) -> HubError {
 
 /// The refusal of something that needs a permission.
 pub(crate) fn forbidden(what: &str, missing: &str) -> HubError {
-    HubError::new(ErrorKind::Forbidden, format!("{what} needs the permission {missing}"))
+    HubError::new(ErrorKind::Forbidden, missing_message(what, missing))
         .suggest("ask the operator of this yard for a token that has it")
 }
 

@@ -24,6 +24,7 @@ const NEVER_QUIET: Duration = Duration::from_secs(1);
 /// How often a server that says nothing is asked whether it is there, and how long it may take to say so.
 const PING: Duration = Duration::from_secs(30);
 const PONG: Duration = Duration::from_secs(20);
+/// How long a failed server is left alone before it is tried again: twice as long each time, up to the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 

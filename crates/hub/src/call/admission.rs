@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::resolve::Route;
+use super::resolve::CallRoute;
 use crate::call_details::CallDetails;
 use crate::concurrency::ConcurrencyLimiter;
 use crate::error::{ErrorKind, HubError};
@@ -19,7 +19,7 @@ use crate::yard::{LimiterKey, Yard, caller_rates};
 pub(super) struct AdmissionControl<'a> {
     yard: &'a Yard,
     limits: &'a YardLimits,
-    route: &'a Route,
+    route: &'a CallRoute,
     record: &'a CallRecord,
     of_source: Option<&'a ScopedLimits>,
     /// With their places in the list.
@@ -30,7 +30,7 @@ impl<'a> AdmissionControl<'a> {
     pub(super) fn for_call(
         yard: &'a Yard,
         limits: &'a YardLimits,
-        route: &'a Route,
+        route: &'a CallRoute,
         record: &'a CallRecord,
     ) -> Self {
         let (tool, source) = (route.tool.as_ref(), route.source.name());

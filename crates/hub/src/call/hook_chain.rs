@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::resolve::Route;
+use super::resolve::CallRoute;
 use crate::catalog::ToolEntry;
 use crate::error::{ErrorKind, HubError};
 use crate::hooks::{HookCall, HookDecision, Hooks};
@@ -25,7 +25,11 @@ pub(super) struct HookChain<'a> {
 
 impl<'a> HookChain<'a> {
     /// None where there are no hooks: most calls then copy nothing.
-    pub(super) fn for_call(yards: &[Arc<dyn Hooks>], route: &'a Route, call: &SourceCall) -> Option<Self> {
+    pub(super) fn for_call(
+        yards: &[Arc<dyn Hooks>],
+        route: &'a CallRoute,
+        call: &SourceCall,
+    ) -> Option<Self> {
         let (Some(tool), SourceTarget::Tool { arguments, .. }) = (&route.tool, &call.target) else {
             return None;
         };

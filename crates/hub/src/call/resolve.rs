@@ -19,7 +19,7 @@ use crate::visibility::{CatalogEntry, Visibility};
 use crate::yard::Yard;
 
 /// Where a call goes.
-pub(super) struct Route {
+pub(super) struct CallRoute {
     pub(super) source: Arc<dyn Source>,
     /// The full name or URI; the raw name if the source is served alone.
     pub(super) subject: Arc<str>,
@@ -29,7 +29,7 @@ pub(super) struct Route {
     prompt: Option<String>,
 }
 
-impl Route {
+impl CallRoute {
     /// The error of a call as its source wants it to be told.
     pub(super) fn render_error(&self, error: HubError, record: &CallRecord) -> Result<Outcome, HubError> {
         match &self.tool {
@@ -43,7 +43,7 @@ impl Route {
 
 impl CallTarget {
     /// The same in the source's own names.
-    pub(super) fn for_source(self, route: &Route) -> SourceTarget {
+    pub(super) fn for_source(self, route: &CallRoute) -> SourceTarget {
         let raw_name = |name: String| match (&route.tool, &route.prompt) {
             (Some(tool), _) => tool.raw_name.clone(),
             (None, Some(prompt)) => prompt.clone(),
@@ -100,14 +100,14 @@ impl Yard {
 }
 
 /// Where a request goes, or why it leads nowhere.
-pub(super) fn resolve(catalog: &Arc<Catalog>, request: &CallRequest) -> Result<Route, HubError> {
+pub(super) fn resolve(catalog: &Arc<Catalog>, request: &CallRequest) -> Result<CallRoute, HubError> {
     let resolver = Resolver { catalog, principal: &request.principal, reach: &request.context.reach };
     match &request.what {
         CallTarget::Tool { name, .. } => {
             let known = request.tool.as_ref().filter(|tool| resolver.knows(&tool.source, &***tool));
             let tool = known.map_or_else(|| resolver.tool(name), |tool| Ok(Arc::clone(tool)))?;
             let tool = of_version(tool, request.context.version.as_deref())?;
-            Ok(Route {
+            Ok(CallRoute {
                 source: resolver.source(&tool.source)?,
                 subject: resolver.subject(&*tool),
                 permissions: tool.permissions.clone(),
@@ -118,7 +118,7 @@ pub(super) fn resolve(catalog: &Arc<Catalog>, request: &CallRequest) -> Result<R
         CallTarget::Prompt { name, .. }
         | CallTarget::Completion { reference: CompletionReference::Prompt(name), .. } => {
             let prompt = resolver.prompt(name)?;
-            Ok(Route {
+            Ok(CallRoute {
                 source: resolver.source(&prompt.source)?,
                 subject: resolver.subject(&*prompt),
                 permissions: prompt.permissions.clone(),
@@ -129,7 +129,7 @@ pub(super) fn resolve(catalog: &Arc<Catalog>, request: &CallRequest) -> Result<R
         CallTarget::Resource { uri }
         | CallTarget::Completion { reference: CompletionReference::Template(uri), .. } => {
             let (source, permissions) = resolver.holder(uri)?;
-            Ok(Route {
+            Ok(CallRoute {
                 source: resolver.source(source)?,
                 subject: json::truncate_for_message(uri).into(),
                 permissions: permissions.to_vec(),

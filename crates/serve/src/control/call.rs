@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{
     CallContext, CallRequest, CallTarget, CallerChannel, CallerUpdate, ClientCapabilities, ClientSession,
-    CompletionReference, Deadline, ErrorKind, ExecutionId, FrontName, HubError, LogLevel, Outcome, Raw,
-    SourceName, YardScope,
+    CompletionReference, Deadline, ErrorKind, ExecutionId, FrontName, HubError, LogLevel, Outcome, Priority,
+    Raw, SourceName, YardScope,
 };
 
 use super::dispatch::ControlSession;
@@ -179,8 +179,12 @@ pub(super) async fn call(
     };
     let (client, mut updates) = CallerChannel::new(abilities);
     let request = CallRequest {
+        what: wanted.what,
+        tool: None,
+        principal: desk.principal(),
         deadline: Deadline::after(wanted.timeout.map_or(longest, |timeout| timeout.min(longest))),
         cancel,
+        priority: Priority::Normal,
         context: CallContext {
             session_id: Some(wanted.session_id.map_or_else(|| desk.session.clone(), Into::into)),
             client_session: Some(ClientSession::new(
@@ -193,9 +197,10 @@ pub(super) async fn call(
             ..CallContext::default()
         },
         headers: desk.headers.clone(),
+        meta: None,
         client,
         id: Some(execution),
-        ..CallRequest::new(wanted.what, desk.principal())
+        details: None,
     };
     let mut calling = Box::pin(desk.control.yard.call(request));
     let answer = {

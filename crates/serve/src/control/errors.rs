@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use toolyard_hub::json::Object;
+use toolyard_hub::permission::missing_message;
 use toolyard_hub::{ErrorKind, HistoryError, HubError, LoginError, ManageError, Raw};
 
 use crate::rest::RestError;
@@ -100,6 +101,6 @@ impl From<HistoryError> for ControlError {
 
 /// What was tried needs a permission.
 pub(super) fn missing_permission(permission: &str) -> ControlError {
-    let trouble = ControlError::new(ErrorKind::Forbidden, format!("this needs the permission {permission}"));
+    let trouble = ControlError::new(ErrorKind::Forbidden, missing_message("this", permission));
     ControlError { details: Some(toolyard_hub::json::to_raw(&json!({"permission": permission}))), ..trouble }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::permission::missing_message;
 use toolyard_hub::{
     Catalog, CatalogView, ErrorKind, Principal, Raw, SourceName, SourceStatus, ToolEntry, Yard, YardScope,
     nearest,
@@ -94,7 +95,7 @@ impl ControlFront {
         let tool =
             self.yard.find_tool(name, principal).map_err(|error| ControlError::from_hub_error(&error, ""))?;
         if let Some(missing) = principal.first_missing(&tool.permissions) {
-            let message = format!("{} needs the permission {missing}", tool.full_name);
+            let message = missing_message(&tool.full_name, missing);
             return Err(ControlError::new(ErrorKind::Forbidden, message));
         }
         let mut shown = Object::parse(&show(&tool)).unwrap_or_default();

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use toolyard_hub::{
-    CallContext, CallRequest, CallTarget, CallerChannel, ClientCapabilities, ClientSession, FrontName,
-    LogLevel, Lookup, Outcome, Principal, Quota, ToolEntry, meta,
+    CallContext, CallRequest, CallTarget, CallerChannel, ClientCapabilities, ClientSession, Deadline,
+    FrontName, LogLevel, Lookup, Outcome, Principal, Priority, Quota, ToolEntry, meta,
 };
 use toolyard_wire::{Era, InboundRequest, RawJson, RequestTransport, RpcError, check_params};
 
@@ -191,8 +192,12 @@ impl McpFront {
         let (client, updates) = CallerChannel::new(abilities);
         let cancel = tokio_util::sync::CancellationToken::new();
         let call = CallRequest {
+            what,
             tool,
+            principal: request.caller.clone(),
+            deadline: Deadline::after(Duration::MAX),
             cancel: cancel.clone(),
+            priority: Priority::Normal,
             context: CallContext {
                 session_id: request.session.as_ref().map(|session| session.id().into()),
                 front: Some(FrontName::Mcp),
@@ -205,7 +210,8 @@ impl McpFront {
             headers: self.forwarded(&request.transport),
             meta: request.meta.all.clone(),
             client,
-            ..CallRequest::new(what, request.caller.clone())
+            id: None,
+            details: None,
         };
         let yard = Arc::clone(&self.yard);
         let work = McpCallTask::new(self.calls.track_future(async move { yard.call(call).await }));
@@ -235,7 +241,7 @@ impl McpFront {
             (Era::Legacy, _) => body,
             // Whether contents change, and who may see them, only their source knows.
             (Era::Modern, McpCallKind::Resource) => {
-                cacheable(&self.info, &body, CachePolicy::private(std::time::Duration::ZERO))
+                cacheable(&self.info, &body, CachePolicy::private(Duration::ZERO))
             }
             (Era::Modern, _) => complete(&self.info, body),
         }

@@ -112,7 +112,7 @@ async fn start(
     let (client, updates) =
         CallerChannel::new(ClientCapabilities { log_level, ..ClientCapabilities::default() });
     let what = CallTarget::Tool { name, arguments: Some(order.params) };
-    let request = HubRequest { tool, client, ..hub_request(rest, parts, what, order.context, &execution) };
+    let request = hub_request(rest, parts, (what, tool), order.context, &execution, client);
     let yard = Arc::clone(&rest.yard);
     let call = Box::pin(async move { yard.call(request).await });
     let job = Job::new(Arc::clone(rest), Arc::clone(&execution), key, updates);
@@ -146,13 +146,17 @@ async fn start(
 fn hub_request(
     rest: &RestFront,
     parts: &Parts,
-    what: CallTarget,
+    (what, tool): (CallTarget, Option<Arc<ToolEntry>>),
     context: ExecuteContext,
     execution: &Execution,
+    client: CallerChannel,
 ) -> HubRequest {
     let longest = rest.yard.limits().call_time;
     let header = |name: &String| Some((name.clone(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
     HubRequest {
+        what,
+        tool,
+        principal: execution.about.principal.clone(),
         deadline: Deadline::after(context.timeout.map_or(longest, |timeout| timeout.min(longest))),
         cancel: execution.cancel.clone(),
         priority: context.priority,
@@ -164,9 +168,10 @@ fn hub_request(
             ..CallContext::default()
         },
         headers: rest.settings.forward_headers.iter().filter_map(header).collect(),
+        meta: None,
+        client,
         id: Some(execution.about.call),
         details: Some(Arc::clone(&execution.details)),
-        ..HubRequest::new(what, execution.about.principal.clone())
     }
 }
 

@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 use serde_json::{Map, Value};
 use toolyard_hub::json::{Object, to_raw};
+use toolyard_hub::permission::{MANAGE, missing_message};
 use toolyard_hub::{
     CallStatus, EntryKind, ErrorKind, HistoryCursor, OBSERVE, Principal, Raw, RecordedCall, Timestamp,
 };
@@ -82,7 +83,7 @@ pub(super) async fn cancel(
     let execution = match found {
         Some(execution) if visibility.may_stop_call(&recorded(&execution)) => execution,
         Some(execution) if visibility.sees_call(&recorded(&execution)) => {
-            let message = "cancelling somebody else's execution needs the permission manage";
+            let message = missing_message("canceling another caller's execution", MANAGE);
             return Err(RestError::of_kind(ErrorKind::Forbidden, message));
         }
         // What only the history knows is over, so there is nothing to cancel.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderValue, Response, header};
+use toolyard_hub::permission::missing_message;
 use toolyard_hub::{
     CallEndReason, CallStatus, ErrorKind, Histogram, OBSERVE, Principal, Quota, QuotaReport, SourceMetrics,
     SourceState, Visibility, Yard,
@@ -121,7 +122,7 @@ pub(super) async fn show(
 ) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
     if !principal.holds(OBSERVE) {
-        let message = "the counters tell of others' calls, which needs the permission observe";
+        let message = missing_message("reading the metrics of all callers", OBSERVE);
         return Err(RestError::of_kind(ErrorKind::Forbidden, message));
     }
     let mut text = all(&rest.yard, &principal);

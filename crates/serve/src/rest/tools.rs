@@ -10,6 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolyard_hub::json::to_raw;
+use toolyard_hub::permission::missing_message;
 use toolyard_hub::{ErrorKind, HubError};
 
 use super::errors::RestError;
@@ -110,7 +111,7 @@ pub(super) async fn show(
     let refuse = |error: HubError| RestError::from_hub_error(&error, "");
     let tool = rest.yard.find_tool(&name, &principal).map_err(refuse)?;
     if let Some(missing) = principal.first_missing(&tool.permissions) {
-        let message = format!("{} needs the permission {missing}", tool.full_name);
+        let message = missing_message(&tool.full_name, missing);
         return Err(RestError::of_kind(ErrorKind::Forbidden, message));
     }
     let shelf = rest.shelf.tools(&rest.yard);

@@ -1,5 +1,5 @@
 //! Streamable HTTP on one endpoint for both eras. This file finds out which era a request is of; the two
-//! ways of answering are in [`modern`] and [`sessions`]. Who the caller is was settled before.
+//! ways of answering are in [`modern`] and [`legacy`]. Who the caller is was settled before.
 
 mod charged_response;
 mod legacy;
