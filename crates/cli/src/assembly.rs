@@ -251,7 +251,7 @@ pub(crate) fn tester_identity() -> Identity {
     }
 }
 
-/// Whoever started this process, or holds the token that it printed.
+/// The principal of the person who started this process, and of the token that it printed.
 pub(crate) fn owner(config: &Config) -> Principal {
     match &config.permissions {
         None => Principal::owner(),

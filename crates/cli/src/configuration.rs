@@ -16,7 +16,11 @@ pub(crate) fn process_environment() -> Environment {
 
 /// Reads the configuration and prints what is wrong with it; nothing if it cannot be used.
 pub(crate) fn load_or_report(files: &[PathBuf]) -> Option<Config> {
-    let loaded = Config::load(files, &process_environment());
+    load_in(&process_environment(), files)
+}
+
+fn load_in(environment: &Environment, files: &[PathBuf]) -> Option<Config> {
+    let loaded = Config::load(files, environment);
     let problems = match &loaded {
         Ok(config) => config.problems(),
         Err(problems) => &problems.0,
@@ -42,12 +46,12 @@ pub(crate) struct ConfigInputs {
 impl ConfigInputs {
     /// Reads all of it; nothing if it cannot be used, and then the problems have been printed.
     pub(crate) fn load(&self) -> Option<Config> {
-        // Whoever names a document and no configuration wants the document and nothing else.
+        let environment = process_environment();
+        // A document on the command line without a configuration is served alone.
         let mut config = match (self.files.is_empty(), self.documents.is_empty()) {
             (true, false) => Config::default(),
-            _ => load_or_report(&self.files)?,
+            _ => load_in(&environment, &self.files)?,
         };
-        let environment = process_environment();
         for document in &self.documents {
             config.add_document(document, self.base_url.clone(), &environment);
         }

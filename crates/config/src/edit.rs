@@ -96,7 +96,7 @@ impl NewServer {
     }
 }
 
-/// Adds a server, and the file if there is none.
+/// Adds a server to the file, and creates the file if it does not exist.
 pub fn add_server(path: &Path, name: &str, server: &NewServer) -> Result<(), ConfigEditError> {
     edit(path, |document| {
         let servers = servers(document)?;

@@ -19,7 +19,7 @@ const PRIORITIES: [&str; 3] = ["low", "normal", "high"];
 const TOKENS: [(&str, Option<(f64, f64)>); 3] =
     [("free", None), ("roomy", Some((50.0, 100.0))), ("tight", Some((1.0, 10.0)))];
 
-/// How many calls of each kind somebody counted: by status, or by what `/metrics` says of how they ended.
+/// The number of calls by status code, or by the way they ended according to `/metrics`.
 type Counts<K> = BTreeMap<K, usize>;
 
 /// The calls of one tool that `/metrics` tells of, once none is in flight.

@@ -109,9 +109,9 @@ async fn a_permission_that_is_missing_is_said_and_a_list_that_does_not_have_it_i
     offer.tools[0].permissions = vec!["write".to_owned()];
     offer.tools[0].definition = crate::fake::raw(&json!({"name": "drop", "inputSchema": {"type": "object"}}));
     let yard = yard(&[&ScriptedSource::offering("db", offer)]);
-    let nobody = Principal::new("bob", Permissions::Only(Default::default()));
-    assert_eq!(kind(&yard, &nobody, calling("drop")).await, Some(ErrorKind::Forbidden));
-    let elsewhere = nobody.with_allow_list(AllowList { sources: Some(vec!["x".into()]), tools: None });
+    let unprivileged = Principal::new("bob", Permissions::Only(Default::default()));
+    assert_eq!(kind(&yard, &unprivileged, calling("drop")).await, Some(ErrorKind::Forbidden));
+    let elsewhere = unprivileged.with_allow_list(AllowList { sources: Some(vec!["x".into()]), tools: None });
     assert_eq!(kind(&yard, &elsewhere, calling("drop")).await, Some(ErrorKind::UnknownTool));
 }
 
