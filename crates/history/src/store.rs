@@ -25,6 +25,8 @@ use crate::audit_line::{error_message, truncate};
 
 /// How many records wait to be written.
 const WAITING: usize = 8_192;
+/// How long a reader waits for what is being written.
+const LONGEST_FLUSH: Duration = Duration::from_secs(2);
 /// The longest texts that are kept, in characters.
 const LONGEST_NAME: usize = 256;
 const LONGEST_MESSAGE: usize = 500;
@@ -113,17 +115,30 @@ impl HistoryStore {
         }
     }
 
-    /// Reads somewhere else than where calls are made.
+    /// Reads on a thread for blocking work, and finds every call that was recorded before.
     fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, HistoryError>> {
         let reader = Arc::clone(&self.reader);
+        let orders = self.orders.clone();
         Box::pin(async move {
-            let reading = tokio::task::spawn_blocking(move || read(&reader.lock()));
+            let reading = tokio::task::spawn_blocking(move || {
+                flush(&orders);
+                read(&reader.lock())
+            });
             let read = reading.await.map_err(|crash| HistoryError(crash.to_string()))?;
             read.map_err(|error| HistoryError(error.to_string()))
         })
+    }
+}
+
+/// Waits until the calls recorded so far are in the database, but not for a disk that hangs.
+fn flush(orders: &SyncSender<HistoryCommand>) {
+    let (done, written) = sync_channel(0);
+    // A full queue loses calls anyway, and after the end of the writer there is nothing to wait for.
+    if orders.try_send(HistoryCommand::Flush(done)).is_ok() {
+        let _ = written.recv_timeout(LONGEST_FLUSH);
     }
 }
 

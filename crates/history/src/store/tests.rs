@@ -59,6 +59,19 @@ async fn kept(file: &Path) -> Vec<u64> {
 }
 
 #[tokio::test]
+async fn a_call_is_found_as_soon_as_it_is_recorded() {
+    let scratch = Scratch::new();
+    let store = HistoryStore::open(settings(&scratch.path("history.db"))).unwrap();
+    for number in 1..=20 {
+        store.record(&numbered(number).finished());
+        assert_eq!(found(&store, all()).await.len() as u64, number);
+        assert!(store.find(id(number)).await.unwrap().is_some());
+    }
+    store.close().await;
+    assert_eq!(found(&store, all()).await.len(), 20, "also after the end of the writer");
+}
+
+#[tokio::test]
 async fn a_call_is_found_again_as_it_was() {
     let scratch = Scratch::new();
     let file = scratch.path("new folder/history.db");

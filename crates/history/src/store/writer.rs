@@ -1,7 +1,7 @@
 //! The one who writes the history: many calls in one transaction, and what is too much or too old goes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::{Connection, params};
@@ -19,6 +19,8 @@ const GO_AT_ONCE: u64 = 2_000;
 
 pub(super) enum HistoryCommand {
     Record(Box<PastCall>),
+    /// Write at once, and drop the sender when everything before this command is in the database.
+    Flush(SyncSender<()>),
     Stop,
 }
 
@@ -34,7 +36,7 @@ pub(super) fn run_writer(
     let mut tidied = Instant::now();
     tidy(&mut database, settings);
     loop {
-        let (batch, go_on) = gather(orders);
+        let Gathered { batch, flush, go_on } = gather(orders);
         if !batch.is_empty() {
             let written = write(&mut database, &batch);
             match &written {
@@ -46,6 +48,7 @@ pub(super) fn run_writer(
             }
             failing = written.is_err();
         }
+        drop(flush);
         if since_tidy > settings.keep_rows / 20 || tidied.elapsed() >= TIDY {
             tidy(&mut database, settings);
             (since_tidy, tidied) = (0, Instant::now());
@@ -56,20 +59,30 @@ pub(super) fn run_writer(
     }
 }
 
-/// Calls that have come within a short time, and whether more may come.
-fn gather(orders: &Receiver<HistoryCommand>) -> (Vec<PastCall>, bool) {
+/// What came in within a short time.
+struct Gathered {
+    batch: Vec<PastCall>,
+    /// The reader that waits for the batch, if one does.
+    flush: Option<SyncSender<()>>,
+    go_on: bool,
+}
+
+fn gather(orders: &Receiver<HistoryCommand>) -> Gathered {
     let mut batch = Vec::new();
     let mut until = None;
     while batch.len() < MOST_AT_ONCE {
         let time = until.map_or(TIDY, |until: Instant| until.saturating_duration_since(Instant::now()));
         match orders.recv_timeout(time) {
             Ok(HistoryCommand::Record(call)) => batch.push(*call),
+            Ok(HistoryCommand::Flush(reader)) => return Gathered { batch, flush: Some(reader), go_on: true },
             Err(RecvTimeoutError::Timeout) => break,
-            Ok(HistoryCommand::Stop) | Err(RecvTimeoutError::Disconnected) => return (batch, false),
+            Ok(HistoryCommand::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                return Gathered { batch, flush: None, go_on: false };
+            }
         }
         until = until.or_else(|| Some(Instant::now() + GATHER));
     }
-    (batch, true)
+    Gathered { batch, flush: None, go_on: true }
 }
 
 fn write(database: &mut Connection, batch: &[PastCall]) -> rusqlite::Result<()> {
