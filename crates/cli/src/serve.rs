@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anyhow::Context;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolyard_config::{AuthMode, Config, TokenEntry};
@@ -30,7 +29,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let entrance = match args.token.filter(|token| !token.is_empty()) {
         _ if auth == AuthMode::None => StartupAuth::Open,
         Some(token) => StartupAuth::Own(token),
-        // Whoever has names for the callers needs nobody without one.
+        // A configuration with tokens or JWTs needs no generated token.
         None if !config.access.is_empty() => StartupAuth::Configured,
         None => StartupAuth::Fresh(token::generate()?),
     };
@@ -45,7 +44,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let mut running = RunningYard::assemble(&config, options)?;
     let yard = Arc::clone(&running.yard);
     let tokens = BearerTokenStore::default();
-    let jwks = JwksClient::new(running.servers.context.tls.clone()).context("cannot set up HTTP")?;
+    let jwks = JwksClient::new(running.servers.context.tls.clone());
     let admit = {
         let (tokens, yard) = (tokens.clone(), Arc::clone(&yard));
         move |config: &Config| {

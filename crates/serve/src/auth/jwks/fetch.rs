@@ -1,6 +1,6 @@
 //! Fetching the keys of an issuer over HTTP.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
@@ -17,35 +17,52 @@ const LARGEST_KEY_SET: usize = 1024 * 1024;
 /// Fetches key sets over HTTP.
 #[derive(Debug, Clone)]
 pub struct JwksClient {
-    http: reqwest::Client,
+    tls: rustls::ClientConfig,
+    /// Built for the first request, because most yards do not use JWTs.
+    http: Arc<OnceLock<reqwest::Client>>,
 }
 
 impl JwksClient {
-    /// Redirects are not followed: keys come from the address in the configuration or not at all.
-    pub fn new(tls: rustls::ClientConfig) -> Result<Self, reqwest::Error> {
-        let http = reqwest::Client::builder().tls_backend_preconfigured(tls);
-        Ok(Self { http: http.redirect(Policy::none()).connect_timeout(CONNECT_TIMEOUT).build()? })
+    pub fn new(tls: rustls::ClientConfig) -> Self {
+        Self { tls, http: Arc::default() }
     }
 
     /// Fetches the key set at this address.
     pub fn fetcher(&self, url: &str) -> JwksFetcher {
-        let (http, url) = (self.http.clone(), url.to_owned());
+        let (client, url) = (self.clone(), url.to_owned());
         Arc::new(move || {
-            let request = http.get(&url).header("accept", "application/json").timeout(FETCH_TIMEOUT);
+            let (client, url) = (client.clone(), url.clone());
             Box::pin(async move {
-                let answer = request.send().await.map_err(|error| error.without_url().to_string())?;
-                if !answer.status().is_success() {
-                    return Err(format!("it answered {}", answer.status()));
+                let request = client.http()?.get(&url).header("accept", "application/json");
+                let response = request.timeout(FETCH_TIMEOUT).send().await.map_err(without_url)?;
+                if !response.status().is_success() {
+                    return Err(format!("it answered {}", response.status()));
                 }
-                read_key_set(answer).await
+                read_key_set(response).await
             })
         })
     }
+
+    /// Redirects are not followed: keys come from the address in the configuration or not at all.
+    fn http(&self) -> Result<&reqwest::Client, String> {
+        if let Some(http) = self.http.get() {
+            return Ok(http);
+        }
+        let http = reqwest::Client::builder().tls_backend_preconfigured(self.tls.clone());
+        let http = http.redirect(Policy::none()).connect_timeout(CONNECT_TIMEOUT).build();
+        let http = http.map_err(|error| format!("cannot set up HTTP: {error}"))?;
+        Ok(self.http.get_or_init(|| http))
+    }
 }
 
-async fn read_key_set(mut answer: reqwest::Response) -> Result<String, String> {
+/// The address may hold a secret.
+fn without_url(error: reqwest::Error) -> String {
+    error.without_url().to_string()
+}
+
+async fn read_key_set(mut response: reqwest::Response) -> Result<String, String> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|error| error.without_url().to_string())? {
+    while let Some(chunk) = response.chunk().await.map_err(without_url)? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > LARGEST_KEY_SET {
             return Err(format!("it answered more than {LARGEST_KEY_SET} bytes"));
@@ -83,7 +100,6 @@ mod tests {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         JwksClient::new(tls.unwrap().with_root_certificates(RootCertStore::empty()).with_no_client_auth())
-            .unwrap()
     }
 
     #[tokio::test]
